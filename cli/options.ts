@@ -111,6 +111,12 @@ export function wholeNumber({ min, max }: { min: number; max: number }): (value:
 }
 
 /** A parser of names of repos, branches, pipelines and nodes. */
+/** Of an argument that switches something. */
+export function onOrOff(value: string): boolean {
+  if (value === "on" || value === "off") return value === "on";
+  throw new InvalidArgumentError("It must be on or off.");
+}
+
 export function name(value: string): string {
   if (NAME_PATTERN.test(value)) return value;
   throw new InvalidArgumentError(

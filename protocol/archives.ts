@@ -58,6 +58,8 @@ const ArchivedSettings = z.object({
   writer: BranchWriter.nullable(),
   /** Whose time Last-Modified is; null: as the gateway is set to. */
   modified: z.enum(["branch", "file"]).nullable().default(null),
+  /** Whether DeleteBucket leaves it alone while it has a file. */
+  emptyOnly: z.boolean().default(false),
   /**
    * What deletes by itself. An import does not set it: of an old archive it would delete at once what somebody has just
    * brought back.

@@ -76,6 +76,13 @@ export const LAST_MODIFIED = ["branch", "object"] as const;
 export const BranchLastModified = z.strictObject({ lastModified: z.enum(LAST_MODIFIED).nullable() });
 export type BranchLastModified = z.infer<typeof BranchLastModified>;
 
+/**
+ * `PUT /api/v1/repos/{repo}/branches/{branch}/empty-only`: whether DeleteBucket of S3 leaves the branch alone while it has a
+ * file. The answer repeats it.
+ */
+export const BranchEmptyOnly = z.strictObject({ emptyOnly: z.boolean() });
+export type BranchEmptyOnly = z.infer<typeof BranchEmptyOnly>;
+
 /** What a database has, and may have. */
 const Space = z.object({ usedBytes: z.int(), limitBytes: z.int() });
 export type Space = z.infer<typeof Space>;
@@ -126,19 +133,33 @@ export type RepoUsage = z.infer<typeof RepoUsage>;
 export const CatalogueUsage = z.object({ catalogue: Space });
 export type CatalogueUsage = z.infer<typeof CatalogueUsage>;
 
+/** What a branch can be set to from the moment on that it is there. */
+const NEW_SETTINGS = ["keep", "lastModified", "emptyOnly"] as const;
+
 /** `POST /api/v1/repos/{repo}/branches` */
-export const CreateBranch = z.strictObject({
-  name: Name,
-  /** What it is to have. Absent: nothing. */
-  from: z
-    .strictObject({
-      repo: Name,
-      branch: Name,
-      /** An id, or a tag. Absent: the newest one. */
-      commit: CommitName.optional(),
-    })
-    .optional(),
-});
+export const CreateBranch = z
+  .strictObject({
+    name: Name,
+    ...BranchKeep.partial().shape,
+    ...BranchLastModified.partial().shape,
+    ...BranchEmptyOnly.partial().shape,
+    /** What it is to have. Absent: nothing. */
+    from: z
+      .strictObject({
+        repo: Name,
+        branch: Name,
+        /** An id, or a tag. Absent: the newest one. */
+        commit: CommitName.optional(),
+      })
+      .optional(),
+  })
+  .refine(
+    ({ from, ...asked }) => from === undefined || NEW_SETTINGS.every((name) => asked[name] === undefined),
+    {
+      error: `can't be asked for together with ${NEW_SETTINGS.join(", ")}: set these when the branch is there`,
+      path: ["from"],
+    },
+  );
 export type CreateBranch = z.infer<typeof CreateBranch>;
 
 /** `GET /api/v1/repos/{repo}/branches/{branch}`, and the answer to its creation. */
@@ -160,6 +181,8 @@ export const BranchDetail = z.object({
   keep: z.object({ commits: z.int().optional(), days: z.int().optional() }).nullable().optional(),
   /** As it is set; null: as the gateway is. Absent: it can't be read yet, or the gateway is of a release that has no such setting. */
   lastModified: z.enum(LAST_MODIFIED).nullable().optional(),
+  /** Whether DeleteBucket leaves it alone while it has a file. Absent: as above. */
+  emptyOnly: z.boolean().optional(),
   /** Whether it answers reads without a signature. Absent: as above. */
   public: z.boolean().optional(),
   /** Null: it is not protected. Absent: as above. */

@@ -1,9 +1,25 @@
 import { z } from "zod";
 import { Duration } from "./duration.ts";
+import { Keep } from "./repos.ts";
 
 const EncryptionKey = z
   .string()
   .regex(/^[A-Za-z0-9+/_-]{43}=?$/, { error: "must be the base64 of 32 bytes" });
+
+/** `all`, `commits:<n>`, `days:<n>`, or the last two with a comma between. */
+const KeepText = z.string().transform((text, context) => {
+  if (text === "all") return null;
+  const parts = text.split(",").map((part) => /^(commits|days):(\d{1,10})$/.exec(part));
+  const keep = Keep.safeParse(Object.fromEntries(parts.map((part) => [part?.[1], Number(part?.[2])])));
+  if (!keep.success || Object.keys(keep.data).length !== parts.length) {
+    const message =
+      "must be 'all', 'commits:<n>', 'days:<n>', or the last two with a comma between, each of at least 1";
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }
+  const { commits, days } = keep.data;
+  return { ...(commits !== undefined && { commits }), ...(days !== undefined && { days }) };
+});
 
 const BRANCH_BYTES = "must be a number of bytes from 1000000 on";
 
@@ -43,6 +59,10 @@ export const Settings = z.object({
   SLUICE_LAST_MODIFIED: z
     .enum(["branch", "object"], { error: "must be 'branch' or 'object'" })
     .default("branch"),
+  /** How much of its history a branch keeps that CreateBucket makes. A branch that is there keeps what it is set to. */
+  SLUICE_KEEP: KeepText.default(null),
+  /** Whether DeleteBucket deletes buckets that CreateBucket makes from now on only while they are empty. */
+  SLUICE_DELETE: z.enum(["any", "empty-only"], { error: "must be 'any' or 'empty-only'" }).default("any"),
   /** Whether each request is told in the log, as one line of JSON. `sluice dev` tells none unless it is asked to. */
   SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**

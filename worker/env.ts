@@ -57,6 +57,11 @@ export interface Config {
   readonly lastModified: "branch" | "file";
   /** Whether what is stored lies encrypted with AES-256: by R2 and the objects' storage, or by a disk that is said to do it. */
   readonly isEncrypted: boolean;
+  /** What a branch is set to that CreateBucket makes. No other branch: `keep` takes commits. */
+  readonly newBuckets: {
+    readonly keep: z.output<typeof Settings>["SLUICE_KEEP"];
+    readonly emptyOnly: boolean;
+  };
   /** What the database of one branch may have. */
   readonly branchBytes: number;
   /** Whether each request is a line of the log. */
@@ -110,6 +115,7 @@ function checkVars(env: Env): ReadConfig {
         data.SLUICE_DISK_ENCRYPTED === undefined
           ? env.DISK === undefined
           : data.SLUICE_DISK_ENCRYPTED === "on",
+      newBuckets: { keep: data.SLUICE_KEEP, emptyOnly: data.SLUICE_DELETE === "empty-only" },
       branchBytes: data.SLUICE_BRANCH_BYTES,
       requestLog: data.SLUICE_REQUEST_LOG === "on",
     },

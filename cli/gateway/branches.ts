@@ -1,6 +1,7 @@
-import { BranchDetail } from "../../protocol/repos.ts";
+import { BranchDetail, type CreateBranch } from "../../protocol/repos.ts";
+import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
-import { type Client, encodePath } from "./client.ts";
+import { type Client, encodePath, GatewayError } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
 
 /** Calls of the control API about branches. */
@@ -19,6 +20,44 @@ export function createBranch(
     json: { name: address.branch, from: source },
     ...(from && ({ repeatable: true } as const)),
   });
+}
+
+/** What most S3 tools take for granted of a bucket. */
+const PLAIN = { lastModified: "object", keep: { days: 1 }, emptyOnly: true } as const satisfies Omit<
+  CreateBranch,
+  "name"
+>;
+
+/** Makes an empty branch that is to S3 tools what a bucket is elsewhere, in one call: it is never there without that. */
+export async function createPlainBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
+  try {
+    return await client.call(BranchDetail, {
+      method: "POST",
+      path: `/repos/${encodePath(repo)}/branches`,
+      json: { name: branch, ...PLAIN },
+    });
+  } catch (error) {
+    const isOlder =
+      error instanceof GatewayError && error.status === 400 && error.issues.some(({ path }) => path in PLAIN);
+    if (!isOlder) throw error;
+    throw new CliError("the gateway is of a release that makes no plain buckets: leave out --plain", {
+      code: error.code,
+    });
+  }
+}
+
+/** Deletes a branch, with all that it has. */
+export async function deleteBranch(client: Client, { repo, branch, bucket }: Address): Promise<void> {
+  try {
+    const path = `/api/v1/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
+    const answer = await client.send({ method: "DELETE", path });
+    await answer.body.dump();
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.code === "MethodNotAllowed")) throw error;
+    // A gateway of an earlier release, where S3 deletes every bucket.
+    const answer = await client.send({ method: "DELETE", path: `/${bucket}` });
+    await answer.body.dump();
+  }
 }
 
 export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {

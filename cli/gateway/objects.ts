@@ -175,11 +175,6 @@ export async function mayExpire(client: Client, bucket: string): Promise<boolean
   }
 }
 
-export async function deleteBucket(client: Client, bucket: string): Promise<void> {
-  const answer = await client.send({ method: "DELETE", path: `/${bucket}` });
-  await answer.body.dump();
-}
-
 /** A file's bytes to come, at HEAD or at a commit. */
 export function getFile(client: Client, address: Address, commit?: string): Promise<Answer> {
   return client.send({ method: "GET", path: objectPath(address), query: version(commit) });

@@ -239,10 +239,6 @@ export async function createBucket(gateway: Gateway, place: Place): Promise<void
   await gateway.send(targetOf(bucketOf(place)), { method: "PUT" });
 }
 
-export async function deleteBucket(gateway: Gateway, place: Place): Promise<void> {
-  await gateway.send(targetOf(bucketOf(place)), { method: "DELETE" });
-}
-
 /** What goes with time: files and uploads of a prefix, and how long commits are kept. */
 export interface LifecycleRule {
   readonly id: string;

@@ -68,10 +68,12 @@ import { showGraph, summarizePipeline } from "./pipelines/standing.ts";
 import { inspectPipelineVersion, listPipelineVersions } from "./pipelines/versions.ts";
 import {
   createBranch,
+  deleteBranch,
   inspectBranch,
   listBranches,
   listRepos,
   newBranchSource,
+  setEmptyOnly,
   setKeep,
   setLastModified,
   setPublic,
@@ -212,13 +214,17 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
       handle: createBranch,
     },
   },
-  "/repos/:repo/branches/:branch": { GET: { needs: TO_READ_REPO, handle: inspectBranch } },
+  "/repos/:repo/branches/:branch": {
+    GET: { needs: TO_READ_REPO, handle: inspectBranch },
+    DELETE: { needs: TO_MANAGE_REPO, handle: deleteBranch },
+  },
   "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
   "/repos/:repo/branches/:branch/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
   "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
   "/repos/:repo/branches/:branch/last-modified": {
     PUT: { needs: TO_MANAGE_REPO, handle: setLastModified },
   },
+  "/repos/:repo/branches/:branch/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: setEmptyOnly } },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
     POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },

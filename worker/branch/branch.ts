@@ -288,8 +288,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   async settings(): Promise<Contract.AnswerOf<"settings">> {
     const { live, settings } = this.#ledger;
     if (!live) return this.#absent();
-    const { isPublic, cors, writer, lifecycle, keep, modified } = settings.of(live.gen);
-    return { ok: true, public: isPublic, cors, writer, lifecycle, keep, modified };
+    const { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly } = settings.of(live.gen);
+    return { ok: true, public: isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
   }
 
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {

@@ -138,11 +138,16 @@ export interface BranchApi {
   /** Gives an import up that is not finished. */
   abortImport(request: { import: string }): Promise<void>;
 
-  /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
+  /**
+   * Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation.
+   * `not-empty`: it goes only when it is empty, and HEAD has a file.
+   */
   destroy(
     request?: DestroyBranch,
   ): Promise<
-    Done | Protected | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">
+    | Done
+    | Protected
+    | Refused<"no-such-branch" | "pipeline-output" | "not-empty" | "catalogue-unavailable" | "busy">
   >;
   /**
    * Tells the catalogue again all that it is to know of the branch, of its settings and its tags, whatever it knows.
@@ -551,14 +556,14 @@ export interface Made {
   readonly createdAt: number;
 }
 
-export interface CreateBranch {
-  /** It answers reads without a signature from the beginning. */
-  readonly public?: boolean;
-}
+/** What the branch is set to from the beginning; what is absent, to nothing. */
+export type CreateBranch = Partial<Pick<BranchSettings, "public" | "keep" | "modified" | "emptyOnly">>;
 
 export interface DestroyBranch {
   /** Of the client; a protected branch is deleted by whom it is protected for alone. */
   readonly key?: string;
+  /** Also a branch that is set to `emptyOnly`, with what it has. */
+  readonly withFiles?: boolean;
 }
 
 /** A read for somebody who has no key. */
@@ -584,6 +589,8 @@ interface BranchSettings {
   readonly keep: Keep | null;
   /** Whose time Last-Modified is; null: as each read asks. */
   readonly modified: ModifiedOf | null;
+  /** While HEAD has a file, only a deletion takes it that says so (`withFiles`). */
+  readonly emptyOnly: boolean;
 }
 /**
  * How much of the history stays at least: the newest commits, and those that were replaced less than so many days ago. One
@@ -722,7 +729,9 @@ export interface Imported {
   readonly head: number;
 }
 /** What a branch is set to when it comes out of an archive: nothing that deletes by itself. */
-export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified">;
+export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified"> &
+  // Absent: a release began the import that knew no such setting.
+  Partial<Pick<BranchSettings, "emptyOnly">>;
 /** The bytes of a small content. */
 export interface ArchivedBytes extends ContentId {
   readonly bytes: Uint8Array;

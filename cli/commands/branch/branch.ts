@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { addBranchDelete } from "../objects/rb.ts";
 import { addBranchCreate } from "./create.ts";
+import { addBranchEmptyOnly } from "./empty-only.ts";
 import { addBranchInspect } from "./inspect.ts";
 import { addBranchKeep } from "./keep.ts";
 import { addBranchLastModified } from "./last-modified.ts";
@@ -13,7 +14,7 @@ export function addBranch(program: Command): void {
   const group = program
     .command("branch")
     .summary(
-      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays and what Last-Modified is",
+      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays, what Last-Modified is, and when S3 tools delete them",
     )
     .helpCommand(false)
     .description("Branches: each is a bucket, s3://<branch>.<repo>.");
@@ -26,6 +27,7 @@ export function addBranch(program: Command): void {
     addBranchProtect,
     addBranchKeep,
     addBranchLastModified,
+    addBranchEmptyOnly,
   ])
     add(group);
 }

@@ -36,7 +36,8 @@ export function addBranchInspect(group: Command): void {
 
 /** A branch for people. What its gateway does not tell is left out. */
 function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
-  const { createdAt, head, from, imported, forking, keep, lastModified, public: isPublic, writer } = detail;
+  const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly } = detail;
+  const { public: isPublic, writer } = detail;
   return [
     `branch         s3://${bucket}`,
     `created        ${showTime(createdAt)}`,
@@ -48,6 +49,7 @@ function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">):
     `state          ${forking ? showForking(forking) : "ready"}`,
     ...(keep === undefined ? [] : [`keeps          ${showKeep(keep)}`]),
     ...(lastModified === undefined ? [] : [`last-modified  ${showLastModified(lastModified)}`]),
+    ...(emptyOnly === undefined ? [] : [`empty-only     ${emptyOnly ? "yes" : "no"}`]),
     ...(isPublic === undefined ? [] : [`public         ${isPublic ? "yes" : "no"}`]),
     ...(writer === undefined
       ? []

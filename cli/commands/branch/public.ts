@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { BranchPublic } from "../../../protocol/repos.ts";
 import { encodePath } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { type ClientOptions, onOrOff, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice branch public` */
@@ -33,9 +33,4 @@ export function addBranchPublic(group: Command): void {
     "sluice branch public master.docs on",
     "sluice branch public s3://master.docs off",
   );
-}
-
-function onOrOff(value: string): boolean {
-  if (value === "on" || value === "off") return value === "on";
-  throw new InvalidArgumentError("It must be on or off.");
 }

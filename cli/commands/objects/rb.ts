@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { parseBranchBucket } from "../../gateway/address.ts";
+import { type Address, parseBranchBucket } from "../../gateway/address.ts";
+import { deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
-import { deleteBucket, listFiles } from "../../gateway/objects.ts";
+import { listFiles } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
@@ -36,17 +37,18 @@ function withRemoval(command: Command): Command {
     .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
     .option("--force", "also a bucket that holds files, or that a pipeline reads")
     .action((text: string, options: Options) => {
-      const { bucket } = parseBranchBucket(text);
-      return withClient(options, (client) => removeBucket(client, { bucket, options }));
+      const address = parseBranchBucket(text);
+      return withClient(options, (client) => removeBucket(client, { address, options }));
     });
 }
 
 interface Removal {
-  readonly bucket: string;
+  readonly address: Address;
   readonly options: Options;
 }
 
-async function removeBucket(client: Client, { bucket, options }: Removal): Promise<void> {
+async function removeBucket(client: Client, { address, options }: Removal): Promise<void> {
+  const { bucket } = address;
   const readers = await readersOf(client, bucket);
   if (!options.force && readers.length > 0) {
     throw new CliError(
@@ -59,7 +61,7 @@ async function removeBucket(client: Client, { bucket, options }: Removal): Promi
   if (first && !first.done) {
     throw new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
   }
-  await deleteBucket(client, bucket);
+  await deleteBranch(client, address);
   if (options.json) return printJson({ bucket });
   if (readers.length > 0) printNote(`it was read by ${namesOf(readers)}: the input is empty now`);
   printLine(`removed s3://${bucket}`);

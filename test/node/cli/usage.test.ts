@@ -78,6 +78,7 @@ const COMMANDS = [
   ["rm"],
   ["commit", "wait"],
   ["branch", "last-modified"],
+  ["branch", "empty-only"],
 ];
 
 describe("help", () => {
@@ -236,6 +237,7 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["commit finish a.b", "must be the bucket of an open commit"],
   ["job wait", "name one of the two"],
   ["job logs x --failed --follow", "leave out --follow"],
+  ["branch empty-only a.b maybe", "It must be on or off."],
   ["branch last-modified a.b moon", "Allowed choices are branch, object, default."],
   [
     "dev --port 65536",

@@ -17,6 +17,8 @@ describe("the gateway's variables", () => {
       SLUICE_UPLOAD_DAYS: "0.5",
       SLUICE_LAST_MODIFIED: "object",
       SLUICE_DISK_ENCRYPTED: "on",
+      SLUICE_KEEP: "commits:100,days:30",
+      SLUICE_DELETE: "empty-only",
     };
     expect(readSettings({ ...env, SLUICE_LOG: "info", PATH: "/bin" })).toEqual({ ok: true, settings: env });
     expect(readSettings({ SLUICE_DOMAIN: "", PATH: "/bin" })).toEqual({ ok: true, settings: {} });
@@ -34,8 +36,19 @@ describe("the gateway's variables", () => {
     ["SLUICE_UPLOAD_DAYS", "-1", "SLUICE_UPLOAD_DAYS is '-1': it must be a number of days above 0"],
     ["SLUICE_DISK_ENCRYPTED", "yes", "SLUICE_DISK_ENCRYPTED is 'yes': it must be 'on' or 'off'"],
     ["SLUICE_LAST_MODIFIED", "file", "SLUICE_LAST_MODIFIED is 'file': it must be 'branch' or 'object'"],
+    ["SLUICE_DELETE", "never", "SLUICE_DELETE is 'never': it must be 'any' or 'empty-only'"],
   ])("that can't be are named with what they hold and what they must be: %s=%s", (name, value, problem) => {
     expect(readSettings({ [name]: value })).toEqual({ ok: false, problem });
+  });
+
+  test.each([
+    ...["100", "commits", "commits:0", "commits:1.5", "days:36501", "weeks:1", "commits:1,"],
+    ...["days:1,days:2", "all,days:1", "commits:1 ", "__proto__:1"],
+  ])("that say how much of a history stays are of few forms: SLUICE_KEEP=%s", (value) => {
+    const says =
+      "must be 'all', 'commits:<n>', 'days:<n>', or the last two with a comma between, each of at least 1";
+    const problem = `SLUICE_KEEP is '${value}': it ${says}`;
+    expect(readSettings({ SLUICE_KEEP: value })).toEqual({ ok: false, problem });
   });
 
   test("that are secret are named without what they hold", () => {

@@ -41,10 +41,12 @@ describe("a branch's settings", () => {
     ["keep", { keep: { commits: 5, weeks: 1 } }],
     ["last-modified", {}],
     ["last-modified", { lastModified: "file" }],
+    ["empty-only", {}],
+    ["empty-only", { emptyOnly: "on" }],
   ])("are refused where they make no sense: %s %j", async (what, body) => {
     const refused = await failed(`PUT /repos/held/branches/master/${what}`, { body });
     expect([refused.status, refused.code]).toEqual([400, "InvalidRequest"]);
-    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|more|keep/);
+    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|emptyOnly|more|keep/);
   });
 
   test("are told by name if one is given that there is not, also inside one that may be null", async () => {
@@ -61,6 +63,7 @@ describe("a branch's settings", () => {
       ["writer", { writer: null }],
       ["keep", { keep: null }],
       ["last-modified", { lastModified: "object" }],
+      ["empty-only", { emptyOnly: true }],
     ] as const) {
       const refused = await failed(`PUT /repos/absent/branches/master/${what}`, { body });
       expect([refused.status, refused.code]).toEqual([404, "NoSuchBranch"]);

@@ -46,6 +46,30 @@ describe("POST /repos/{repo}/branches", () => {
     expect(again.message).toContain("'master.brand-new'");
   });
 
+  test("makes an empty branch with settings, which hold from the moment on that it is there", async () => {
+    const body = { name: "master", keep: { days: 1 }, lastModified: "object", emptyOnly: true };
+    const { name: _, ...settings } = body;
+    expect(await good("POST /repos/set-from-birth/branches", { body })).toMatchObject(settings);
+    expect(await good("GET /repos/set-from-birth/branches/master")).toMatchObject(settings);
+    const none = { keep: null, lastModified: null, emptyOnly: false };
+    const bare = await good("POST /repos/set-from-birth/branches", { body: { ...none, name: "bare" } });
+    expect(bare).toMatchObject(none);
+  });
+
+  test("sets nothing of a branch that is made from another one: it says so, and makes none", async () => {
+    const { repo } = await freshRepo();
+    for (const asked of [{ keep: { days: 1 } }, { lastModified: "branch" }, { emptyOnly: false }]) {
+      const body = { name: "fork", from: { repo, branch: "master" }, ...asked };
+      const refused = await failed(`POST /repos/${repo}/branches`, { body });
+      expect([refused.status, refused.code, ...refused.issues.map(({ path }) => path)]).toEqual([
+        400,
+        "InvalidRequest",
+        "from",
+      ]);
+    }
+    expect((await failed(`GET /repos/${repo}/branches/fork`)).code).toBe("NoSuchBranch");
+  });
+
   test("makes a branch from a commit, across repos too; asked again it answers the same, of another source 409", async () => {
     const { repo, commit } = await freshRepo();
     await commitFiles({ repo, branch: "master" }, { a: "changed" });
@@ -190,6 +214,47 @@ describe("POST …/commits/{id}/revert", () => {
     expect(await failed(route("master", commit), reader)).toMatchObject({
       status: 403,
       code: "AccessDenied",
+    });
+  });
+});
+
+describe("DELETE /repos/{repo}/branches/{branch}", () => {
+  test("deletes a branch with its files, also one that DeleteBucket leaves alone, for keys of level admin", async () => {
+    const { repo } = await freshRepo();
+    const path = `/repos/${repo}/branches/master`;
+    expect(await good(`PUT ${path}/empty-only`, { body: { emptyOnly: true } })).toEqual({ emptyOnly: true });
+    expect(await good(`GET ${path}`)).toMatchObject({ emptyOnly: true });
+    for (const level of ["read", "write"] as const) {
+      const caller = { keyId: "k", scope: { level, repos: [repo] } };
+      for (const ask of [`DELETE ${path}`, `PUT ${path}/empty-only`]) {
+        const refused = await failed(ask, {
+          caller,
+          ...(ask.startsWith("PUT") && { body: { emptyOnly: false } }),
+        });
+        expect([refused.status, refused.code]).toEqual([403, "AccessDenied"]);
+      }
+    }
+    const bucket = await s3(`DELETE /master.${repo}`);
+    expect([bucket.status, await bucket.text()]).toEqual([409, expect.stringContaining("BucketNotEmpty")]);
+    const caller = { keyId: "k", scope: { level: "admin", repos: [repo] } } as const;
+    expect(await good(`DELETE ${path}`, { caller })).toBeUndefined();
+    expect((await failed(`GET ${path}`)).code).toBe("NoSuchBranch");
+    expect(await failed(`DELETE ${path}`)).toMatchObject({ status: 404, code: "NoSuchBranch" });
+  });
+
+  test("leaves alone what is protected for somebody else, and the output of a pipeline", async () => {
+    const { repo } = await freshRepo();
+    const { id } = await good("POST /keys", { body: { level: "write", repos: [repo] } });
+    await good(`PUT /repos/${repo}/branches/master/writer`, { body: { writer: { key: id } } });
+    expect(await failed(`DELETE /repos/${repo}/branches/master`)).toMatchObject({
+      ...{ status: 403, code: "AccessDenied" },
+      message: expect.stringContaining(id),
+    });
+    const output = branchOf(`master.${repo}-out`);
+    await output.claim({ pipeline: "edges", uid: "u" });
+    expect(await failed(`DELETE /repos/${repo}-out/branches/master`)).toMatchObject({
+      ...{ status: 403, code: "AccessDenied" },
+      message: expect.stringContaining("output of a pipeline"),
     });
   });
 });

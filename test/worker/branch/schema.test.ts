@@ -87,6 +87,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE rewrite SET until = 7, paid = 1"],
   ["INSERT INTO erased_contents (content) VALUES ('d-3')"],
   ["INSERT INTO pin_asks (fork, due, wait) VALUES ('f', 9e15, 1)"],
+  ["UPDATE settings SET empty_only = 1"],
 ];
 
 describe("migrations", () => {

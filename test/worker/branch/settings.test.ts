@@ -130,6 +130,7 @@ describe("a branch that is set to be public", () => {
       lifecycle: null,
       keep: null,
       modified: null,
+      emptyOnly: false,
     });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     expect(await openness(bucket)).toBeUndefined();
@@ -229,6 +230,7 @@ describe("the settings of a branch", () => {
       lifecycle: null,
       keep: null,
       modified: null,
+      emptyOnly: false,
     });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: true });
     await branch.configure({ cors: null });
@@ -240,6 +242,7 @@ describe("the settings of a branch", () => {
       lifecycle: null,
       keep: null,
       modified: null,
+      emptyOnly: false,
     });
     await branch.configure({ public: false });
     expect(await openness(bucket)).toBeUndefined();

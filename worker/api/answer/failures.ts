@@ -22,6 +22,7 @@ type PlainReason =
   | "lost-lease"
   | "not-public"
   | "not-its-output"
+  | "not-empty"
   | CatalogueFault;
 
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
@@ -50,6 +51,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
     "InvalidRequest",
     "writer.pipeline: the branch is not the output of that pipeline: name the one whose output it is, or a key.",
   ],
+  "not-empty": ["InvalidRequest", "The branch has files, and goes only when it is empty: delete them first."],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
   "read-only": [
     "MethodNotAllowed",

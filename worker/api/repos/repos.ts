@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import {
   type BranchDetail,
+  BranchEmptyOnly,
   BranchKeep,
   BranchLastModified,
   type BranchList,
@@ -124,6 +125,16 @@ export async function setLastModified(asked: ApiRequest): Promise<Response> {
 /** The words of the API, and those of the branch. */
 const MODIFIED_OF = { branch: "branch", object: "file" } as const;
 
+/** `PUT /repos/{repo}/branches/{branch}/empty-only` */
+export async function setEmptyOnly(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const wish = await readJson(asked, BranchEmptyOnly);
+  const done = await branch.configure(wish);
+  if (!done.ok) throw branchError(done, address);
+  return Response.json(wish satisfies BranchEmptyOnly);
+}
+
 /** A branch that is left to a key which can't write would be closed to everybody. */
 async function checkWriter(
   { context }: Pick<ApiRequest, "context">,
@@ -164,12 +175,12 @@ export async function newBranchSource(asked: ApiRequest): Promise<readonly strin
  */
 export async function createBranch(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { name, from } = await readJson(asked, CreateBranch);
+  const { name, from, ...settings } = await readJson(asked, CreateBranch);
   const address = { repo: nameParam(asked, "repo"), branch: name };
   const branch = asked.context.branch(address);
   await refuseNewName(asked, address);
   if (from) await fork(asked, { address, from });
-  else await createEmpty(branch, address);
+  else await createEmpty(branch, { address, settings });
   return Response.json(await detailOf(branch, address), { status: 201 });
 }
 
@@ -188,11 +199,25 @@ export async function inspectBranch(asked: ApiRequest): Promise<Response> {
   return Response.json(await detailOf(branch, address));
 }
 
-async function createEmpty(branch: BranchApi, address: BranchAddress): Promise<void> {
-  const made = await branch.create();
+async function createEmpty(
+  branch: BranchApi,
+  { address, settings }: { address: BranchAddress; settings: Omit<CreateBranch, "name" | "from"> },
+): Promise<void> {
+  const { keep = null, lastModified = null, emptyOnly = false } = settings;
+  const modified = lastModified && MODIFIED_OF[lastModified];
+  const made = await branch.create({ keep: keep && keepOf(keep), modified, emptyOnly });
   if (made.ok) return;
   const { reason } = made;
   throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
+}
+
+/** `DELETE /repos/{repo}/branches/{branch}`: also one that is not empty, whatever DeleteBucket may do. */
+export async function deleteBranch(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const deleted = await branch.destroy({ key: asked.caller.keyId, withFiles: true });
+  if (!deleted.ok) throw branchError(deleted, address);
+  return new Response(null, { status: 204 });
 }
 
 type Source = NonNullable<CreateBranch["from"]>;
@@ -269,13 +294,19 @@ async function detailOf(
 /** What a branch is set to, as far as it can be read yet. */
 async function settingsOf(
   branch: Pick<BranchApi, "settings">,
-): Promise<Pick<BranchDetail, "lastModified" | "public" | "writer">> {
+): Promise<Pick<BranchDetail, "lastModified" | "emptyOnly" | "public" | "writer">> {
   const settings = await branch.settings();
   if (!settings.ok) return {};
-  // An object of a release before has no setting of Last-Modified.
-  const { public: isPublic, writer, modified = null } = settings as Partial<typeof settings>;
+  // An object of a release before has no such settings.
+  const {
+    public: isPublic,
+    writer,
+    modified = null,
+    emptyOnly = false,
+  } = settings as Partial<typeof settings>;
   return {
     lastModified: modified === "file" ? "object" : modified,
+    emptyOnly,
     public: isPublic,
     writer,
   };

@@ -626,4 +626,8 @@ export const MIGRATIONS: readonly string[] = [
   -- What forks have given back without being heard is found out at once.
   INSERT INTO pin_asks (fork, due, wait) SELECT DISTINCT fork, 0, 3600000 FROM pins;
   `,
+  `
+  -- 1: DeleteBucket leaves the branch alone while HEAD has a file.
+  ALTER TABLE settings ADD COLUMN empty_only INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

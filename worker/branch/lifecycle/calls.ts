@@ -7,7 +7,7 @@ import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
 import { nextRound } from "./rules/plan.ts";
-import { changeSettings, letsIn, protectionRefusal } from "./settings.ts";
+import { changeSettings, emptyOnlyRefusal, letsIn, protectionRefusal } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
@@ -31,22 +31,20 @@ export class LifecycleCalls {
    * the branch is theirs, and the next creation finishes what was begun, for whoever asks for it then: the branch is as
    * that one wants it. There must be tables.
    */
-  async create({
-    public: isPublic = false,
-  }: Contract.CreateBranch = {}): Promise<Contract.AnswerOf<"create">> {
+  async create(request: Contract.CreateBranch = {}): Promise<Contract.AnswerOf<"create">> {
     const { ledger, courier, forker } = this.#options;
     await forker.settled();
     const live = ledger.generations.live();
     if (!live && ledger.forks.present()) return refused("already-exists");
     if (!live) {
-      this.#begin({ public: isPublic });
+      this.#begin(request);
       return await this.#announceCreation();
     }
     // Other news may wait of a branch that is somebody's: of its tags, say.
     if (ledger.claim.get() || !courier.creationWaits(live.uid)) return refused("already-exists");
     const announcing = this.#announcing.get(live.uid);
     if (announcing) return refused((await announcing) ? "already-exists" : "catalogue-unavailable");
-    this.#begin({ public: isPublic });
+    this.#begin(request);
     return await this.#announceCreation();
   }
 
@@ -139,25 +137,37 @@ export class LifecycleCalls {
   }
 
   /** Begins a generation if none lives, and sets what its creator wants. */
-  #begin(change: Contract.SettingsChange): void {
+  #begin({
+    public: isPublic = false,
+    keep = null,
+    modified = null,
+    emptyOnly = false,
+  }: Contract.CreateBranch): void {
     const { ledger, courier } = this.#options;
     const moment = this.#options.moment();
     ledger.transaction((tx) => {
       if (!ledger.generations.live()) beginGeneration(tx, ledger, moment);
       const live = ledger.generations.live();
-      if (live) changeSettings(tx, ledger, { live, change, now: moment.now });
+      if (!live) return;
+      // Somebody may have written to one that was begun before, and loses no commit to what a new branch is to keep.
+      const isNew = live.head.id === null;
+      const change = { public: isPublic, modified, emptyOnly, ...(isNew && { keep }) };
+      changeSettings(tx, ledger, { live, change, now: moment.now });
     });
     courier.watch();
   }
 
-  async #destroy({ key }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
+  async #destroy({ key, withFiles = false }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
     const fork = live || !ledger.exists ? undefined : ledger.forks.coming();
     if (!live && !fork) return refused("no-such-branch");
     if (ledger.claim.get()) return refused("pipeline-output");
     const refusal = ledger.transaction((tx) => {
-      const refusal = live ? protectionRefusal(tx, ledger, { gen: live.gen, key }) : undefined;
+      const refusal =
+        live &&
+        (protectionRefusal(tx, ledger, { gen: live.gen, key }) ??
+          (withFiles ? undefined : emptyOnlyRefusal(tx, ledger, live)));
       if (live && !refusal) endGeneration(tx, ledger, { live, moment: moment() });
       if (fork) endFork(tx, ledger, { fork, moment: moment() });
       return refusal;

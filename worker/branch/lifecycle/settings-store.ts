@@ -16,6 +16,8 @@ export interface Settings {
   readonly keep: Keep | null;
   /** Whose time Last-Modified is; null: what the gateway is set to. */
   readonly modified: ModifiedOf | null;
+  /** Whether DeleteBucket leaves it alone while HEAD has a file. */
+  readonly emptyOnly: boolean;
 }
 
 interface StoredRow {
@@ -26,6 +28,7 @@ interface StoredRow {
   readonly lifecycle: string | null;
   readonly keep: string | null;
   readonly modified: string | null;
+  readonly emptyOnly: number;
 }
 
 const NOTHING_SET: Settings = {
@@ -36,6 +39,7 @@ const NOTHING_SET: Settings = {
   lifecycle: null,
   keep: null,
   modified: null,
+  emptyOnly: false,
 };
 
 /**
@@ -59,22 +63,27 @@ export class SettingsStore extends Store {
 
   of(gen: number): Settings {
     if (this.#known?.gen !== gen) {
-      const row = this.sql
-        .first<StoredRow>`SELECT revision, public, cors, writer, lifecycle, keep, last_modified AS modified FROM settings WHERE gen = ${gen}`;
+      const row = this.sql.first<StoredRow>`
+          SELECT revision, public, cors, writer, lifecycle, keep, last_modified AS modified, empty_only AS emptyOnly
+          FROM settings WHERE gen = ${gen}`;
       this.#known = { gen, settings: row ? settingsOf(row) : NOTHING_SET };
     }
     return this.#known.settings;
   }
 
-  save(gen: number, { revision, isPublic, ...settings }: Settings): void {
+  save(gen: number, { revision, isPublic, modified, emptyOnly, ...settings }: Settings): void {
     const [cors, writer] = [textOf(settings.cors), textOf(settings.writer)];
     const [lifecycle, keep] = [textOf(settings.lifecycle), textOf(settings.keep)];
     this.sql.run`
-      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, last_modified)
-      VALUES (${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer}, ${lifecycle}, ${keep}, ${settings.modified})
+      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, last_modified, empty_only)
+      VALUES (
+        ${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer}, ${lifecycle}, ${keep}, ${modified},
+        ${emptyOnly ? 1 : 0}
+      )
       ON CONFLICT DO UPDATE SET
         revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer,
-        lifecycle = excluded.lifecycle, keep = excluded.keep, last_modified = excluded.last_modified`;
+        lifecycle = excluded.lifecycle, keep = excluded.keep, last_modified = excluded.last_modified,
+        empty_only = excluded.empty_only`;
     this.forget();
   }
 
@@ -96,6 +105,7 @@ function settingsOf({
   lifecycle,
   keep,
   modified,
+  emptyOnly,
 }: StoredRow): Settings {
   return {
     revision,
@@ -106,5 +116,6 @@ function settingsOf({
     keep: keep === null ? null : JSON.parse(keep),
     // What a later release may have written there is not known here, and counts as nothing.
     modified: modified === "branch" || modified === "file" ? modified : null,
+    emptyOnly: emptyOnly === 1,
   };
 }

@@ -26,6 +26,7 @@ export function changeSettings(
     lifecycle = before.lifecycle,
     keep = keepBy(before, change.lifecycle),
     modified = before.modified,
+    emptyOnly = before.emptyOnly,
   } = change;
   const owner = claim.get()?.pipeline;
   if (change.writer && "key" in change.writer && owner !== undefined) {
@@ -40,7 +41,7 @@ export function changeSettings(
     if (refusal) return refusal;
   }
   const { revision, ...settled } = before;
-  const wanted = { isPublic, cors, writer, lifecycle, keep, modified };
+  const wanted = { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
   if (JSON.stringify(wanted) === JSON.stringify(settled)) return { ok: true };
   planRounds(tx, ledger, { live, before: before.lifecycle, after: lifecycle, now });
   settings.save(gen, { ...wanted, revision: revision + 1 });
@@ -72,6 +73,21 @@ export function protectionRefusal(
   const { writer } = settings.of(gen);
   if (writer === null || ("key" in writer && writer.key === key)) return undefined;
   return { ok: false, reason: "protected", writer };
+}
+
+/**
+ * Why a branch that goes only when it is empty does not go: HEAD has a file, or the key of an empty directory. What open
+ * commits and uploads hold is no file yet, as in S3, where uploads in parts keep no bucket
+ * (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html). To be asked in the transaction that deletes it.
+ */
+export function emptyOnlyRefusal(
+  _: Tx,
+  { settings, files }: Pick<Ledger, "settings" | "files">,
+  { gen }: Pick<Live, "gen">,
+): Refused<"not-empty"> | undefined {
+  return settings.of(gen).emptyOnly && files.anyAtHead(gen, "")
+    ? { ok: false, reason: "not-empty" }
+    : undefined;
 }
 
 /** Whether a change may give somebody an answer who got none before. */

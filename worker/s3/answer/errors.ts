@@ -26,6 +26,11 @@ export const S3_ERRORS = {
     status: 400,
     message: "A part other than the last is smaller than 5 MiB: upload it again, larger.",
   },
+  BucketNotEmpty: {
+    status: 409,
+    message:
+      "The bucket has objects, and is set to be deleted only when it is empty: delete them first, or take 'sluice rb --force', which deletes it with them. 'sluice branch empty-only <branch>.<repo> off' ends that.",
+  },
   HeldByFork: {
     status: 409,
     message: "A branch that was made from this one has a copy of the version.",

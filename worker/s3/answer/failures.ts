@@ -98,6 +98,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-upload": { code: "OperationAborted" },
   "lost-lease": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
+  "not-empty": { code: "BucketNotEmpty" },
   "not-its-output": {
     code: "InvalidRequest",
     message: "The branch is not the output of that pipeline: name the one whose output it is.",

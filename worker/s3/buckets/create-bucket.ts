@@ -8,7 +8,7 @@ import { MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { REGION_HEADER } from "./get-bucket-location.ts";
 
-/** Makes a branch, and with it its repo; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
+/** Makes a branch, and with it its repo, set to what the gateway says of new buckets; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
 
@@ -22,7 +22,7 @@ export const createBucket: Operation<BucketRequest> = {
       });
     }
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
-    const made = await request.branch.create({ public: isPublic });
+    const made = await request.branch.create({ ...request.context.config.newBuckets, public: isPublic });
     if (isPublic) request.context.openBranches.forget();
     if (!made.ok) throw branchFailure(made);
     return new Response(null, { headers: { location: `/${request.bucket}`, ...REGION_HEADER } });

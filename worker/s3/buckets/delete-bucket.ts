@@ -3,7 +3,7 @@ import { branchFailure } from "../answer/failures.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
-/** Deletes a branch, empty or not. S3 deletes empty buckets only. */
+/** Deletes a branch, empty or not, unless it is set to go only when it is empty. S3 deletes empty buckets only. */
 export const deleteBucket: Operation<BucketRequest> = {
   permission: "admin",
 

@@ -2,7 +2,7 @@ import { useId, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { BranchDetail, BranchWriter } from "../../../../protocol/repos.ts";
 import { type Live, useLive } from "../../../gateway/live.ts";
-import { bucketOf, deleteBucket, type Place } from "../../../gateway/s3.ts";
+import { bucketOf, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
 import { Action, Deletion } from "../../../parts/action.tsx";
 import { command } from "../../../parts/cli-line.tsx";
@@ -42,6 +42,7 @@ export function SettingsPage({ place }: { readonly place: Place }) {
               <Keeping key={JSON.stringify(detail.keep)} place={place} detail={detail} live={live} />
               <LifecycleRules place={place} changed={live.reload} />
               <CorsRules place={place} />
+              <EmptyOnly place={place} detail={detail} live={live} />
               <Fork place={place} />
             </>
           )}
@@ -268,6 +269,39 @@ function keepWords(keep: BranchDetail["keep"]): string {
   return `What stays: ${parts.join(", and ")}.`;
 }
 
+/** When S3 tools may delete it. */
+function EmptyOnly({ place, detail: { emptyOnly = false }, live }: OfBranch) {
+  const { gateway } = useSession();
+  async function set(to: boolean): Promise<void> {
+    await gateway.call(`${apiPath(place)}/empty-only`, { method: "PUT", json: { emptyOnly: to } });
+    live.reload();
+  }
+  return (
+    <Setting
+      title="Deletion by S3 tools"
+      cli={command`sluice branch empty-only ${bucketOf(place)} ${emptyOnly ? "off" : "on"}`}
+    >
+      <p>
+        {emptyOnly
+          ? "S3 tools delete the bucket only while it has no files."
+          : "S3 tools delete the bucket with all that it has."}
+      </p>
+      <p>
+        {emptyOnly ? (
+          <Action
+            question="DeleteBucket of S3 then deletes the bucket with its files."
+            act={() => set(false)}
+          >
+            Let them delete it with its files
+          </Action>
+        ) : (
+          <Action act={() => set(true)}>Let them delete it only while it is empty</Action>
+        )}
+      </p>
+    </Setting>
+  );
+}
+
 /** Makes a branch from a commit of this one. */
 function Fork({ place }: { readonly place: Place }) {
   const { gateway } = useSession();
@@ -312,7 +346,7 @@ function End({ place }: { readonly place: Place }) {
   const [, go] = useLocation();
   const bucket = bucketOf(place);
   async function remove(): Promise<void> {
-    await deleteBucket(gateway, place);
+    await gateway.call<undefined>(apiPath(place), { method: "DELETE" });
     go("/repos");
   }
   return (

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
-import { answer, failure, good, s3, scopedKey, signed, unsigned, xml } from "../support.ts";
+import { branchOf } from "../../branch/support.ts";
+import { type Ask, answer, failure, good, s3, scopedKey, signed, unsigned, xml } from "../support.ts";
 
 describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
@@ -51,6 +52,44 @@ describe("DeleteBucket", () => {
 
   test("answers NoSuchBucket where there is none", async () => {
     expect(await failure(s3("DELETE /master.missing"))).toMatchObject({ status: 404, Code: "NoSuchBucket" });
+  });
+});
+
+describe("a gateway that says what new buckets are set to", () => {
+  const config = { newBuckets: { keep: { commits: 1 }, emptyOnly: true } } as const;
+  const ask = async (line: string, asked: Ask = {}) => await answer(await signed(line, asked), { config });
+  const settingsOf = async (repo: string) => {
+    const { ok: _, ...settings } = { ...(await branchOf(`master.${repo}`).settings()) };
+    return settings;
+  };
+
+  test("makes such buckets, which DeleteBucket deletes only while they are empty", async () => {
+    expect((await ask("PUT /master.set-so", { headers: { "x-amz-acl": "public-read" } })).status).toBe(200);
+    expect(await settingsOf("set-so")).toMatchObject({ keep: { commits: 1 }, emptyOnly: true, public: true });
+    await ask("PUT /master.set-so/key", { body: "x" });
+    expect(await failure(ask("DELETE /master.set-so"))).toMatchObject({
+      ...{ status: 409, Code: "BucketNotEmpty" },
+      Message: expect.stringContaining("sluice rb --force"),
+    });
+    expect((await ask("GET /master.set-so/key")).status).toBe(200);
+    expect((await ask("DELETE /master.set-so/key")).status).toBe(204);
+    expect((await ask("DELETE /master.set-so")).status).toBe(204);
+  });
+
+  test("leaves buckets as they are that are there, also if they are made again", async () => {
+    await good("PUT /master.set-before");
+    await good("PUT /master.set-before/key", { body: "x" });
+    const before = await settingsOf("set-before");
+    expect((await failure(ask("PUT /master.set-before"))).Code).toBe("BucketAlreadyOwnedByYou");
+    expect(await settingsOf("set-before")).toEqual(before);
+    expect(before).toMatchObject({ keep: null, emptyOnly: false });
+    expect((await ask("DELETE /master.set-before")).status).toBe(204);
+  });
+
+  test("is asked by DeleteBucket what the bucket is set to, and not what the gateway is", async () => {
+    expect((await ask("PUT /master.set-once")).status).toBe(200);
+    await good("PUT /master.set-once/key", { body: "x" });
+    expect((await failure(s3("DELETE /master.set-once"))).Code).toBe("BucketNotEmpty");
   });
 });
 

@@ -108,8 +108,8 @@ export class ExportCalls {
       ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
     });
     wake(now + EXPORT_LEASE_MS);
-    const { isPublic, cors, writer, modified, keep, lifecycle } = ledger.settings.of(gen);
-    const settings = { public: isPublic, cors, writer, modified, keep, lifecycle };
+    const { isPublic, cors, writer, modified, emptyOnly, keep, lifecycle } = ledger.settings.of(gen);
+    const settings = { public: isPublic, cors, writer, modified, emptyOnly, keep, lifecycle };
     return {
       ok: true,
       export: id,

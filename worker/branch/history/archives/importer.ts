@@ -243,14 +243,15 @@ export class Importer {
     // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
     if (floor > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), floor });
     ledger.uploads.close(upload, now, { leaves: true });
-    const { public: isPublic, cors, writer, modified } = settings;
-    if (isPublic || cors !== null || writer !== null || modified !== null) {
+    const { public: isPublic, cors, writer, modified, emptyOnly = false } = settings;
+    if (isPublic || cors !== null || writer !== null || modified !== null || emptyOnly) {
       ledger.settings.save(gen, {
         ...ledger.settings.of(gen),
         isPublic,
         cors,
         writer,
         modified,
+        emptyOnly,
         revision: 1,
       });
       ledger.outbox.tellSettings({ event, now });
