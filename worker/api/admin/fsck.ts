@@ -4,7 +4,6 @@ import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import {
   FsckAsk,
   type FsckBranches,
-  type FsckFault,
   type FsckPiece,
   SweepAsk,
   type SweepStarted,

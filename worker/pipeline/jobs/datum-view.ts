@@ -8,7 +8,7 @@ import type { DatumCall } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { MadePlace } from "../finish/published-store.ts";
 import type { Position } from "../inputs/source-store.ts";
-import { inherited, type Listed, shown } from "./datums-view.ts";
+import { inherited, shown } from "./datums-view.ts";
 import type { JobRow } from "./job-store.ts";
 
 /*
