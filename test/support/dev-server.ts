@@ -21,8 +21,8 @@ export interface DevServer extends Server {
   readonly data: string;
   /** SIGKILL to the whole gateway: the host and the runtime under it. Its data stays. */
   kill9(): Promise<void>;
-  /** Starts it again, over the same data, on the same port. */
-  restart(): Promise<void>;
+  /** Starts it again, over the same data, on the same port; with other variables, if they are given. */
+  restart(changed?: { readonly variables: Readonly<Record<string, string>> }): Promise<void>;
   /** What it has printed since it was started last. */
   output(): string;
 }
@@ -53,8 +53,8 @@ export async function startDevServer({
     data,
     kill9: () => started.kill9(),
     output: () => started.output(),
-    async restart() {
-      started = await startSluice(command, { door, variables });
+    async restart(changed = { variables }) {
+      started = await startSluice(command, { door, variables: changed.variables });
       startedRuntime = runtime();
     },
     async stop() {

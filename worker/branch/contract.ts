@@ -729,9 +729,7 @@ export interface Imported {
   readonly head: number;
 }
 /** What a branch is set to when it comes out of an archive: nothing that deletes by itself. */
-export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified"> &
-  // Absent: a release began the import that knew no such setting.
-  Partial<Pick<BranchSettings, "emptyOnly">>;
+export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified" | "emptyOnly">;
 /** The bytes of a small content. */
 export interface ArchivedBytes extends ContentId {
   readonly bytes: Uint8Array;

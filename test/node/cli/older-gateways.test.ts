@@ -75,6 +75,32 @@ function specFile(): string {
   return file;
 }
 
+describe("a gateway that has no DELETE of branches", () => {
+  test("is asked by rb --force as S3 has it", async () => {
+    const { door, asked } = await standIn((call) => {
+      if (call === "DELETE /repos/images/branches/master") return refusal(405, "MethodNotAllowed");
+      return call === "DELETE /master.images" ? { status: 204, body: undefined } : good({ pipelines: [] });
+    });
+    const { code, stdout, stderr } = await sluice(door, "rb", "--force", "s3://images");
+    expect([code, stdout.toString(), stderr]).toEqual([0, "removed s3://master.images\n", ""]);
+    expect(asked.at(-1)?.call).toBe("DELETE /master.images");
+  });
+
+  test("makes no plain bucket, and mb --plain says why", async () => {
+    const message = "there is no field 'emptyOnly': leave it out; there are name, from";
+    const { door, asked } = await standIn(() =>
+      refusal(400, "InvalidRequest", [{ path: "emptyOnly", message }]),
+    );
+    const { code, stderr } = await sluice(door, "mb", "--plain", "s3://images");
+    expect([code, stderr]).toEqual([
+      1,
+      "error: the gateway is of a release that makes no plain buckets: leave out --plain\n",
+    ]);
+    const settings = { keep: { days: 1 }, lastModified: "object", emptyOnly: true };
+    expect(asked).toEqual([{ call: "POST /repos/images/branches", body: { name: "master", ...settings } }]);
+  });
+});
+
 describe("a gateway of before texts of specifications", () => {
   const NO_TEXT = [
     { path: "text", message: "there is no field 'text': leave it out; there are dryRun, update, reprocess" },

@@ -9,7 +9,7 @@ import { ImportBegun, ImportedPage, ImportFinished } from "../../../protocol/arc
 import { CommitPage, CommitRedacted } from "../../../protocol/commits.ts";
 import { SessionPage } from "../../../protocol/files.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";
-import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
+import { BranchDetail, BranchEmptyOnly, BranchList } from "../../../protocol/repos.ts";
 import { soundArchive } from "../../support/archive-cases.ts";
 import { faultsInBoth, HAS_CHROMIUM, logInAt, passSeconds, type TestBrowser } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
@@ -846,6 +846,10 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
     expect(branches.branches).toMatchObject([{ public: true, writer: { key: server.accessKeyId } }]);
     const detail = await control.call("GET", "/repos/set/branches/master", { answers: BranchDetail });
     expect(detail.keep).toEqual({ commits: 7 });
+    const deletion = section("Deletion by S3 tools");
+    await deletion.getByRole("button", { name: "Let them delete it only while it is empty" }).click();
+    await deletion.getByText("only while it has no files").waitFor();
+    expect((await s3.ask("DELETE", "/master.set")).status).toBe(409);
     await section("Public").getByRole("button", { name: "End that" }).click();
     await section("Public").getByRole("button", { name: "Make it public" }).waitFor();
     await section("A branch from this one").getByLabel("Name").fill("try");
@@ -934,6 +938,11 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
 
   test("delete a bucket once its name is typed, and not before", async () => {
     await s3.createBucket("master.doomed");
+    await s3.put("master.doomed", "a", "a");
+    await control.call("PUT", "/repos/doomed/branches/master/empty-only", {
+      body: { emptyOnly: true },
+      answers: BranchEmptyOnly,
+    });
     await visit("/repos/doomed/master/settings");
     const gone = section("Delete the bucket");
     await gone.getByRole("button", { name: "Delete master.doomed" }).click();

@@ -158,7 +158,7 @@ async function useExports(branch: BranchApi): Promise<void> {
 
 /** Of an archive that is given up, and then of one that is finished. */
 async function useImports(branch: BranchApi): Promise<void> {
-  const settings = { public: false, cors: null, writer: null, modified: null };
+  const settings = { public: false, cors: null, writer: null, modified: null, emptyOnly: false };
   for (const archive of ["0", "1"]) {
     const head = { createdAt: 1, head: 1, floor: 0, settings };
     const begun = await branch.beginImport({ archive: archive.repeat(64), branch: head });

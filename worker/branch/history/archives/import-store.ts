@@ -144,7 +144,8 @@ export class ImportStore extends Store {
     return this.sql.query<StoredRow>(text, [value]).map(({ path, born, settings, state, ...row }) => ({
       ...row,
       place: { path, born },
-      settings: JSON.parse(settings),
+      // A release that began the import may not have known the last ones.
+      settings: { emptyOnly: false, ...JSON.parse(settings) },
       state: STATES[state] ?? "purging",
     }));
   }

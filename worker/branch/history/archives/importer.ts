@@ -243,7 +243,7 @@ export class Importer {
     // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
     if (floor > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), floor });
     ledger.uploads.close(upload, now, { leaves: true });
-    const { public: isPublic, cors, writer, modified, emptyOnly = false } = settings;
+    const { public: isPublic, cors, writer, modified, emptyOnly } = settings;
     if (isPublic || cors !== null || writer !== null || modified !== null || emptyOnly) {
       ledger.settings.save(gen, {
         ...ledger.settings.of(gen),
