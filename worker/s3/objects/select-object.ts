@@ -10,6 +10,7 @@ import { partNumberOf, versionId } from "../request/query-values.ts";
 import { contentRange, parseRange } from "../request/range.ts";
 import { setAttributeHeaders, setOverrides } from "./attributes.ts";
 import { partCount, partRange } from "./part-layout.ts";
+import { tagsHeader } from "./tag-set.ts";
 
 /** The answer of both GET and HEAD: everything but the bytes. */
 export interface Selected {
@@ -92,8 +93,12 @@ function describeFile(
   if (request.compressingProxy) headers["content-encoding"] = "identity";
   setAttributeHeaders(headers, { attributes: file.attributes, key: request.key });
   const { tags } = file.attributes;
+  const asksForTags = request.headers.has("x-amz-tagging-directive");
   // As on S3, told to those alone who may read the tags.
-  if (tags && request.caller.keyId !== "") headers["x-amz-tagging-count"] = String(tags.length);
+  if (tags && request.caller.keyId !== "") {
+    headers["x-amz-tagging-count"] = String(tags.length);
+    if (asksForTags) headers["x-amz-tagging"] = tagsHeader(tags);
+  }
   setOverrides(headers, request.query);
 }
 

@@ -61,6 +61,11 @@ export function readTags(headers: ReadonlyMap<string, string>): ObjectTag[] | un
   return checkedTags(tags);
 }
 
+/** Tags as a header has them. */
+export function tagsHeader(tags: readonly ObjectTag[]): string {
+  return tags.map((tag) => tag.map(encodeURIComponent).join("=")).join("&");
+}
+
 function headerTag(part: string): ObjectTag {
   const equals = part.indexOf("=");
   const texts = equals === -1 ? [part, ""] : [part.slice(0, equals), part.slice(equals + 1)];

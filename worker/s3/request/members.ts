@@ -181,6 +181,8 @@ const SELECTION: Members = {
       "range",
       "x-amz-checksum-mode",
     ]),
+    // MinIO's, by which its clients have the tags in the answer that has the bytes.
+    "x-amz-tagging-directive": { ...TAKEN, only: { values: ["ACCESS"] } },
   },
   query: {
     ...HINT,

@@ -55,6 +55,21 @@ describe("by header", () => {
     }
   });
 
+  test("come with the answer to a read if it asks for them, as they can be sent again", async () => {
+    const path = `${BUCKET}/asked`;
+    const sent = "a%20b=c%2Fd&empty=&%C3%A9=%E5%80%A4";
+    await good(`PUT ${path}`, { body: "x", headers: { "x-amz-tagging": sent } });
+    await good(`PUT ${BUCKET}/none`, { body: "x" });
+    const headers = { "x-amz-tagging-directive": "ACCESS" };
+    for (const method of ["GET", "HEAD"]) {
+      expect((await good(`${method} ${path}`, { headers })).headers.get("x-amz-tagging")).toBe(sent);
+      expect((await good(`${method} ${path}`)).headers.has("x-amz-tagging")).toBe(false);
+      expect((await good(`${method} ${BUCKET}/none`, { headers })).headers.has("x-amz-tagging")).toBe(false);
+    }
+    const copy = { headers: { "x-amz-tagging-directive": "COPY" } };
+    expect(await failure(s3(`GET ${path}`, copy))).toMatchObject({ status: 501, Code: "NotImplemented" });
+  });
+
   test.each([
     ["=", "InvalidArgument"],
     ["=a", "InvalidArgument"],
