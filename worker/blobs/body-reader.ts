@@ -57,6 +57,12 @@ export class BodyReader {
     return bytes;
   }
 
+  /** Gives the source back, to be read by another. Call it between two reads, before the end. */
+  release(): ByteSource {
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    return this.#source;
+  }
+
   /** Call it when no more will be read. Cancels a body that has not ended. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);

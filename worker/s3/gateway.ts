@@ -1,9 +1,10 @@
 /**
  * The S3 gateway. It refuses what it does not have, with 501 NotImplemented unless another code stands here, and never
  * ignores it:
- * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
+ * - SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
- * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads.
+ * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads; a form has
+ * its signature in its fields, over its policy.
  * What S3's settings of a bucket can't be here is told as it is (buckets/fixed/fixed-settings.ts).
  * It will never have ACLs other than private and public-read of a bucket, policies that say anything else, keys of its own
  * for encryption, object lock, storage classes other than STANDARD, notifications, website, and a
@@ -25,12 +26,26 @@ import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
-import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
-import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
+import { fieldHeaders, type OpenForm, openForm } from "./forms/open-form.ts";
+import type {
+  BucketRequest,
+  FormRequest,
+  ObjectRequest,
+  Operation,
+  ServiceRequest,
+  UploadRequest,
+} from "./operation.ts";
+import {
+  BUCKET_OPERATIONS,
+  FORM_OPERATIONS,
+  OBJECT_OPERATIONS,
+  SERVICE_OPERATIONS,
+  UPLOAD_OPERATIONS,
+} from "./operations.ts";
 import { type Address, addressOf, parseAddress, refuseHidden } from "./request/address.ts";
-import { detectOperation, detectServiceOperation } from "./request/detect.ts";
+import { detectOperation, detectServiceOperation, isPostOfForm } from "./request/detect.ts";
 import { tellEncryption } from "./request/encryption.ts";
-import { MEMBERS, type Members } from "./request/members.ts";
+import { FORM_FIELDS, MEMBERS, type Members } from "./request/members.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";
 import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
 
@@ -58,6 +73,9 @@ export async function handleS3(
     return fail(error);
   }
 }
+
+/** An address of a bucket itself. */
+type BucketAddressed = Extract<Address, { level: "bucket" }>;
 
 /** What a request is sent to and with, before anybody knows who sent it. */
 interface Sent {
@@ -108,7 +126,12 @@ async function answerCaller(
   request: Request,
   { sent, options }: { sent: Sent; options: AnswerOptions },
 ): Promise<Response> {
-  const { address } = sent;
+  const { address, target, headers } = sent;
+  const unsigned = isUnsigned({ headers, target });
+  if (unsigned && address.level === "bucket") {
+    const asksFor = { method: request.method, level: address.level, query: operationQuery(target) };
+    if (isPostOfForm(asksFor)) return await answerForm(request, { sent, address, options });
+  }
   const asked = await readRequest(request, { sent, options });
   const { method, url } = request;
   const { fail, context } = options;
@@ -136,6 +159,28 @@ async function answerCaller(
       return await run(tellingOfBucket(UPLOAD_OPERATIONS[detected.name]), { ...on, open });
     }
   }
+}
+
+/** The same, of a form: who signed it, and what it asks for, is in its fields. */
+async function answerForm(
+  request: Request,
+  { sent, address, options }: { sent: Sent; address: BucketAddressed; options: AnswerOptions },
+): Promise<Response> {
+  const { headers } = sent;
+  const { context, now, fail } = options;
+  const { event } = context;
+  event.operation = "PostObject";
+  const posted = { body: request.body, headers, bucket: address.bucket };
+  const form = await openForm(posted, { keys: context.keys, now });
+  event.key = form.caller.keyId;
+  const asked = requestOf(request, { sent, options, caller: form.caller });
+  const bucket = openBucket(asked, address);
+  await refuseHidden(address.bucket, { by: address.by, hiddenRepos: context.hiddenRepos });
+  event.bucket = bucketName(bucket.address);
+  refuseHeaders(form.fields, FORM_FIELDS, { word: "field" });
+  const open = () => openPosted(bucket, { form, url: request.url });
+  const members = MEMBERS.PostObject;
+  return await run(FORM_OPERATIONS.PostObject, { asked, members, address: bucket.address, open, fail });
 }
 
 /**
@@ -204,11 +249,18 @@ async function readRequest(
   request: Request,
   { sent, options }: { sent: Sent; options: AnswerOptions },
 ): Promise<ServiceRequest> {
+  return requestOf(request, { sent, options, caller: await callerOf(request, { sent, options }) });
+}
+
+function requestOf(
+  request: Request,
+  { sent, options, caller }: { sent: Sent; options: AnswerOptions; caller: Caller },
+): ServiceRequest {
   const { target, headers, address } = sent;
   const { context, now } = options;
   return {
     context,
-    caller: await callerOf(request, { sent, options }),
+    caller,
     headers: operationHeaders(headers, target),
     query: operationQuery(target),
     body: request.body,
@@ -275,15 +327,27 @@ function keyOf(query: ReadonlyMap<string, string>, address: Address): string {
   });
 }
 
+/** A form as a request to make an object. Throws if its key can't be one. */
+function openPosted(bucket: BucketRequest, { form, url }: { form: OpenForm; url: string }): FormRequest {
+  const key = form.fields.get("key") ?? "";
+  const fault = pathFault(key);
+  if (fault !== undefined) throw keyFailure(key, fault);
+  return { ...bucket, headers: fieldHeaders(form.fields), key, form, resource: withoutQuery(url) };
+}
+
+function withoutQuery(url: string): string {
+  const query = url.indexOf("?");
+  return query === -1 ? url : url.slice(0, query);
+}
+
 function openUpload(
   bucket: BucketRequest,
   { address, url }: { address: Address; url: string },
 ): UploadRequest {
-  const query = url.indexOf("?");
   return {
     ...bucket,
     uploadId: bucket.query.get("uploadId") ?? "",
     key: address.level === "object" ? address.key : undefined,
-    resource: query === -1 ? url : url.slice(0, query),
+    resource: withoutQuery(url),
   };
 }

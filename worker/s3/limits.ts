@@ -32,6 +32,8 @@ export const MAX_BUCKETS_SCANNED = 10_000;
 export const MAX_KEYS = 1000;
 /** Most buckets in one answer (S3's bound). */
 export const MAX_BUCKETS = 10_000;
+/** Most bytes of a form before its file, boundaries included (S3 API Reference, "POST Object": 20 KB; S3 counts them in thousands). */
+export const MAX_FORM_FIELDS_BYTES = 20_000;
 /** Most tags in the XML of each operation, before it is parsed. */
 export const MAX_TAGS = {
   create: SPARE_TAGS,

@@ -20,6 +20,7 @@ import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
 import { putBucketLifecycle } from "./buckets/put-bucket-lifecycle.ts";
 import { copyObject } from "./copy/copy-object.ts";
+import { postObject } from "./forms/post-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
 import { listObjects } from "./listings/list-objects.ts";
 import { listObjectsV2 } from "./listings/list-objects-v2.ts";
@@ -37,7 +38,14 @@ import { getObjectAttributes } from "./objects/get-object-attributes.ts";
 import { getObjectTagging } from "./objects/get-object-tagging.ts";
 import { headObject } from "./objects/head-object.ts";
 import { putObject } from "./objects/put-object.ts";
-import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
+import type {
+  BucketRequest,
+  FormRequest,
+  ObjectRequest,
+  Operation,
+  ServiceRequest,
+  UploadRequest,
+} from "./operation.ts";
 
 /** Every operation there is, by the level of its address and the name that detect.ts finds. */
 export const SERVICE_OPERATIONS = {
@@ -92,7 +100,13 @@ export const UPLOAD_OPERATIONS = {
   UploadPartCopy: uploadPartCopy,
 } satisfies Record<string, Operation<UploadRequest>>;
 
+/** Operations whose request is a form, which is read as far as its file before they are called. */
+export const FORM_OPERATIONS = {
+  PostObject: postObject,
+} satisfies Record<string, Operation<FormRequest>>;
+
 export type ServiceOperationName = keyof typeof SERVICE_OPERATIONS;
 export type BucketOperationName = keyof typeof BUCKET_OPERATIONS;
 export type ObjectOperationName = keyof typeof OBJECT_OPERATIONS;
 export type UploadOperationName = keyof typeof UPLOAD_OPERATIONS;
+export type FormOperationName = keyof typeof FORM_OPERATIONS;

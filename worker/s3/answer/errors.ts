@@ -22,6 +22,7 @@ export const S3_ERRORS = {
       "The branch's database is full. Keep less of its history ('sluice branch keep <branch>.<repo> --commits N'), and delete files, which is still possible: both give room within minutes. 'sluice repo usage <repo>' shows what holds most; or write to another branch.",
   },
   BucketAlreadyOwnedByYou: { status: 409, message: "The bucket exists already and is yours." },
+  EntityTooLarge: { status: 400, message: "Your proposed upload exceeds the maximum allowed size" },
   EntityTooSmall: {
     status: 400,
     message: "A part other than the last is smaller than 5 MiB: upload it again, larger.",
@@ -62,6 +63,7 @@ export const S3_ERRORS = {
   },
   InvalidPartNumber: { status: 416, message: "The object has no part of that number." },
   InvalidPartOrder: { status: 400, message: "The parts are not in ascending order of their numbers." },
+  InvalidPolicyDocument: { status: 400, message: "The policy of the form is malformed." },
   InvalidRange: { status: 416, message: "The range lies outside of the object." },
   InvalidRequest: { status: 400, message: "The request is invalid." },
   InvalidTag: { status: 400, message: "The tag provided was not a valid tag." },
@@ -69,6 +71,10 @@ export const S3_ERRORS = {
   InvalidURI: { status: 400, message: "The URL's percent-encoding is broken or is not UTF-8." },
   KeyTooLongError: { status: 400, message: "The key is longer than 1024 bytes of UTF-8." },
   MalformedACLError: { status: 400, message: "The ACL is not one of S3's." },
+  MalformedPOSTRequest: {
+    status: 400,
+    message: "The body of your POST request is not well-formed multipart/form-data.",
+  },
   MalformedPolicy: { status: 400, message: "The policy is not one of S3's." },
   MalformedTrailerError: {
     status: 400,
@@ -76,6 +82,10 @@ export const S3_ERRORS = {
   },
   MalformedXML: { status: 400, message: "The body is not the XML that this operation takes." },
   MaxMessageLengthExceeded: { status: 400, message: "The body is too large for this operation." },
+  MaxPostPreDataLengthExceededError: {
+    status: 400,
+    message: "Your POST request fields preceding the upload file were too large.",
+  },
   MetadataTooLarge: {
     status: 400,
     message: "The headers x-amz-meta-* hold more than 2048 bytes, names and values together.",
@@ -163,8 +173,8 @@ export interface S3ErrorDetails {
 
 /** How the body tells of an error, except that an answer to HEAD has none. */
 export type ErrorBody =
-  /** S3's document. */
-  | { readonly form: "document" }
+  /** S3's document, with more tags that S3 gives to some errors. */
+  | { readonly form: "document"; readonly more?: Readonly<Record<string, string | number | undefined>> }
   /** The message as plain text: a condition of a GET that does not hold. */
   | { readonly form: "text" }
   /**

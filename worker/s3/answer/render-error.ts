@@ -33,7 +33,8 @@ export function renderError(error: unknown, request: FailedRequest): Response {
 
 function rest({ body }: S3Error, { resource, requestId }: FailedRequest): XmlTags {
   if (body.form === "short") return body.more ?? {};
-  return { Resource: resource, RequestId: requestId };
+  const more = body.form === "document" ? body.more : undefined;
+  return { ...more, Resource: resource, RequestId: requestId };
 }
 
 const STORE_CODES: Record<StoreFault, S3Code> = {

@@ -1,6 +1,7 @@
 import { authorityOf, parseTarget, type Target } from "../request/target.ts";
+import type { FormClaim } from "./form-claim.ts";
 import { SigningKeys } from "./signature.ts";
-import { type AuthResult, type VerifyOptions, verify } from "./verify.ts";
+import { type AuthResult, type VerifyOptions, verify, verifyPolicy } from "./verify.ts";
 
 export type AuthenticateOptions = Omit<VerifyOptions, "signingKeys">;
 
@@ -25,6 +26,14 @@ export function authenticateTarget(
   options: AuthenticateOptions,
 ): Promise<AuthResult> {
   return verify({ method: request.method, target, headers }, { ...options, signingKeys });
+}
+
+/** Finds out who signed the policy of a form. */
+export function authenticateForm(
+  claim: FormClaim,
+  { keys }: Pick<AuthenticateOptions, "keys">,
+): Promise<AuthResult> {
+  return verifyPolicy(claim, { keys, signingKeys });
 }
 
 /**

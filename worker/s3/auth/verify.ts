@@ -3,7 +3,8 @@ import { expiryText } from "../../keys/expiry.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { canonicalRequests, type SignableRequest } from "./canonical-request.ts";
 import { type Claim, readClaim } from "./claim.ts";
-import type { Failed } from "./parse-authorization.ts";
+import type { FormClaim } from "./form-claim.ts";
+import { type Failed, SIGNATURE } from "./parse-authorization.ts";
 import { payloadOf } from "./payload.ts";
 import { credentialScope, type SigningKeys, signatureIs, stringToSign } from "./signature.ts";
 
@@ -23,24 +24,7 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
   const { claim } = read;
   const found = options.keys.find(claim.keyId);
   const key = found instanceof Promise ? await found : found;
-  if (key === undefined) {
-    const expiredAt = options.keys.expiryOf?.(claim.keyId);
-    // S3 has ExpiredToken, with 400, for session tokens alone (its list of error responses), which no key here has. SDKs answer
-    // that one by fetching new credentials and trying again. A key that is no more is InvalidAccessKeyId.
-    if (expiredAt !== undefined) {
-      return {
-        ok: false,
-        code: "InvalidAccessKeyId",
-        message: `The access key '${claim.keyId}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
-      };
-    }
-    const why = options.keys.obstacle?.(claim.keyId) ?? "check AWS_ACCESS_KEY_ID";
-    return {
-      ok: false,
-      code: "InvalidAccessKeyId",
-      message: `The access key id '${claim.keyId}' is not known here: ${why}.`,
-    };
-  }
+  if (key === undefined) return unknownKey(claim.keyId, options.keys);
   const signingKey = options.signingKeys.get({
     secret: key.secret,
     date: claim.date,
@@ -50,6 +34,43 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
   options.keys.used(key.id);
   const payload = payloadOf(claim.payloadHash, () => chunkSigning(claim, signingKey));
   const { id, scope, expiresAt } = key;
+  return { ok: true, caller: { keyId: id, scope, payload, ...(expiresAt !== undefined && { expiresAt }) } };
+}
+
+/** Why a key was not found just now. */
+function unknownKey(id: string, keys: KeyRing): Failed {
+  const expiredAt = keys.expiryOf?.(id);
+  // S3 has ExpiredToken, with 400, for session tokens alone (its list of error responses), which no key here has. SDKs answer
+  // that one by fetching new credentials and trying again. A key that is no more is InvalidAccessKeyId.
+  if (expiredAt !== undefined) {
+    return {
+      ok: false,
+      code: "InvalidAccessKeyId",
+      message: `The access key '${id}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
+    };
+  }
+  const why = keys.obstacle?.(id) ?? "check AWS_ACCESS_KEY_ID";
+  return {
+    ok: false,
+    code: "InvalidAccessKeyId",
+    message: `The access key id '${id}' is not known here: ${why}.`,
+  };
+}
+
+/** Finds out who signed the policy of a form: its signature is over the policy's base64 and nothing else. */
+export async function verifyPolicy(
+  claim: FormClaim,
+  { keys, signingKeys }: Pick<VerifyOptions, "keys" | "signingKeys">,
+): Promise<AuthResult> {
+  const found = keys.find(claim.keyId);
+  const key = found instanceof Promise ? await found : found;
+  if (key === undefined) return unknownKey(claim.keyId, keys);
+  const { date, region, policy, signature } = claim;
+  const signingKey = signingKeys.get({ secret: key.secret, date, region });
+  if (!SIGNATURE.test(signature) || !signatureIs(signingKey.sign(policy), signature)) return POLICY_MISMATCH;
+  keys.used(key.id);
+  const { id, scope, expiresAt } = key;
+  const payload = { form: "plain", sha256: null } as const;
   return { ok: true, caller: { keyId: id, scope, payload, ...(expiresAt !== undefined && { expiresAt }) } };
 }
 
@@ -74,4 +95,11 @@ const MISMATCH: AuthResult = {
   code: "SignatureDoesNotMatch",
   message:
     "The signature is not the one that this request has with the secret key: check AWS_SECRET_ACCESS_KEY, and that nothing changes the request on its way.",
+};
+
+const POLICY_MISMATCH: AuthResult = {
+  ok: false,
+  code: "SignatureDoesNotMatch",
+  message:
+    "x-amz-signature is not the signature that the form's policy has with the secret key: check the secret, and that the policy is sent as it was signed, in base64.",
 };

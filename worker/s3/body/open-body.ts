@@ -39,8 +39,7 @@ type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & {
 export function openBody(request: OpenRequest): OpenBody {
   const { headers, caller } = request;
   const { payload } = caller;
-  const md5 = contentMd5(headers);
-  const checksum = bodyChecksum(headers);
+  const { md5, checksum } = bodyHashes(headers);
   if (checksum?.value === "trailer" && (payload.form === "plain" || payload.trailer === "none")) {
     throw new S3Error("InvalidRequest", {
       message: "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
@@ -61,6 +60,35 @@ export function openBody(request: OpenRequest): OpenBody {
       }),
     },
   };
+}
+
+/** The file of a form as a body, whose fields stand for headers. Its size is not known before it ends. */
+export function fileBody(
+  source: ByteSource & Pick<OpenBody, "fault">,
+  headers: ReadonlyMap<string, string>,
+): OpenBody {
+  const { md5, checksum } = bodyHashes(headers);
+  const value = checksum?.value;
+  return {
+    source,
+    declaredSize: undefined,
+    fault: () => source.fault(),
+    checksum: checksum?.algorithm,
+    expect: {
+      ...(md5 && { md5 }),
+      ...(checksum !== undefined &&
+        value !== undefined && {
+          checksum: { algorithm: checksum.algorithm, value: valueReader(value, undefined) },
+        }),
+    },
+  };
+}
+
+function bodyHashes(headers: ReadonlyMap<string, string>): {
+  readonly md5: Uint8Array | undefined;
+  readonly checksum: BodyChecksum | undefined;
+} {
+  return { md5: contentMd5(headers), checksum: bodyChecksum(headers) };
 }
 
 function valueReader(

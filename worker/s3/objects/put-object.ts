@@ -26,46 +26,62 @@ export const putObject: Operation<ObjectRequest> = {
   tellsEncryption: true,
 
   async handle(request) {
-    const { headers, tree, key, now } = request;
-    const attributes = readAttributes(headers, key);
-    const condition = writeCondition(headers);
-    const note = readNote(request);
-    checkEncryption(request);
-    await checkAcl(request);
-    const body = openBody(request);
-    const algorithm = body.checksum ?? askedAlgorithm(headers);
-    checkSize(key, body);
-    const lease = new UploadLease(request);
-    const blobs = new BroughtBlobs(request.context.blobs);
-    try {
-      const written = await storeBody(body, {
-        store: blobs,
-        ...lease.callbacks,
-        ...(algorithm && { checksum: algorithm }),
-        now,
-      });
-      const { content, upload, checksum: value } = written;
-      const has = algorithm !== undefined && value !== null;
-      const checksum: Checksum | undefined = has ? { algorithm, type: "FULL_OBJECT", value } : undefined;
-      refuseDirectoryBytes(key, content);
-      const file = {
-        path: key,
-        content,
-        attributes: checksum ? { ...attributes, checksum } : attributes,
-        ...(upload !== null && { upload }),
-        ...(condition && { condition }),
-        note,
-      };
-      const put = await blobs.handOver(() => tree.put(file));
-      if (!put.ok) throw branchFailure(put);
-      const version = await versionHeader(request, { path: key, content, commit: put.commit });
-      return new Response(null, { headers: { ...contentHeaders(content, checksum), ...version } });
-    } catch (error) {
-      await lease.abort({ leaves: !(await blobs.discard()) });
-      throw error;
-    }
+    return new Response(null, { headers: await writeObject(request, { openBody: () => openBody(request) }) });
   },
 };
+
+interface ObjectToWrite {
+  /** Called once the headers are read. */
+  readonly openBody: () => OpenBody;
+  /** Called when the bytes are there, and before they get a name: throws if they must not. */
+  readonly check?: (content: Content) => void;
+}
+
+/** Makes an object out of a request's headers and a body. Returns the headers of the answer. */
+export async function writeObject(
+  request: ObjectRequest,
+  { openBody, check }: ObjectToWrite,
+): Promise<Record<string, string>> {
+  const { headers, tree, key, now } = request;
+  const attributes = readAttributes(headers, key);
+  const condition = writeCondition(headers);
+  const note = readNote(request);
+  checkEncryption(request);
+  await checkAcl(request);
+  const body = openBody();
+  const algorithm = body.checksum ?? askedAlgorithm(headers);
+  checkSize(key, body);
+  const lease = new UploadLease(request);
+  const blobs = new BroughtBlobs(request.context.blobs);
+  try {
+    const written = await storeBody(body, {
+      store: blobs,
+      ...lease.callbacks,
+      ...(algorithm && { checksum: algorithm }),
+      now,
+    });
+    const { content, upload, checksum: value } = written;
+    const has = algorithm !== undefined && value !== null;
+    const checksum: Checksum | undefined = has ? { algorithm, type: "FULL_OBJECT", value } : undefined;
+    refuseDirectoryBytes(key, content);
+    check?.(content);
+    const file = {
+      path: key,
+      content,
+      attributes: checksum ? { ...attributes, checksum } : attributes,
+      ...(upload !== null && { upload }),
+      ...(condition && { condition }),
+      note,
+    };
+    const put = await blobs.handOver(() => tree.put(file));
+    if (!put.ok) throw branchFailure(put);
+    const version = await versionHeader(request, { path: key, content, commit: put.commit });
+    return { ...contentHeaders(content, checksum), ...version };
+  } catch (error) {
+    await lease.abort({ leaves: !(await blobs.discard()) });
+    throw error;
+  }
+}
 
 function contentHeaders(content: Content, checksum: Checksum | undefined): Record<string, string> {
   const headers: Record<string, string> = { etag: etag(content) };

@@ -50,6 +50,16 @@ export function detectOperation(level: "bucket" | "object", asked: Asked): Detec
     : { level, name: objectOperation(asked) };
 }
 
+/** Whether a request that carries no signature of its own is a form, which has one in its fields. */
+export function isPostOfForm({
+  method,
+  level,
+  query,
+}: Pick<Asked, "method" | "query"> & { readonly level: Address["level"] }): boolean {
+  if (method !== "POST" || level !== "bucket") return false;
+  return !query.has("delete") && !query.has("uploads") && !query.has("uploadId");
+}
+
 /** A part number alone makes a PUT one of a part: it must never overwrite the object itself. */
 function uploadOperation({ method, query, headers }: Asked): UploadOperationName | undefined {
   if (method === "PUT" && (query.has("uploadId") || query.has("partNumber"))) {
@@ -133,7 +143,7 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
       if (query.has("delete")) return "DeleteObjects";
       throw new S3Error("NotImplemented", {
         message:
-          "POST on a bucket is implemented as '?delete', '?uploads' and '?uploadId' only: forms and others are not.",
+          "POST on a bucket is implemented as '?delete', '?uploads', '?uploadId' and a form, which is signed in its fields and in no header.",
       });
     default:
       throw methodNotAllowed(method, "bucket");

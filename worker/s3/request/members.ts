@@ -1,5 +1,6 @@
 import type {
   BucketOperationName,
+  FormOperationName,
   ObjectOperationName,
   ServiceOperationName,
   UploadOperationName,
@@ -231,7 +232,51 @@ const ACL: Lines = {
   ]),
 };
 
-type OperationName = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
+/** The lines of a few names out of others. */
+function only(lines: Lines, wanted: (name: string) => boolean): Lines {
+  return Object.fromEntries(Object.entries(lines).filter(([name]) => wanted(name)));
+}
+
+/**
+ * What the fields of a form may be, as headers are of a PutObject (S3 API Reference, "POST Object"). A field that has no line
+ * must be in a condition of the policy as all others, and means nothing to S3.
+ */
+export const FORM_FIELDS: Members = {
+  headers: {
+    ...only(EVERYWHERE, (name) => name !== "x-amz-content-sha256" && name !== "x-amz-expected-bucket-owner"),
+    ...OBJECT,
+    ...only(BODY, (name) => name.startsWith("x-amz-checksum-") || name === "content-md5"),
+    ...all(TAKEN, [
+      "bucket",
+      "key",
+      "policy",
+      "redirect",
+      "success_action_redirect",
+      "success_action_status",
+      "tagging",
+      "x-amz-algorithm",
+      "x-amz-checksum-algorithm",
+      "x-amz-credential",
+      "x-amz-signature",
+    ]),
+    acl: { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
+    "x-ignore-*": harmless("it says so itself"),
+    ...all(refused("a form has no condition on what is there: leave it out"), [
+      "if-match",
+      "if-none-match",
+      "if-modified-since",
+      "if-unmodified-since",
+    ]),
+  },
+  query: {},
+};
+
+type OperationName =
+  | ServiceOperationName
+  | BucketOperationName
+  | ObjectOperationName
+  | UploadOperationName
+  | FormOperationName;
 
 export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   AbortMultipartUpload: {
@@ -382,6 +427,18 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   ListObjectsV2: listing(UNSIGNED, ["continuation-token", "fetch-owner", "list-type", "start-after"]),
   ListObjectVersions: listing(TAKEN, ["key-marker", "version-id-marker", "versions"]),
   ListParts: asking("encoding-type", "max-parts", "part-number-marker", "uploadId"),
+  // What it is asked is in the fields of the form: see FORM_FIELDS.
+  PostObject: {
+    headers: {
+      ...EVERYWHERE,
+      "x-amz-content-sha256": {
+        ...harmless("nobody signed the body"),
+        only: { values: ["UNSIGNED-PAYLOAD"], because: "the body is a form: leave it out" },
+      },
+      "content-md5": refused("it would be of the whole form: send it as a field, of the file"),
+    },
+    query: HINT,
+  },
   PutBucketAccelerateConfiguration: setting("accelerate"),
   PutBucketAcl: { headers: ACL, query: { ...HINT, acl: TAKEN } },
   PutBucketCors: setting("cors"),

@@ -11,14 +11,18 @@ export function refuseQuery(query: ReadonlyMap<string, string>, members: Members
   }
 }
 
-/** Throws NotImplemented for a header that would change what the operation does on S3, but not here. */
-export function refuseHeaders(headers: ReadonlyMap<string, string>, members: Members): void {
+/** Throws NotImplemented for a header, or a field of a form, that would change what the operation does on S3, but not here. */
+export function refuseHeaders(
+  headers: ReadonlyMap<string, string>,
+  members: Members,
+  { word = "header" }: { readonly word?: "header" | "field" } = {},
+): void {
   for (const [name, value] of headers) {
     const isOurs = name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
     // HTTP's own headers mean nothing if they are empty, and most of them nothing to S3.
     if (!isOurs && value === "") continue;
     const line = headerLine(members, name) ?? (isOurs ? UNKNOWN : undefined);
-    if (line !== undefined) refuse(line, { member: `The header ${name}`, value });
+    if (line !== undefined) refuse(line, { member: `The ${word} ${name}`, value });
   }
 }
 

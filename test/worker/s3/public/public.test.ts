@@ -78,7 +78,6 @@ describe("of a public branch, anybody without a key", () => {
     "PUT /master.open?cors",
     "PUT /master.open/a.txt",
     "POST /master.open?delete",
-    "POST /master.open",
     "POST /master.open/a.txt?uploads",
     "PATCH /master.open/a.txt",
     "DELETE /master.open",

@@ -1,0 +1,202 @@
+import type { Caller } from "../../app.ts";
+import { BodyReader, type ByteSource, byteSource } from "../../blobs/body-reader.ts";
+import type { KeyRing } from "../../keys/key-ring.ts";
+import { S3Error } from "../answer/errors.ts";
+import { writeFailure } from "../answer/failures.ts";
+import { authenticateForm } from "../auth/authenticate.ts";
+import { type FormFault, missingField, readFormClaim } from "../auth/form-claim.ts";
+import { BODY_IDLE_MS } from "../limits.ts";
+import { parseTagging } from "../objects/tag-set.ts";
+import { Delimiter } from "./delimiter.ts";
+import { FormFile } from "./form-file.ts";
+import { type FormHead, FormHeadReader, malformed } from "./form-head.ts";
+import { checkPolicy, parsePolicy, type SizeRange } from "./policy.ts";
+
+/*
+ * A form that a browser posts to a bucket (S3 API Reference, "Browser-Based Uploads Using POST"). Nobody signs the request:
+ * somebody signed a policy, which says what the form may hold and until when, and gave both to the page. So the fields come
+ * first, and are read before anybody knows who asks; they are bounded (form-head.ts). Then it is found out who signed the
+ * policy, and the form is held to it (policy.ts). The file is a stream that ends at the delimiter, or where the policy says
+ * that it is too large (form-file.ts); it is read by the operation, post-object.ts, as PutObject reads its body.
+ */
+
+/** A form whose fields are read and allowed, and whose file is still to come. */
+export interface OpenForm {
+  /** Who signed the policy. */
+  readonly caller: Caller;
+  /** By names in lower case, `${filename}` put in. */
+  readonly fields: ReadonlyMap<string, string>;
+  readonly file: FormFile;
+  /** How many bytes the file may have. */
+  readonly sizes: SizeRange;
+}
+
+export interface FormRequest {
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly headers: ReadonlyMap<string, string>;
+  /** As the client wrote it. */
+  readonly bucket: string;
+}
+
+export interface FormOptions {
+  readonly keys: KeyRing;
+  readonly now: () => number;
+}
+
+/** Reads a form up to its file. Throws S3Error for a form that is malformed, unsigned, or not what its policy allows. */
+export async function openForm(request: FormRequest, { keys, now }: FormOptions): Promise<OpenForm> {
+  const delimiter = new Delimiter(boundaryOf(request.headers.get("content-type")));
+  const { head, rest, raw } = await readHead(request.body, { delimiter, now });
+  try {
+    const fields = fieldsOf(head);
+    if (!fields.get("key")) throw faultError(missingField("key"));
+    const claimed = readFormClaim(fields, now());
+    if (!claimed.ok) throw faultError(claimed);
+    const { claim } = claimed;
+    const auth = await authenticateForm(claim, { keys });
+    if (!auth.ok) {
+      const told = auth.code === "SignatureDoesNotMatch" && {
+        StringToSign: claim.policy,
+        SignatureProvided: claim.signature,
+        StringToSignBytes: hexBytes(claim.policy),
+      };
+      const more = { AWSAccessKeyId: claim.keyId, ...told };
+      throw new S3Error(auth.code, { message: auth.message, body: { form: "document", more } });
+    }
+    const sizes = checkPolicy(parsePolicy(claim.policy), { bucket: request.bucket, fields, now: now() });
+    const proposed = proposedSize(request.headers, { head, delimiter });
+    const tooLarge = () => entityTooLarge(sizes, proposed);
+    const file = new FormFile({ raw, delimiter, ahead: rest, max: sizes.max, tooLarge });
+    return { caller: auth.caller, fields, file, sizes };
+  } catch (error) {
+    await raw.cancel().catch(() => {});
+    throw error;
+  }
+}
+
+/** Characters of a boundary (RFC 2046 §5.1.1). */
+const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
+
+/** The boundary in a Content-Type. Throws PreconditionFailed if it is no form's, and MalformedPOSTRequest if it names none. */
+function boundaryOf(contentType: string | undefined): string {
+  if (!isForm(contentType)) {
+    throw new S3Error("PreconditionFailed", {
+      message: "At least one of the pre-conditions you specified did not hold",
+      body: {
+        form: "document",
+        more: { Condition: "Bucket POST must be of the enclosure-type multipart/form-data" },
+      },
+    });
+  }
+  const [, quoted, token] = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType ?? "") ?? [];
+  const boundary = quoted ?? token ?? "";
+  if (BOUNDARY.test(boundary)) return boundary;
+  throw malformed("Content-Type names no boundary of up to 70 characters");
+}
+
+function isForm(contentType: string | undefined): boolean {
+  return /^\s*multipart\/form-data\s*(;|$)/i.test(contentType ?? "");
+}
+
+const READ_BYTES = 16 * 1024;
+
+async function readHead(
+  body: ReadableStream<Uint8Array> | null,
+  { delimiter, now }: { delimiter: Delimiter; now: () => number },
+): Promise<{ head: FormHead; rest: Uint8Array<ArrayBuffer>; raw: ByteSource }> {
+  if (body === null) throw malformed("it is empty");
+  const reader = new BodyReader(byteSource(body), { idleMs: BODY_IDLE_MS, now });
+  const fields = new FormHeadReader(delimiter);
+  let head: FormHead | undefined;
+  try {
+    let space = new Uint8Array(READ_BYTES);
+    while (head === undefined) {
+      const bytes = await reader.read(space, 1);
+      if (reader.end === "idle") throw writeFailure("request-timeout");
+      if (reader.end === "lost") throw writeFailure("incomplete-body");
+      head = fields.push(bytes);
+      if (head === undefined && reader.end !== null) throw malformed("it ends before its file");
+      // Reading transferred the buffer: this one is the same memory.
+      space = new Uint8Array(bytes.buffer);
+    }
+  } catch (error) {
+    await reader.close();
+    throw error;
+  }
+  return { head, rest: fields.rest, raw: reader.release() };
+}
+
+const FILENAME = /\$\{filename\}/g;
+/** Fields in which it is not a variable: what was signed is taken as it is. */
+const VERBATIM: ReadonlySet<string> = new Set(["policy", "x-amz-signature"]);
+
+/** The fields by name. Metadata that comes twice is joined, as HTTP joins headers; any other field may come once. Throws InvalidArgument. */
+function fieldsOf({ fields, filename }: FormHead): ReadonlyMap<string, string> {
+  // Some browsers send a whole path: what counts stands behind the last slash.
+  const base = filename.slice(Math.max(filename.lastIndexOf("/"), filename.lastIndexOf("\\")) + 1);
+  const found = new Map<string, string>();
+  for (const { name, value: sent } of fields) {
+    const value = VERBATIM.has(name) ? sent : sent.replaceAll(FILENAME, () => base);
+    const before = found.get(name);
+    if (before === undefined || name.startsWith("x-ignore-")) found.set(name, value);
+    else if (name.startsWith("x-amz-meta-")) found.set(name, `${before},${value}`);
+    else throw new S3Error("InvalidArgument", { message: `The field ${name} comes twice: send it once.` });
+  }
+  return found;
+}
+
+function faultError({ code, message, field }: FormFault): S3Error {
+  const more = field && { ArgumentName: field.name, ArgumentValue: field.value };
+  return new S3Error(code, { message, ...(more && { body: { form: "document", more } }) });
+}
+
+/** How many bytes the file has if nothing stands behind it, which only Content-Length tells before it came. */
+function proposedSize(
+  headers: ReadonlyMap<string, string>,
+  { head, delimiter }: { head: FormHead; delimiter: Delimiter },
+): number | undefined {
+  const whole = headers.get("content-length");
+  if (whole === undefined || !/^[0-9]{1,15}$/.test(whole)) return undefined;
+  return Number(whole) - head.length - delimiter.bytes.length - "--\r\n".length;
+}
+
+function entityTooLarge({ max }: SizeRange, proposed: number | undefined): S3Error {
+  const more = { ProposedSize: proposed, MaxSizeAllowed: max };
+  return new S3Error("EntityTooLarge", { body: { form: "document", more } });
+}
+
+/** The bytes of a text in hex, as S3 shows what it wanted signed. */
+function hexBytes(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+}
+
+/**
+ * The fields as a PutObject would send them in headers, which have no white space around them. Those that are the form's own mean
+ * nothing there. Throws InvalidArgument if two of them mean the same header, and what is wrong with tags.
+ */
+export function fieldHeaders(fields: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>();
+  for (const [name, value] of fields) {
+    const header = HEADER_OF.get(name) ?? name;
+    if (headers.has(header)) {
+      throw new S3Error("InvalidArgument", {
+        message: `The fields ${name} and ${header} mean the same: send one.`,
+      });
+    }
+    headers.set(header, name === "tagging" ? tagsInHeader(value) : value.trim());
+  }
+  return headers;
+}
+
+const HEADER_OF: ReadonlyMap<string, string> = new Map([
+  ["acl", "x-amz-acl"],
+  ["tagging", "x-amz-tagging"],
+]);
+
+/** The tags of a `Tagging` of XML, as a header names them. */
+function tagsInHeader(xml: string): string {
+  if (xml.trim() === "") return "";
+  return parseTagging(xml)
+    .map((tag) => tag.map(encodeURIComponent).join("="))
+    .join("&");
+}
