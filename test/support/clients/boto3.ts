@@ -5,6 +5,7 @@ import { run } from "../processes.ts";
 import { scratchFolder } from "../scratch.ts";
 import { good, type Sdk, type ToolAnswer, type ToolOutput } from "./api-tool.ts";
 import { awsEnvironment } from "./aws-environment.ts";
+import type { Place } from "./client.ts";
 import { parametersOf } from "./client-over-sdk.ts";
 import { startJsonProcess } from "./json-process.ts";
 
@@ -15,8 +16,24 @@ export async function hasBoto3(): Promise<boolean> {
   return existsSync(PYTHON) && (await run([PYTHON, "-c", "import boto3"])).code === 0;
 }
 
+/** A form as a client signs it: where it is posted to, and the fields before its file. */
+export interface PresignedForm {
+  readonly url: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** What a form is to hold. */
+export interface FormTerms extends Place {
+  readonly fields: Readonly<Record<string, string>>;
+  readonly conditions: readonly unknown[];
+}
+
+export interface Boto3 extends Sdk {
+  presignPost(terms: FormTerms): Promise<PresignedForm>;
+}
+
 /** boto3, one Python process for all calls: a line of JSON a request, one an answer. */
-export function boto3(door: Door): Sdk {
+export function boto3(door: Door): Boto3 {
   const folder = scratchFolder();
   const [sent, received] = [join(folder, "sent"), join(folder, "received")];
   const command = [PYTHON, join(import.meta.dirname, "boto3_tool.py"), door.endpoint, received];
@@ -48,6 +65,11 @@ export function boto3(door: Door): Sdk {
     async presign(operation, { bucket, key }) {
       const request = { do: "presign", operation, parameters: { Bucket: bucket, Key: key } };
       return linkOf(good(await ask(request)));
+    },
+    async presignPost(terms) {
+      const output: object = good(await ask({ do: "presign_post", ...terms }));
+      if ("Form" in output) return output.Form as PresignedForm;
+      throw new Error("boto3 made no form");
     },
     close: python.close,
   };

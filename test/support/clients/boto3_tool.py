@@ -59,7 +59,22 @@ def presign(client, request, _received):
     return {"Url": client.generate_presigned_url(method, Params=request["parameters"])}
 
 
-ACTIONS = {"call": call, "walk": walk, "upload": upload, "download": download, "copy": copy, "presign": presign}
+def presign_post(client, request, _received):
+    form = client.generate_presigned_post(
+        request["bucket"], request["key"], Fields=request["fields"], Conditions=request["conditions"]
+    )
+    return {"Form": form}
+
+
+ACTIONS = {
+    "call": call,
+    "walk": walk,
+    "upload": upload,
+    "download": download,
+    "copy": copy,
+    "presign": presign,
+    "presign_post": presign_post,
+}
 
 
 def main(endpoint, received):

@@ -36,7 +36,7 @@ export function readFormClaim(
   if (fields.has("awsaccesskeyid") || fields.has("signature")) {
     return failed({
       code: "InvalidRequest",
-      message: `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}.`,
+      message: `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}. boto3 signs forms by version 2 unless its client is made with config=Config(signature_version="s3v4").`,
     });
   }
   if (!SIGNED_FIELDS.some((name) => fields.has(name))) {
