@@ -108,6 +108,7 @@ describe("PutObject and GetObject", () => {
       "content-type": "binary/octet-stream",
       etag: get.headers.get("etag"),
       "last-modified": get.headers.get("last-modified"),
+      "x-amz-server-side-encryption": "AES256",
       "x-amz-version-id": get.headers.get("x-amz-version-id"),
       "x-content-type-options": "nosniff",
     });
