@@ -207,6 +207,35 @@ describe("S3 requests that cannot be done are refused by name", () => {
       says: /1,?000/,
     },
     {
+      what: "a policy that is none",
+      ask: ["PUT", "/master.data?policy", "<Tagging/>"],
+      code: "MalformedPolicy",
+    },
+    {
+      what: "a deep policy",
+      ask: ["PUT", "/master.data?policy", `{"Statement":${"[".repeat(9000)}`],
+      code: "MalformedPolicy",
+    },
+    {
+      what: "a policy in many levels",
+      ask: ["PUT", "/master.data?policy", `{"Statement":${"[".repeat(9000)}${"]".repeat(9000)}}`],
+      code: "MalformedPolicy",
+    },
+    {
+      what: "an ACL that is none",
+      ask: ["PUT", "/master.data/file?acl", "<Tagging/>"],
+      code: "MalformedXML",
+    },
+    {
+      what: "an ACL with an entity declared",
+      ask: [
+        "PUT",
+        "/master.data?acl",
+        '<!DOCTYPE d [<!ENTITY e "file">]><AccessControlPolicy>&e;</AccessControlPolicy>',
+      ],
+      code: "MalformedXML",
+    },
+    {
       what: "deletions with an entity declared",
       ask: [
         "POST",
@@ -227,10 +256,10 @@ describe("S3 requests that cannot be done are refused by name", () => {
 
   const refused = [
     ["PUT", "/master.data/file?tagging"],
-    ["PUT", "/master.data/file?acl"],
+    ["PUT", "/master.data/file?torrent"],
     ["DELETE", "/master.data/file?tagging"],
     ["POST", "/master.data/file?restore"],
-    ["PUT", "/master.data?policy"],
+    ["PUT", "/master.data?website"],
     ["GET", "/master.data?made-up"],
   ] as const;
   test.each(refused)("%s %s: 501 NotImplemented, and the object is as it was", async (method, target) => {
