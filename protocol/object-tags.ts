@@ -16,9 +16,9 @@ const SYSTEM_KEY = /^aws:/i;
 /** What is wrong with the tags of an object. */
 export type TagsFault = "too-many" | "bad-key" | "bad-value" | "system-key" | "same-key";
 
-/** Why an object can't have these tags; undefined if it can. */
-export function tagsFault(tags: readonly ObjectTag[]): TagsFault | undefined {
-  if (tags.length > MAX_OBJECT_TAGS) return "too-many";
+/** Why an object, or what may have `most` tags, can't have these; undefined if it can. */
+export function tagsFault(tags: readonly ObjectTag[], most = MAX_OBJECT_TAGS): TagsFault | undefined {
+  if (tags.length > most) return "too-many";
   const keys = new Set<string>();
   for (const [key, value] of tags) {
     if (key === "" || key.length > MAX_TAG_KEY || !TAG_TEXT.test(key)) return "bad-key";

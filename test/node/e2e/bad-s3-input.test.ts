@@ -259,7 +259,7 @@ describe("S3 requests that cannot be done are refused by name", () => {
     ["PUT", "/master.data/file?torrent"],
     ["DELETE", "/master.data/file?tagging"],
     ["POST", "/master.data/file?restore"],
-    ["PUT", "/master.data?website"],
+    ["PUT", "/master.data?analytics"],
     ["GET", "/master.data?made-up"],
   ] as const;
   test.each(refused)("%s %s: 501 NotImplemented, and the object is as it was", async (method, target) => {

@@ -65,6 +65,16 @@ function setting(query: string, body: string): () => Promise<Example> {
   return async () => ({ line: `PUT ${BUCKET}?${query}`, ask: { body } });
 }
 
+/** A setting that can't be here at all. */
+function refusing(query: string, root: string): () => Promise<Example> {
+  return async () => ({
+    line: `PUT ${BUCKET}?${query}`,
+    ask: { body: `<${root}/>` },
+    status: 501,
+    code: "NotImplemented",
+  });
+}
+
 function removing(query: string): () => Promise<Example> {
   return async () => ({ line: `DELETE ${BUCKET}?${query}`, status: 204 });
 }
@@ -167,6 +177,14 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
     "versioning",
     "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
   ),
+  PutBucketTagging: async () => ({
+    line: `PUT ${BUCKET}?tagging`,
+    ask: { body: "<Tagging><TagSet/></Tagging>" },
+    status: 204,
+  }),
+  PutBucketReplication: refusing("replication", "ReplicationConfiguration"),
+  PutBucketWebsite: refusing("website", "WebsiteConfiguration"),
+  PutObjectLockConfiguration: refusing("object-lock", "ObjectLockConfiguration"),
   PutPublicAccessBlock: setting("publicAccessBlock", "<PublicAccessBlockConfiguration/>"),
   DeleteBucketEncryption: removing("encryption"),
   DeleteBucketOwnershipControls: async () => ({
@@ -398,11 +416,15 @@ const MORE: Partial<Record<Name, readonly More[]>> = {
   PutBucketNotificationConfiguration: CHUNKED,
   PutBucketOwnershipControls: CHUNKED,
   PutBucketPolicy: CHUNKED,
+  PutBucketReplication: CHUNKED,
   PutBucketRequestPayment: CHUNKED,
+  PutBucketTagging: CHUNKED,
   PutBucketVersioning: CHUNKED,
+  PutBucketWebsite: CHUNKED,
   PutObject: CHUNKED,
   PutObjectAcl: CHUNKED,
   PutObjectLegalHold: CHUNKED,
+  PutObjectLockConfiguration: CHUNKED,
   PutObjectRetention: CHUNKED,
   PutPublicAccessBlock: CHUNKED,
   UploadPart: CHUNKED,

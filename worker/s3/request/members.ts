@@ -218,6 +218,8 @@ function setting(query: string): Members {
   return { headers: { ...EVERYWHERE, ...BODY }, query: { ...HINT, [query]: TAKEN } };
 }
 
+const LOCK_TOKEN = refused("no bucket has an object lock: leave it out");
+
 /** Of the two operations that set an ACL. */
 const ACL: Lines = {
   ...EVERYWHERE,
@@ -467,7 +469,12 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: setting("policy").query,
   },
+  PutBucketReplication: {
+    headers: { ...setting("replication").headers, "x-amz-bucket-object-lock-token": LOCK_TOKEN },
+    query: setting("replication").query,
+  },
   PutBucketRequestPayment: setting("requestPayment"),
+  PutBucketTagging: setting("tagging"),
   PutBucketVersioning: {
     headers: {
       ...setting("versioning").headers,
@@ -475,6 +482,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: setting("versioning").query,
   },
+  PutBucketWebsite: setting("website"),
   PutObject: {
     headers: {
       ...EVERYWHERE,
@@ -490,6 +498,10 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   PutObjectLegalHold: {
     headers: setting("legal-hold").headers,
     query: { ...setting("legal-hold").query, versionId: TAKEN },
+  },
+  PutObjectLockConfiguration: {
+    headers: { ...setting("object-lock").headers, "x-amz-bucket-object-lock-token": LOCK_TOKEN },
+    query: setting("object-lock").query,
   },
   PutObjectRetention: {
     headers: { ...setting("retention").headers, "x-amz-bypass-governance-retention": NOTHING_LOCKED },

@@ -122,6 +122,11 @@ describe("a document that asks for what is so is taken, and changes nothing", ()
   ])("to take away what is not configured is 204: ?%s", async (query) => {
     expect((await good(`DELETE ${BUCKET}?${query}`)).status).toBe(204);
   });
+
+  test("and to set no tags is 204, as S3 answers to tags", async () => {
+    const set = await good(`PUT ${BUCKET}?tagging`, { body: "<Tagging><TagSet/></Tagging>" });
+    expect(set.status).toBe(204);
+  });
 });
 
 describe("a document that asks for something else is refused with a reason", () => {
@@ -159,6 +164,14 @@ describe("a document that asks for something else is refused with a reason", () 
     ],
     ["logging", "<BucketLoggingStatus><LoggingEnabled/></BucketLoggingStatus>", "SLUICE_REQUEST_LOG"],
     ["accelerate", "<AccelerateConfiguration><Status>Enabled</Status></AccelerateConfiguration>", "one way"],
+    ["replication", "<ReplicationConfiguration><Rule/></ReplicationConfiguration>", "sluice sync"],
+    [
+      "tagging",
+      "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag><Tag/></TagSet></Tagging>",
+      "PutObjectTagging",
+    ],
+    ["website", "<WebsiteConfiguration/>", "sluice branch public"],
+    ["object-lock", "<ObjectLockConfiguration/>", "sluice branch protect"],
     ["publicAccessBlock", block("<BlockPublicPolicy>true</BlockPublicPolicy>"), "BlockPublicPolicy"],
     ["publicAccessBlock", block("<IgnorePublicAcls>TRUE</IgnorePublicAcls>"), "IgnorePublicAcls"],
   ])("?%s: %s", async (query, body, word) => {
@@ -201,6 +214,11 @@ describe("what is no such document is refused as S3 does", () => {
     ["accelerate", "<AccelerateConfiguration/>", "MalformedXML"],
     ["publicAccessBlock", block("<BlockPublicAcls>maybe</BlockPublicAcls>"), "MalformedXML"],
     ["publicAccessBlock", block("<Other>true</Other>"), "MalformedXML"],
+    ["tagging", "<Tagging/>", "MalformedXML"],
+    ["tagging", "<Tagging><TagSet><Other/></TagSet></Tagging>", "MalformedXML"],
+    ["website", "<Other/>", "MalformedXML"],
+    ["replication", "", "MalformedXML"],
+    ["object-lock", "<ObjectLock", "MalformedXML"],
     [
       "notification",
       `<NotificationConfiguration>${"<a/>".repeat(16_384)}</NotificationConfiguration>`,

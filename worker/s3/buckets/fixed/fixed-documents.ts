@@ -115,6 +115,41 @@ export function checkAcceleration(text: string): void {
   if (status === "Enabled") throw notImplemented("Acceleration", "there is one way to a bucket");
 }
 
+/** PutBucketTagging: a bucket has no tags, and a document without any asks for that. */
+export function checkTagging(text: string): void {
+  const set = only(read(text, "Tagging"), "Tagging", ["TagSet"]).get("TagSet")?.[0];
+  if (set === undefined) throw malformed("Tagging needs a TagSet");
+  if (only(tagsOf(set), "TagSet", ["Tag"], "many").size === 0) return;
+  throw notImplemented("PutBucketTagging", "buckets have no tags; objects do (PutObjectTagging)");
+}
+
+/** PutBucketReplication: none is so. */
+export function refuseReplication(text: string): void {
+  read(text, "ReplicationConfiguration");
+  throw notImplemented(
+    "PutBucketReplication",
+    "'sluice branch create --from' makes a branch of another one, and 'sluice sync' copies to elsewhere",
+  );
+}
+
+/** PutBucketWebsite: none is so. */
+export function refuseWebsite(text: string): void {
+  read(text, "WebsiteConfiguration");
+  throw notImplemented(
+    "PutBucketWebsite",
+    "no path has an index or error document. 'sluice branch public' lets everybody read files by their names",
+  );
+}
+
+/** PutObjectLockConfiguration: none is so. */
+export function refuseObjectLock(text: string): void {
+  read(text, "ObjectLockConfiguration");
+  throw notImplemented(
+    "PutObjectLockConfiguration",
+    "objects cannot be locked. Every commit that is kept stays readable by its id, and 'sluice branch protect' leaves a branch to one writer",
+  );
+}
+
 /** PutPublicAccessBlock: nothing keeps whoever has `admin` from making a branch public. */
 export function checkPublicAccessBlock(text: string): void {
   const root = "PublicAccessBlockConfiguration";

@@ -13,7 +13,11 @@ import {
   checkOwnership,
   checkPublicAccessBlock,
   checkRequestPayment,
+  checkTagging,
   checkVersioning,
+  refuseObjectLock,
+  refuseReplication,
+  refuseWebsite,
 } from "./fixed-documents.ts";
 
 /**
@@ -49,9 +53,10 @@ function absent(code: S3Code): Operation<BucketRequest> {
   };
 }
 
-/** Takes a document that asks for what is so: `check` throws for all others. */
+/** Takes a document that asks for what is so, if there is one: `check` throws for all others. */
 function setAlready(
   check: (text: string, config: BucketRequest["context"]["config"]) => void,
+  { status = 200 }: { readonly status?: number } = {},
 ): Operation<BucketRequest> {
   return {
     permission: "admin",
@@ -60,7 +65,7 @@ function setAlready(
     async handle(request) {
       await existing(request.tree);
       check(await readTextBody(request, MAX_SETTING_BYTES), request.context.config);
-      return new Response(null);
+      return new Response(null, { status });
     },
   };
 }
@@ -134,7 +139,11 @@ export const FIXED_SETTINGS = {
   PutBucketLogging: setAlready(checkLogging),
   PutBucketNotificationConfiguration: setAlready(checkNotification),
   PutBucketOwnershipControls: setAlready(checkOwnership),
+  PutBucketReplication: setAlready(refuseReplication),
   PutBucketRequestPayment: setAlready(checkRequestPayment),
+  PutBucketTagging: setAlready(checkTagging, { status: 204 }),
   PutBucketVersioning: setAlready(checkVersioning),
+  PutBucketWebsite: setAlready(refuseWebsite),
+  PutObjectLockConfiguration: setAlready(refuseObjectLock),
   PutPublicAccessBlock: setAlready(checkPublicAccessBlock),
 } satisfies Record<string, Operation<BucketRequest>>;
