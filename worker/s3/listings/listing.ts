@@ -85,7 +85,8 @@ function isFile(entry: ListEntry): entry is Exclude<ListEntry, { kind: "prefix" 
   return entry.kind !== "prefix";
 }
 
-function delimiterOf(text: string | undefined): "/" | undefined {
+/** Throws InvalidArgument for anything but `/` or nothing. */
+export function delimiterOf(text: string | undefined): "/" | undefined {
   if (text === undefined || text === "") return undefined;
   if (text === "/") return text;
   throw new S3Error("InvalidArgument", { message: `delimiter is '${text}': only '/' delimits here.` });

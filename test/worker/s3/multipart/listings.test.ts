@@ -130,6 +130,9 @@ describe("ListMultipartUploads", () => {
     (await xml(good(`GET ${bucket}?uploads${query}`))).ListMultipartUploadsResult;
   const keys = (page: { Upload?: { Key: string }[] }) => (page.Upload ?? []).map(({ Key }) => Key);
 
+  const prefixes = (page: { CommonPrefixes?: { Prefix: string }[] }) =>
+    (page.CommonPrefixes ?? []).map(({ Prefix }) => Prefix);
+
   test("tells those that are in progress, by key and then by age", async () => {
     const page = await list();
     expect(page).toMatchObject({
@@ -169,11 +172,29 @@ describe("ListMultipartUploads", () => {
     expect([page.Prefix, keys(page), page.EncodingType]).toEqual(["c%20", ["c%20d"], "url"]);
   });
 
-  test("has no delimiter", async () => {
-    const refused = await failure(s3(`GET ${bucket}?uploads&delimiter=/`));
+  test("has those of a directory as one, with / as delimiter and no other", async () => {
+    const whole = await list("&delimiter=/");
+    expect([keys(whole), prefixes(whole), whole.Delimiter]).toEqual([["a", "c d"], ["b/"], "/"]);
+    expect(keys(await list("&delimiter=/&prefix=b/"))).toEqual(["b/1", "b/1", "b/2"]);
+    const refused = await failure(s3(`GET ${bucket}?uploads&delimiter=b`));
     expect(refused).toMatchObject({ status: 400, Code: "InvalidArgument" });
-    expect(refused.Message).toContain("delimiter");
     expect(keys(await list("&delimiter="))).toHaveLength(5);
+  });
+
+  test("comes in pages of uploads and directories, each once", async () => {
+    const seen: string[] = [];
+    let marker = "";
+    for (let pages = 1; ; pages++) {
+      const page = await list(`&delimiter=/&max-uploads=1${marker}`);
+      seen.push(...keys(page), ...prefixes(page));
+      if (page.IsTruncated === "false") {
+        expect(pages).toBe(3);
+        break;
+      }
+      marker = `&key-marker=${encodeURIComponent(page.NextKeyMarker)}`;
+      if (page.NextUploadIdMarker) marker += `&upload-id-marker=${page.NextUploadIdMarker}`;
+    }
+    expect(seen).toEqual(["a", "b/", "c d"]);
   });
 
   test("no longer has those that were completed or aborted", async () => {
