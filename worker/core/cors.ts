@@ -38,10 +38,20 @@ export function accessControl(
     "access-control-allow-methods": methods.join(", "),
     // A browser takes no answer to credentials from a server that lets every page in.
     ...(!isForAll && { "access-control-allow-credentials": "true" }),
-    ...(asked.headers.length > 0 && { "access-control-allow-headers": asked.headers.join(", ") }),
+    ...(asked.headers.length > 0 && {
+      "access-control-allow-headers": asked.headers.join(", ").toLowerCase(),
+    }),
     ...(exposed.length > 0 && { "access-control-expose-headers": exposed.join(", ") }),
     ...(maxAgeSeconds !== undefined && { "access-control-max-age": String(maxAgeSeconds) }),
   };
+}
+
+/** The methods that rules can be about. */
+export const CORS_METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "HEAD", "POST", "DELETE"]);
+
+/** Whether a text is a field name of RFC 9110. */
+export function isHeaderName(text: string): boolean {
+  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text);
 }
 
 /** What the answers of a bucket with rules depend on, for caches between it and browsers. */

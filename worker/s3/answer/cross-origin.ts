@@ -1,5 +1,5 @@
 import type { Context } from "../../app.ts";
-import { accessControl, CORS_VARY } from "../../core/cors.ts";
+import { accessControl, CORS_METHODS, CORS_VARY, isHeaderName } from "../../core/cors.ts";
 import { type Address, bucketAt } from "../request/address.ts";
 import { S3Error } from "./errors.ts";
 
@@ -24,11 +24,21 @@ export async function answerPreflight(
         "Invalid Access-Control-Request-Method: null. Send the method of the request that is to follow.",
     });
   }
+  if (!CORS_METHODS.has(method)) {
+    throw new S3Error("BadRequest", { message: `Invalid Access-Control-Request-Method: ${method}` });
+  }
+  const names = namesIn(headers.get("access-control-request-headers"));
+  const strange = names.find((name) => !isHeaderName(name));
+  if (strange !== undefined) {
+    throw new S3Error("BadRequest", {
+      message: `Access-Control-Request-Headers names '${strange}', which is not the name of a header.`,
+    });
+  }
   const bucket = bucketAt(address);
   if (bucket === undefined || !(await openBranches.find(bucket)).hasCors) throw notEnabled();
   const rules = await openBranches.corsRules(bucket);
   if (rules.length === 0) throw notEnabled();
-  const asked = { origin, method, headers: namesIn(headers.get("access-control-request-headers")) };
+  const asked = { origin, method, headers: names };
   const allowed = accessControl(rules, asked);
   if (allowed === undefined) {
     throw new S3Error("AccessForbidden", { message: NOT_ALLOWED, headers: { vary: CORS_VARY } });

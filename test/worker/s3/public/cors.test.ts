@@ -240,6 +240,20 @@ describe("a preflight", () => {
     const { status, Message } = await without("access-control-request-method");
     expect([status, Message]).toEqual([400, expect.stringContaining("Access-Control-Request-Method")]);
   });
+
+  test.each([
+    { "access-control-request-method": "get" },
+    { "access-control-request-method": "PATCH" },
+    { "access-control-request-method": "GET", "access-control-request-headers": "x-a,no name" },
+  ])("is refused if it asks for what no request has: %o", async (asked) => {
+    const headers = { origin: PAGE, ...asked };
+    for (const bucket of [BUCKET, "/master.nowhere"]) {
+      expect(await failure(anybody(`OPTIONS ${bucket}/key`, headers))).toMatchObject({
+        status: 400,
+        Code: "BadRequest",
+      });
+    }
+  });
 });
 
 describe("an answer to a page from elsewhere", () => {

@@ -1,10 +1,9 @@
-import type { CorsRule } from "../../../core/cors.ts";
+import { CORS_METHODS, type CorsRule, isHeaderName } from "../../../core/cors.ts";
 import { S3Error } from "../../answer/errors.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../../answer/xml.ts";
 import { MAX_CORS_RULES, MAX_TAGS } from "../../limits.ts";
 
 const ROOT = "CORSConfiguration";
-const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "HEAD", "POST", "DELETE"]);
 const MAX_ID_CHARACTERS = 255;
 const TAGS = [
   "ID",
@@ -52,7 +51,11 @@ function parseRule(parsed: ParsedXml): CorsRule {
     if (!isTag(name)) throw malformed(`CORSRule holds ${TAGS.join(", ")}, not ${name}`);
   }
   const texts = (tag: Tag): string[] => (tags.get(tag) ?? []).map((value) => textOf(tag, value));
-  const [methods, origins] = [texts("AllowedMethod"), texts("AllowedOrigin")];
+  // An empty method is none that there is, which S3 says as of any other.
+  const methods = (tags.get("AllowedMethod") ?? []).map((value) =>
+    value === "" ? "" : textOf("AllowedMethod", value),
+  );
+  const origins = texts("AllowedOrigin");
   if (methods.length === 0 || origins.length === 0) {
     throw malformed("each CORSRule needs an AllowedMethod and an AllowedOrigin at least");
   }
@@ -107,9 +110,9 @@ function once(tag: Tag, [text, ...others]: readonly string[]): string | undefine
 
 function checkMethods(methods: readonly string[]): void {
   for (const method of methods) {
-    if (METHODS.has(method)) continue;
+    if (CORS_METHODS.has(method)) continue;
     throw invalid(
-      `Found unsupported HTTP method in CORS config. Unsupported method is ${method}: it must be one of ${[...METHODS].join(", ")}.`,
+      `Found unsupported HTTP method in CORS config. Unsupported method is ${method}: it must be one of ${[...CORS_METHODS].join(", ")}.`,
     );
   }
 }
@@ -120,7 +123,7 @@ function checkPattern(tag: Tag, text: string): void {
 
 /** A field name of RFC 9110, with a wildcard where there may be one: it goes into a header of answers. */
 function checkHeaderName(tag: Tag, name: string): void {
-  if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name)) return;
+  if (isHeaderName(name)) return;
   throw invalid(`${tag} "${name}" is not the name of a header.`);
 }
 
