@@ -11,7 +11,6 @@ import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
-import { wholeNumber } from "../request/query-values.ts";
 import { encodeUriPath } from "../request/target.ts";
 import { composeParts, layoutOf } from "./compose-parts.ts";
 import { findUpload } from "./find-upload.ts";
@@ -101,8 +100,12 @@ function fullChecksum(algorithm: ChecksumAlgorithm | undefined, value: string | 
 }
 
 function expectedSize(headers: ReadonlyMap<string, string>): number | undefined {
-  if (!headers.has(MP_OBJECT_SIZE)) return undefined;
-  return wholeNumber(headers, MP_OBJECT_SIZE, { min: 0, max: Number.MAX_SAFE_INTEGER, absent: 0 });
+  const text = headers.get(MP_OBJECT_SIZE)?.trim();
+  if (text === undefined) return undefined;
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw new S3Error("InvalidRequest", {
+    message: `${MP_OBJECT_SIZE} is '${text}': it must be the number of bytes of the object.`,
+  });
 }
 
 function checkSize(parts: readonly Part[], expected: number | undefined): void {

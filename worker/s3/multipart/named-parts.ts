@@ -1,7 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import { contentName } from "../../../protocol/content.ts";
 import type { Part } from "../../branch/contract.ts";
-import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../core/checksums.ts";
+import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag } from "../answer/fields.ts";
@@ -54,9 +54,19 @@ function parsePart(part: ParsedXml): NamedPart {
     if (algorithm === undefined) {
       throw malformed(`Part ${number} holds ${name}, it may hold PartNumber, ETag and Checksum*`);
     }
-    checksums.push({ algorithm, value: oneText(values, name).trim() });
+    const value = oneText(values, name).trim();
+    if (parseChecksum(algorithm, value) === null) {
+      throw invalidPart(number, `the ${name} '${value}', which is not the base64 of a ${algorithm}`);
+    }
+    checksums.push({ algorithm, value });
   }
+  if (checksums.length > 1)
+    throw invalidPart(number, "more than one checksum: send that of the upload's algorithm");
   return { number, content: parseEtag(etag), checksums };
+}
+
+function invalidPart(number: number, has: string): S3Error {
+  return new S3Error("InvalidArgument", { message: `Part ${number} has ${has}.` });
 }
 
 function parseNumber(text: string): number {
@@ -130,9 +140,15 @@ function checkPart(
   }
   for (const { algorithm: said, value } of checksums) {
     const tag = checksumTag(said);
-    if (said !== algorithm) {
+    if (algorithm === undefined) {
       throw new S3Error("InvalidRequest", {
-        message: `Part ${number} has a ${tag}, but the upload was begun ${algorithm ? `for ${algorithm}` : "without a checksum algorithm"}: leave it out.`,
+        message: `Part ${number} has a ${tag}, but the upload was begun without a checksum algorithm: leave it out.`,
+      });
+    }
+    // As on S3: the part that came has no such checksum, so that it can't be this one.
+    if (said !== algorithm) {
+      throw new S3Error("BadDigest", {
+        message: `Part ${number} has a ${tag}, but the upload was begun for ${algorithm}: leave it out.`,
       });
     }
     if (value !== part.checksum) {

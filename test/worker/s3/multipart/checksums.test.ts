@@ -126,8 +126,16 @@ describe("a completion", () => {
     });
     expect(await failure(complete(upload, renamed({ ChecksumCRC32C: "AAAAAA==" })))).toMatchObject({
       status: 400,
-      Code: "InvalidRequest",
+      Code: "BadDigest",
     });
+  });
+
+  test.each([
+    ["one that is none", { ChecksumCRC32: "abc" }],
+    ["two", { ChecksumCRC32: "AAAAAA==", ChecksumCRC32C: "AAAAAA==" }],
+  ])("that names a part by a checksum and gives %s is refused", async (_, checksums) => {
+    const named = parts.map((each) => ({ ...each, checksums }));
+    expect(await failure(complete(upload, named))).toMatchObject({ status: 400, Code: "InvalidArgument" });
   });
 
   test("may leave the checksums out", async () => {

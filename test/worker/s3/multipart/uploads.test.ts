@@ -194,6 +194,12 @@ describe("a completion", () => {
       Code: "InvalidRequest",
       Message: expect.stringContaining("5 bytes"),
     });
+    for (const size of ["-1", "five"]) {
+      expect(await failure(complete(upload, parts, { "x-amz-mp-object-size": size }))).toMatchObject({
+        status: 400,
+        Code: "InvalidRequest",
+      });
+    }
     await completed(complete(upload, parts, { "x-amz-mp-object-size": "5" }));
   });
 });
