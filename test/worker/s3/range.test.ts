@@ -28,12 +28,14 @@ test.each([
   "bytes=a-b",
   "items=0-1",
   "bytes=0-1,3-4",
+  "bytes= -1",
+  "bytes= 0-1",
 ])("%s is ignored", (header) => {
   expect(parseRange(header, 10)).toBeNull();
 });
 
-test("nothing of an empty content can be satisfied", () => {
-  expect([parseRange("bytes=0-", 0), parseRange("bytes=-1", 0)]).toEqual(["unsatisfiable", "unsatisfiable"]);
+test("an empty content has no first byte, and its last bytes are the whole", () => {
+  expect([parseRange("bytes=0-", 0), parseRange("bytes=-1", 0)]).toEqual(["unsatisfiable", null]);
 });
 
 test("Content-Range counts the last byte in", () => {

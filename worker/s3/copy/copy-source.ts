@@ -39,9 +39,8 @@ export interface CopySource extends Omit<SourceName, "literal"> {
  * Finds the file that a copy is made of. Throws AccessDenied if the caller may not read it, and PreconditionFailed if an
  * `x-amz-copy-source-if-*` does not hold.
  */
-export async function openSource(request: BucketRequest): Promise<CopySource> {
+export async function openSource(request: BucketRequest, name = sourceOf(request)): Promise<CopySource> {
   const { caller, headers, address, by } = request;
-  const name = parseSource(headers.get("x-amz-copy-source") ?? "", by);
   await refuseHidden(name.bucket, { by, hiddenRepos: request.context.hiddenRepos });
   const need = { permission: "read", repo: name.address.repo } as const;
   if (!permits(caller.scope, need)) {
@@ -56,6 +55,11 @@ export async function openSource(request: BucketRequest): Promise<CopySource> {
   const { bucket, commit } = name;
   const place = isSame ? "same-branch" : "other-branch";
   return { bucket, address: name.address, key, commit, file, place };
+}
+
+/** What a request to copy names. Throws what `parseSource` throws. */
+export function sourceOf({ headers, by }: Pick<BucketRequest, "headers" | "by">): SourceName {
+  return parseSource(headers.get("x-amz-copy-source") ?? "", by);
 }
 
 const VERSION = "?versionId=";
@@ -73,13 +77,25 @@ export function parseSource(header: string, by: NamedBy): SourceName {
   const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
   const [, bucket, key] = SOURCE.exec(path ?? "") ?? [];
   if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
-  const address = addressOf(bucket, by);
+  const address = sourceAddress(bucket, { by, header });
   if (address.view !== undefined && commit !== undefined) throw noVersions(header);
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
   if (!encoded.includes("+")) return { bucket, address, key, commit };
   const [, , literal = key] = SOURCE.exec(decodeUri(encoded) ?? "") ?? [];
   return { bucket, address, key, literal, commit };
+}
+
+/** As on S3, a name that can be no bucket's is a fault of the header, and not of the bucket that the request is sent to. */
+function sourceAddress(bucket: string, { by, header }: { by: NamedBy; header: string }): BucketAddress {
+  try {
+    return addressOf(bucket, by);
+  } catch (error) {
+    if (!(error instanceof S3Error && error.code === "InvalidBucketName")) throw error;
+    throw new S3Error("InvalidArgument", {
+      message: `x-amz-copy-source is '${header}', which names no bucket. ${error.message}`,
+    });
+  }
 }
 
 function noVersions(header: string): S3Error {

@@ -6,7 +6,7 @@ import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
-import { type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
+import { type CopySource, openSource, sourceOf, sourceVersion } from "../copy/copy-source.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { parseCopyRange } from "../request/range.ts";
@@ -31,8 +31,9 @@ export const uploadPartCopy: Operation<UploadRequest> = {
   async handle(request) {
     const { headers, now } = request;
     const number = partNumberOf(request.query);
+    const name = sourceOf(request);
     const upload = await findOpenUpload(request);
-    const source = await openSource(request);
+    const source = await openSource(request, name);
     const range = parseCopyRange(headers.get("x-amz-copy-source-range"), source.file.size);
     const copy = { number, source, range, upload };
     const { content, checksum } = await addCopy(request, copy);

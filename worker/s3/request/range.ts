@@ -1,7 +1,7 @@
 import type { ByteRange } from "../../blobs/port.ts";
 import { S3Error } from "../answer/errors.ts";
 
-const SINGLE = /^bytes=\s*([0-9]*)-([0-9]*)\s*$/;
+const SINGLE = /^bytes=([0-9]*)-([0-9]*)\s*$/;
 
 /**
  * The bytes that a `Range` header asks for of a content of `size` bytes. Null: the whole, also if the header is not
@@ -18,9 +18,11 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   return offset >= size ? "unsatisfiable" : { offset, length: Math.min(end, size - 1) - offset + 1 };
 }
 
-function suffix(wanted: number, size: number): ByteRange | "unsatisfiable" {
+/** RFC 9110 §14.1.2: the end of a content of no bytes is the whole, only the last no bytes are never there. */
+function suffix(wanted: number, size: number): ByteRange | null | "unsatisfiable" {
+  if (wanted === 0) return "unsatisfiable";
   const length = Math.min(wanted, size);
-  return length === 0 ? "unsatisfiable" : { offset: size - length, length };
+  return length === 0 ? null : { offset: size - length, length };
 }
 
 /** `Content-Range` of a partial answer. */
@@ -32,7 +34,7 @@ const RANGE = /^bytes=([0-9]{1,15})-([0-9]{1,15})$/;
 
 /**
  * The bytes that `x-amz-copy-source-range` names; undefined for the whole. Unlike a GET's Range, it must give both
- * ends and lie inside the source. Throws InvalidArgument and InvalidRange.
+ * ends and lie inside the source. Throws InvalidArgument, as S3 does in both cases.
  */
 export function parseCopyRange(header: string | undefined, size: number): ByteRange | undefined {
   if (header === undefined) return undefined;
@@ -43,7 +45,7 @@ export function parseCopyRange(header: string | undefined, size: number): ByteRa
     });
   }
   if (Number(last) >= size) {
-    throw new S3Error("InvalidRange", {
+    throw new S3Error("InvalidArgument", {
       message: `x-amz-copy-source-range is '${header}', but the source has ${size} bytes: it must lie inside.`,
     });
   }
