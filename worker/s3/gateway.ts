@@ -22,6 +22,7 @@ import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
 import { isUnsigned } from "./auth/claim.ts";
+import type { AuthFailure } from "./auth/parse-authorization.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
@@ -278,8 +279,12 @@ async function callerOf(
   if (isUnsigned({ headers, target }))
     return await admitUnsigned({ method: request.method, address }, context);
   const auth = await authenticateTarget({ request, target, headers }, { keys: context.keys, now: now() });
-  if (!auth.ok) throw new S3Error(auth.code, { message: auth.message });
+  if (!auth.ok) throw authFailure(auth);
   return auth.caller;
+}
+
+function authFailure({ code, message, more }: AuthFailure): S3Error {
+  return new S3Error(code, { message, body: { form: "document", ...(more && { more }) } });
 }
 
 /** Whether nobody signed the request. */

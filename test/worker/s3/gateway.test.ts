@@ -27,6 +27,7 @@ describe("a signature", () => {
 
   test.each([
     ["authorization", "AWS AKIA:c2ln", 400, "InvalidRequest"],
+    ["authorization", "Bearer abc", 400, "InvalidArgument"],
     ["authorization", "AWS4-HMAC-SHA256 nonsense", 400, "AuthorizationHeaderMalformed"],
     ["x-amz-content-sha256", null, 400, "InvalidRequest"],
     ["x-amz-content-sha256", "abc", 400, "InvalidArgument"],
@@ -35,6 +36,18 @@ describe("a signature", () => {
     ["x-amz-acl", "private", 403, "AccessDenied"],
   ])("whose request then has the header %s: %s is refused", async (name, value, status, Code) => {
     expect(await failure(answer(await withHeader(name, value)))).toMatchObject({ status, Code });
+  });
+
+  test("leaves headers open, and the refusal names them", async () => {
+    const request = await signed("PUT /master.data/k", { body: "x" });
+    const headers = new Headers(request.headers);
+    headers.set("x-amz-meta-a", "1");
+    headers.set("x-amz-meta-b", "2");
+    expect(await failure(answer(new Request(request, { headers })))).toMatchObject({
+      status: 403,
+      Code: "AccessDenied",
+      HeadersNotSigned: "x-amz-meta-a, x-amz-meta-b",
+    });
   });
 
   test("may cover a session token, but there are no sessions here", async () => {

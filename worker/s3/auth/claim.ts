@@ -143,9 +143,11 @@ function validityFault({ time, expires }: Presigned, now: number): AuthFailure |
   }
   const until = time.at + expires * 1000;
   if (now <= until) return undefined;
+  const end = new Date(until).toISOString();
   return {
     code: "AccessDenied",
-    message: `Request has expired: it was valid until ${new Date(until).toISOString()}, and the server's time is ${server}.`,
+    message: `Request has expired: it was valid until ${end}, and the server's time is ${server}.`,
+    more: { "X-Amz-Expires": expires, Expires: end, ServerTime: server },
   };
 }
 
@@ -159,16 +161,23 @@ function unsignedHeaderFault(
   headers: ReadonlyMap<string, string>,
   { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },
 ): AuthFailure | undefined {
-  const isOpen = (name: string): boolean => !covered.has(name) && !signedHeaders.includes(name);
-  if (isOpen("host")) return notSigned("host");
-  for (const name of headers.keys()) {
-    if ((name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX)) && isOpen(name)) return notSigned(name);
-  }
+  const counts = (name: string): boolean => name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
+  const names = ["host", ...[...headers.keys()].filter(counts)];
+  const open = names.filter((name) => !covered.has(name) && !signedHeaders.includes(name));
+  const [first] = open;
+  if (first !== undefined) return notSigned([first, ...open.slice(1)]);
   return headers.has("x-amz-security-token") ? UNKNOWN_TOKEN : undefined;
 }
 
-function notSigned(name: string): AuthFailure {
-  return { code: "AccessDenied", message: `The header ${name} is not signed: name it in SignedHeaders.` };
+function notSigned(names: readonly [string, ...string[]]): AuthFailure {
+  const [name, ...others] = names;
+  const which = others.length === 0 ? `The header ${name} is` : `The headers ${names.join(", ")} are`;
+  const fix = others.length === 0 ? "name it in SignedHeaders" : "name them in SignedHeaders";
+  return {
+    code: "AccessDenied",
+    message: `${which} not signed: ${fix}.`,
+    more: { HeadersNotSigned: names.join(", ") },
+  };
 }
 
 function failed(fault: AuthFailure): Failed {

@@ -13,6 +13,15 @@ type Fields = Record<"Credential" | "SignedHeaders" | "Signature", string>;
 export function parseAuthorization(header: string): { ok: true; authorization: Authorization } | Failed {
   const space = header.indexOf(" ");
   const algorithm = space === -1 ? header : header.slice(0, space);
+  // Versions 2 and 4A are mechanisms of AWS, which is what S3 says of them; anything else is none.
+  if (algorithm !== "AWS" && !algorithm.startsWith("AWS4-")) {
+    return {
+      ok: false,
+      code: "InvalidArgument",
+      message: `Unsupported Authorization Type '${algorithm}': sign with ${ALGORITHM} (signature version 4).`,
+      more: { ArgumentName: "Authorization", ArgumentValue: algorithm },
+    };
+  }
   if (algorithm !== ALGORITHM) {
     return {
       ok: false,
@@ -96,6 +105,8 @@ export const SIGNATURE = /^[0-9a-f]{64}$/;
 export interface AuthFailure {
   readonly code: AuthFailureCode;
   readonly message: string;
+  /** Tags that S3 gives the error beside. */
+  readonly more?: Readonly<Record<string, string | number>>;
 }
 
 /** The outcome of a check that failed. */

@@ -27,6 +27,7 @@ export function payloadFault(hash: string): AuthFailure | undefined {
   }
   return {
     code: "InvalidArgument",
+    more: { ArgumentName: "x-amz-content-sha256", ArgumentValue: hash },
     message: `x-amz-content-sha256 is '${hash}': it must be the body's SHA-256 in lower-case hex, ${UNSIGNED}, or one of ${[...STREAMING.keys()].join(", ")}.`,
   };
 }

@@ -67,6 +67,7 @@ export class ChunkDecoder {
   /** Call it when the body has ended. */
   end(): void {
     if (this.#state !== "trailer" || this.#line !== "") throw broken("it ends in the middle");
+    if (!this.#options.trailer.isComplete) throw broken("it ends before its trailer has come");
     this.#options.trailer.end();
   }
 

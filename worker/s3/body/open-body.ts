@@ -138,18 +138,19 @@ function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefine
   if (!MD5_BASE64.test(text)) {
     throw new S3Error("InvalidDigest", {
       message: `Content-MD5 is '${text}': it must be the base64 of the 16 bytes of the body's MD5.`,
+      body: { form: "document", more: { "Content-MD5": text } },
     });
   }
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
-/** The number of bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
+/** The number of bytes that an aws-chunked body holds without its framing. Throws MissingContentLength, as S3 does also if it is no number. */
 function decodedContentLength(headers: ReadonlyMap<string, string>): number {
-  const size = sizeIn(headers, "x-amz-decoded-content-length");
-  if (size !== undefined) return size;
+  const text = headers.get("x-amz-decoded-content-length")?.trim() ?? "";
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
   throw new S3Error("MissingContentLength", {
     message:
-      "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing.",
+      "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing, in decimal digits.",
   });
 }
 

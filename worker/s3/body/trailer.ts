@@ -19,6 +19,7 @@ export class Trailer {
   #value: string | undefined;
   #canonical = "";
   #signature: string | undefined;
+  #ended = false;
 
   constructor(rules: TrailerRules) {
     this.#rules = rules;
@@ -29,9 +30,20 @@ export class Trailer {
     return this.#value;
   }
 
+  /** Whether all that must come has come, or the empty line that is its end. Else the body was cut off. */
+  get isComplete(): boolean {
+    const { announced, signatures } = this.#rules;
+    const lacks =
+      (announced !== undefined && this.#value === undefined) || (signatures && this.#signature === undefined);
+    return !lacks || this.#ended;
+  }
+
   /** The next line, without its end. Empty lines come anywhere: clients differ in that. */
   line(text: string): void {
-    if (text === "") return;
+    if (text === "") {
+      this.#ended = true;
+      return;
+    }
     const colon = text.indexOf(":");
     if (colon < 1) throw malformed("a line is not '<name>:<value>'");
     const name = text.slice(0, colon).trim().toLowerCase();

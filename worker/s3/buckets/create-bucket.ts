@@ -25,7 +25,9 @@ export const createBucket: Operation<BucketRequest> = {
     const made = await request.branch.create({ ...request.context.config.newBuckets, public: isPublic });
     if (isPublic) request.context.openBranches.forget();
     if (!made.ok) throw branchFailure(made);
-    return new Response(null, { headers: { location: `/${request.bucket}`, ...REGION_HEADER } });
+    const arn = `arn:aws:s3:::${request.bucket}`;
+    const headers = { location: `/${request.bucket}`, "x-amz-bucket-arn": arn, ...REGION_HEADER };
+    return new Response(null, { headers });
   },
 };
 

@@ -18,7 +18,7 @@ export const listBuckets: Operation<ServiceRequest> = {
   permission: "list",
 
   async handle({ query, context, caller }) {
-    const limit = wholeNumber(query, "max-buckets", { min: 1, max: MAX_BUCKETS });
+    const limit = wholeNumber(query, "max-buckets", { min: 1, most: MAX_BUCKETS });
     const prefix = query.get("prefix");
     const page = await findBuckets(context.catalogue.branches, {
       after: startOf(query),

@@ -64,7 +64,7 @@ function wholeSeconds(at: number): number {
 
 /**
  * What a write's `If-Match` and `If-None-Match` ask of the file at the key; undefined if neither is sent. As on S3,
- * If-None-Match takes `*` only. Throws NotImplemented.
+ * If-None-Match takes `*` only, and not beside If-Match: no file fits both. Throws NotImplemented.
  */
 export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondition | undefined {
   const match = headers.get("if-match");
@@ -73,6 +73,11 @@ export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondi
   if (noneMatch !== undefined && noneMatch.trim() !== "*") {
     throw new S3Error("NotImplemented", {
       message: `If-None-Match is '${noneMatch}': for a write it is implemented as '*' only, which means that nothing may be there.`,
+    });
+  }
+  if (match !== undefined && noneMatch !== undefined) {
+    throw new S3Error("NotImplemented", {
+      message: "If-Match and If-None-Match are both sent, and nothing can hold for both: send one of them.",
     });
   }
   return {

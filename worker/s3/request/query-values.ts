@@ -1,21 +1,23 @@
 import { S3Error } from "../answer/errors.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 
-/** A whole number in the query; one above `max` counts as `max`. `absent`: what counts if none is sent. Throws InvalidArgument. */
+/**
+ * A whole number in the query. One above `max` counts as `max`, one above `most` is refused. `absent`: what counts if none is
+ * sent. Throws InvalidArgument.
+ */
 export function wholeNumber(
   query: ReadonlyMap<string, string>,
   name: string,
-  { min, max, absent = max }: { min: number; max: number; absent?: number },
+  { min, absent, ...bound }: { min: number; absent?: number } & ({ max: number } | { most: number }),
 ): number {
   const text = query.get(name);
-  if (text === undefined) return absent;
+  const top = "max" in bound ? bound.max : bound.most;
+  if (text === undefined) return absent ?? top;
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min)) {
-    throw new S3Error("InvalidArgument", {
-      message: `${name} is '${text}': it must be a whole number from ${min} up.`,
-    });
-  }
-  return Math.min(value, max);
+  if (value >= min && ("max" in bound || value <= top)) return Math.min(value, top);
+  throw new S3Error("InvalidArgument", {
+    message: `${name} is '${text}': it must be a whole number from ${min} ${"max" in bound ? "up" : `to ${top}`}.`,
+  });
 }
 
 /** Begins every token of this form. A later form can then be told from it. */

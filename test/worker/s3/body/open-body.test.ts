@@ -145,7 +145,12 @@ test.each([
     "InvalidRequest",
   ],
   ["chunks of no known size", SIGNED, {}, "MissingContentLength"],
-  ["chunks of a size that is none", SIGNED, { "x-amz-decoded-content-length": "5.0" }, "InvalidArgument"],
+  [
+    "chunks of a size that is none",
+    SIGNED,
+    { "x-amz-decoded-content-length": "5.0" },
+    "MissingContentLength",
+  ],
 ] as const)("%s is refused before a byte is read", (_, payload, headers, code) => {
   const refused = refusal(payload, headers);
   expect(refused.code).toBe(code);

@@ -8,6 +8,7 @@ describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
     const made = await good("PUT /master.created");
     expect([made.status, made.headers.get("location")]).toEqual([200, "/master.created"]);
+    expect(made.headers.get("x-amz-bucket-arn")).toBe("arn:aws:s3:::master.created");
     expect((await s3("HEAD /master.created")).status).toBe(200);
     const { ListAllMyBucketsResult } = await xml(good("GET /"));
     expect(ListAllMyBucketsResult.Buckets.Bucket).toContainEqual({
@@ -205,7 +206,12 @@ describe("ListBuckets", () => {
     expect(second.ContinuationToken).toBeUndefined();
   });
 
-  test.each(["max-buckets=0", "max-buckets=x", "continuation-token=x"])("refuses %s", async (query) => {
+  test.each([
+    "max-buckets=0",
+    "max-buckets=x",
+    "max-buckets=10001",
+    "continuation-token=x",
+  ])("refuses %s", async (query) => {
     expect(await failure(s3(`GET /?${query}`))).toMatchObject({ status: 400, Code: "InvalidArgument" });
   });
 });
