@@ -121,6 +121,7 @@ interface FileFacts {
 
 /** A file with its first bytes. */
 export interface FileStart extends FileFacts {
+  readonly tags: readonly (readonly [key: string, value: string])[];
   /** As they are stored: if a Content-Encoding is kept with them, they are still encoded. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -137,13 +138,27 @@ export async function readStart(
   const target = targetOf(bucketOf(place), key) + queryOf(AS_STORED);
   try {
     const answer = await gateway.send(target, { headers: { range: `bytes=0-${most - 1}` }, signal });
-    return { ...factsOf(answer), bytes: new Uint8Array(await answer.arrayBuffer()) };
+    const bytes = new Uint8Array(await answer.arrayBuffer());
+    return { ...factsOf(answer), tags: await readTags(gateway, place, { key, answer, signal }), bytes };
   } catch (error) {
     // No range is satisfied by an empty file.
     if (!(error instanceof GatewayFault) || error.status !== 416) throw error;
     const answer = await gateway.send(target, { method: "HEAD", signal });
-    return { ...factsOf(answer), bytes: new Uint8Array() };
+    const tags = await readTags(gateway, place, { key, answer, signal });
+    return { ...factsOf(answer), tags, bytes: new Uint8Array() };
   }
+}
+
+/** The tags of a file. `answer`: of a read of it, which says whether there are any. */
+async function readTags(
+  gateway: Gateway,
+  place: Place,
+  { key, answer, signal }: { readonly key: string; readonly answer: Response; readonly signal: AbortSignal },
+): Promise<FileStart["tags"]> {
+  if (!answer.headers.has("x-amz-tagging-count")) return [];
+  const target = targetOf(bucketOf(place), key) + queryOf({ tagging: "" });
+  const [set] = childrenOf(await xmlOf(await gateway.send(target, { signal })), "TagSet");
+  return set ? tagsIn(set) : [];
 }
 
 /** All bytes of a file, as a stream. */
@@ -248,6 +263,8 @@ export interface LifecycleRule {
   /** Files go so many days after they were written, or from a date of ISO 8601 on. */
   readonly days: number | undefined;
   readonly date: string | undefined;
+  /** Which tags a file has that it is about; none: it is about all below the prefix. */
+  readonly tags: readonly (readonly [key: string, value: string])[];
   /** Uploads in parts go so many days after they began. */
   readonly abortDays: number | undefined;
   /** What was replaced stays in the history for so many days. */
@@ -299,6 +316,8 @@ export async function deleteRules(gateway: Gateway, place: Place, kind: keyof Ru
 
 function lifecycleRule(rule: Element): LifecycleRule {
   const [filter] = childrenOf(rule, "Filter");
+  const [and] = filter ? childrenOf(filter, "And") : [];
+  const about = and ?? filter ?? rule;
   const within = (action: string, name: string): string | undefined => {
     const [element] = childrenOf(rule, action);
     return (element && textIn(element, name)) || undefined;
@@ -310,12 +329,17 @@ function lifecycleRule(rule: Element): LifecycleRule {
   return {
     id: textIn(rule, "ID"),
     isEnabled: textIn(rule, "Status") === "Enabled",
-    prefix: textIn(filter ?? rule, "Prefix"),
+    prefix: textIn(about, "Prefix"),
+    tags: tagsIn(about),
     days: daysOf("Expiration", "Days"),
     date: within("Expiration", "Date"),
     abortDays: daysOf("AbortIncompleteMultipartUpload", "DaysAfterInitiation"),
     noncurrentDays: daysOf("NoncurrentVersionExpiration", "NoncurrentDays"),
   };
+}
+
+function tagsIn(element: Element): (readonly [key: string, value: string])[] {
+  return childrenOf(element, "Tag").map((tag) => [textIn(tag, "Key"), textIn(tag, "Value")]);
 }
 
 function corsRule(rule: Element): CorsRule {

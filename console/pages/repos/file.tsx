@@ -111,7 +111,7 @@ function shownVersion({ versions }: Versions, commit: string | null | undefined)
 }
 
 function Facts({ start, version }: { readonly start: FileStart; readonly version: Version | undefined }) {
-  const { size, type, etag, metadata } = start;
+  const { size, type, etag, metadata, tags } = start;
   return (
     <p className="facts">
       <b title={`${countText(size)} bytes`}>{sizeText(size)}</b>
@@ -127,6 +127,11 @@ function Facts({ start, version }: { readonly start: FileStart; readonly version
       {metadata.map(([name, value]) => (
         <span key={name} className="quiet">
           {name}: {value}
+        </span>
+      ))}
+      {tags.map(([key, value]) => (
+        <span key={key} className="quiet" title="a tag">
+          {key}={value}
         </span>
       ))}
     </p>

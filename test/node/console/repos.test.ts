@@ -872,6 +872,7 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
         <Rule><ID>old</ID><Status>Enabled</Status><Filter><Prefix>scratch/</Prefix></Filter><Expiration><Days>7</Days></Expiration>
           <AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>
         <Rule><ID>late</ID><Status>Disabled</Status><Filter/><Expiration><Date>2031-01-01T00:00:00Z</Date></Expiration></Rule>
+        <Rule><ID>some</ID><Status>Enabled</Status><Filter><And><Prefix>a/</Prefix><Tag><Key>kind</Key><Value>scratch</Value></Tag></And></Filter><Expiration><Days>2</Days></Expiration></Rule>
         <Rule><ID>past</ID><Status>Enabled</Status><Filter/><NoncurrentVersionExpiration><NoncurrentDays>30</NoncurrentDays></NoncurrentVersionExpiration></Rule>
       </LifecycleConfiguration>`,
     );
@@ -883,10 +884,11 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
     );
     await logIn("/repos/rules/master/settings");
     const [rules, cors] = [section("Lifecycle rules"), section("Pages from elsewhere (CORS)")];
-    await rules.getByRole("listitem").nth(2).waitFor();
+    await rules.getByRole("listitem").nth(3).waitFor();
     expect(await rules.getByRole("listitem").allInnerTexts()).toEqual([
       "old Files whose path begins with scratch/ go 7 days after they were written. Uploads in parts whose path begins with scratch/ are given up 1 day after they began.",
       "late switched off All files go from 2031-01-01 on.",
+      "some Files whose path begins with a/ and that have the tag kind=scratch go 2 days after they were written.",
       "past What was replaced stays in the history for 30 days.",
     ]);
     await cors.getByRole("listitem").waitFor();

@@ -127,7 +127,15 @@ function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) 
   );
 }
 
-function lifecycleWords({ prefix, days, date, abortDays, noncurrentDays }: LifecycleRule): ReactNode {
+function lifecycleWords({ prefix, tags, days, date, abortDays, noncurrentDays }: LifecycleRule): ReactNode {
+  const tagged =
+    tags.length === 0 ? undefined : (
+      <>
+        {" "}
+        that have the {tags.length === 1 ? "tag" : "tags"}{" "}
+        <b className="mono">{tags.map(([key, value]) => `${key}=${value}`).join(", ")}</b>
+      </>
+    );
   const below =
     prefix === "" ? undefined : (
       <>
@@ -139,8 +147,10 @@ function lifecycleWords({ prefix, days, date, abortDays, noncurrentDays }: Lifec
     <>
       {(days !== undefined || date !== undefined) && (
         <span>
-          {below ? "Files" : "All files"}
-          {below} go{" "}
+          {below || tagged ? "Files" : "All files"}
+          {below}
+          {below && tagged && " and"}
+          {tagged} go{" "}
           {days === undefined
             ? `from ${date?.slice(0, 10)} on`
             : `${counted(days, "day")} after they were written`}
