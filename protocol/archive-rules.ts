@@ -156,13 +156,15 @@ export function fileFault(
 }
 
 function moreFault([, born, died, , , , more]: ArchivedFile, now: number): RowFault | undefined {
-  const { renewed, version, unmarked, deletion } = more ?? {};
+  const { bytesAt, renewed, version, unmarked, deletion } = more ?? {};
   if (version !== undefined && (deletion || version >= born))
     return fault("[6].version", `must be a commit before ${born}, not ${version}`);
   if (unmarked && (died === null || deletion))
     return fault("[6].unmarked", "is true, though the row has no end that could be one");
-  if (renewed !== undefined && renewed > now + ARCHIVE_AHEAD_MS)
-    return fault("[6].renewed", `is a time that is still to come: ${renewed}`);
+  for (const [name, time] of Object.entries({ bytesAt, renewed })) {
+    if (time !== undefined && time > now + ARCHIVE_AHEAD_MS)
+      return fault(`[6].${name}`, `is a time that is still to come: ${time}`);
+  }
   return undefined;
 }
 

@@ -116,6 +116,8 @@ export type ArchivedTag = z.infer<typeof ArchivedTag>;
 
 /** What a row of files has beside that, if anything. */
 const MoreOfFile = z.strictObject({
+  /** When its bytes were written, if the commit that it came with set nothing but tags. */
+  bytesAt: Millis.optional(),
   /** When somebody last wrote again what is there already. */
   renewed: Millis.optional(),
   /** The commit whose id the version has, if it is not the one that the row came with: a later version was erased. */

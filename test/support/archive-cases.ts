@@ -105,9 +105,12 @@ const BAD_ROWS: readonly (readonly [list: "commits" | "tags" | "files", change: 
   ["files", { 5: JSON.stringify({ contentType: "a\nb" }) }, "files[1][5].contentType"],
   ["files", { 5: JSON.stringify({ contentType: "\ud800" }) }, "files[1][5].contentType"],
   ["files", { 5: '{"owner":"root"}' }, "files[1][5]"],
+  ["files", { 5: '{"tags":[["a","1"],["a","2"]]}' }, "files[1][5].tags"],
+  ["files", { 5: '{"tags":[["aws:a","1"]]}' }, "files[1][5].tags"],
   ["files", { 5: '{"parts":{"sizes":[[2,1]]}}' }, "files[1][5].parts.sizes"],
   ["files", { 6: { version: 2 } }, "files[1][6].version"],
   ["files", { 6: { renewed: 2 ** 52 } }, "files[1][6].renewed"],
+  ["files", { 6: { bytesAt: 2 ** 52 } }, "files[1][6].bytesAt"],
   ["files", { 6: { unmarked: true } }, "files[1][6].unmarked"],
 ];
 

@@ -487,6 +487,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#told(await this.#writes.commit(request));
   }
 
+  async setTags(request: Contract.SetTags) {
+    return this.#told(await this.#writes.setTags(request));
+  }
+
   async revert(request: Contract.RequestOf<"revert">) {
     return this.#told(await this.#writes.revert(request));
   }

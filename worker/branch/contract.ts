@@ -8,6 +8,7 @@ import type {
 } from "../../protocol/archives.ts";
 import type { ContentId } from "../../protocol/content.ts";
 import type { Attributes, FileEntry } from "../../protocol/files.ts";
+import type { ObjectTag } from "../../protocol/object-tags.ts";
 import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content, Life } from "../blobs/content.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
@@ -310,6 +311,9 @@ export interface BranchApi {
   put(request: PutFile): Promise<Committed | CommitRefused>;
   /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
   commit(request: CommitRequest): Promise<Committed | CommitRefused>;
+
+  /** Gives what is at a path other tags, as one commit in which its bytes stay as old as they are. `commit` is null if it has them. */
+  setTags(request: SetTags): Promise<TagsSet | TagsRefused>;
 
   /**
    * Begins with one commit whose tree is that of an earlier commit; finishOpenCommit tells its end. All writes until it is
@@ -1087,6 +1091,29 @@ export interface PutFile {
   /** Of an open commit's write, only the key counts: it says who writes. */
   readonly note?: CommitNote;
 }
+
+export interface SetTags {
+  /** Into this open commit instead of a commit of its own, if the branch still has at its finish what it has at the path now. */
+  readonly openCommit?: string;
+  readonly path: string;
+  readonly tags: readonly ObjectTag[];
+  /** A commit that must have what is there at HEAD. */
+  readonly version?: string;
+  /** As in PutFile. */
+  readonly note?: CommitNote;
+}
+export interface TagsSet extends Committed {
+  /** The commit that names what is there now; null in an open commit. */
+  readonly version: string | null;
+}
+export type TagsRefused =
+  | CommitRefused
+  | DeletionRead
+  | Refused<
+      | "no-such-version"
+      /** The version is there, and is not what HEAD has: tags of the past never change. */
+      | "not-newest"
+    >;
 
 export type Operation =
   | {

@@ -1,3 +1,5 @@
+import type { ObjectTag } from "../../protocol/object-tags.ts";
+
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Nothing is planned further ahead: a rule may name more days than a clock has. */
 const FURTHEST_MS = 3650 * DAY_MS;
@@ -13,9 +15,11 @@ export interface LifecycleRule {
   readonly enabled: boolean;
   /** It is about keys that begin with this; "": about all. */
   readonly prefix: string;
-  /** How the prefix was written: in a filter, as an empty filter, or as S3 wrote it before filters. */
-  readonly filter: "prefix" | "empty" | "none";
-  /** Files of the prefix go. */
+  /** How that was written: as a filter of a prefix, of a tag, of several of these or of nothing; or as S3 wrote it before filters. */
+  readonly filter: "prefix" | "tag" | "and" | "empty" | "none";
+  /** It is about files that have all of these tags; absent: about all of the prefix. In order of their keys. */
+  readonly tags?: readonly ObjectTag[];
+  /** Files that it is about go. */
   readonly expiration?: Term;
   /** Multipart uploads of the prefix go so many days after they began. */
   readonly abortDays?: number;

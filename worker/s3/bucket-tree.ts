@@ -4,7 +4,7 @@ import type * as Branch from "../branch/contract.ts";
 import { S3Error } from "./answer/errors.ts";
 import { branchFailure } from "./answer/failures.ts";
 
-type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
+type Narrowed = "read" | "list" | "put" | "commit" | "setTags" | "createMultipart";
 type Absent = Branch.Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
@@ -52,6 +52,7 @@ export function publicTree(tree: BucketTree): BucketTree {
     list: (request) => tree.list({ ...request, publicOnly: true }),
     put: noWrite,
     commit: noWrite,
+    setTags: noWrite,
     openUpload: noWrite,
     createMultipart: noWrite,
     listMultiparts: noWrite,
@@ -80,6 +81,7 @@ function viewTree(branch: Branch.BranchApi, address: ViewAddress): BucketTree {
     list: (request) => told(branch.list({ ...request, ...named })),
     put: (request) => told(branch.put({ ...request, ...named })),
     commit: (request) => told(branch.commit({ ...request, ...named })),
+    setTags: (request) => told(branch.setTags({ ...request, ...named })),
     openUpload: (request) => told(branch.openUpload({ ...request, ...named })),
     createMultipart: (request) => told(branch.createMultipart({ ...request, ...named })),
     async listMultiparts(request) {

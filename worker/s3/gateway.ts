@@ -9,7 +9,7 @@
  * It will never have ACLs other than private and public-read of a bucket, policies that say anything else, keys of its own
  * for encryption, object lock, storage classes other than STANDARD, notifications, website, and a
  * delimiter other than `/` (400 InvalidArgument). Of lifecycle rules it has Expiration (Days or Date) and
- * AbortIncompleteMultipartUpload by prefix, and NoncurrentVersionExpiration of the whole bucket.
+ * AbortIncompleteMultipartUpload by prefix, of these the first by tags, too, and NoncurrentVersionExpiration of the whole bucket.
  */
 import { type BucketAddress, bucketName, isUlid } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";

@@ -13,6 +13,8 @@ export const MAX_COMPLETE_XML_BYTES = 4 * 1024 * 1024;
 /** Largest XML of PutBucketCors, and most rules in it (S3 User Guide, "Elements of a CORS configuration"). */
 export const MAX_CORS_BYTES = 64 * 1024;
 export const MAX_CORS_RULES = 100;
+/** Largest XML of PutObjectTagging: ten tags fit in any writing, and a few more are told that they are too many. */
+export const MAX_TAGGING_BYTES = 64 * 1024;
 /** Largest XML of PutBucketLifecycleConfiguration, and most rules in it (S3 User Guide, "Lifecycle configuration elements"). */
 export const MAX_LIFECYCLE_BYTES = 1024 * 1024;
 export const MAX_LIFECYCLE_RULES = 1000;

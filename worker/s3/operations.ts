@@ -35,9 +35,11 @@ import { deleteObject } from "./objects/delete-object.ts";
 import { deleteObjects } from "./objects/delete-objects.ts";
 import { getObject } from "./objects/get-object.ts";
 import { getObjectAttributes } from "./objects/get-object-attributes.ts";
-import { getObjectTagging } from "./objects/get-object-tagging.ts";
 import { headObject } from "./objects/head-object.ts";
 import { putObject } from "./objects/put-object.ts";
+import { deleteObjectTagging } from "./objects/tags/delete-object-tagging.ts";
+import { getObjectTagging } from "./objects/tags/get-object-tagging.ts";
+import { putObjectTagging } from "./objects/tags/put-object-tagging.ts";
 import type {
   BucketRequest,
   FormRequest,
@@ -82,6 +84,7 @@ export const OBJECT_OPERATIONS = {
   CopyObject: copyObject,
   CreateMultipartUpload: createMultipartUpload,
   DeleteObject: deleteObject,
+  DeleteObjectTagging: deleteObjectTagging,
   GetObject: getObject,
   GetObjectAcl: getObjectAcl,
   GetObjectAttributes: getObjectAttributes,
@@ -89,6 +92,7 @@ export const OBJECT_OPERATIONS = {
   HeadObject: headObject,
   PutObject: putObject,
   PutObjectAcl: putObjectAcl,
+  PutObjectTagging: putObjectTagging,
 } satisfies Record<string, Operation<ObjectRequest>>;
 
 /** Operations on a multipart upload, which may be addressed with its key or without. */

@@ -228,16 +228,20 @@ describe("sluice cp into a bucket", () => {
     await bucket("master.expires", { "a.bin": "same" });
     const rule = `<LifecycleConfiguration><Rule><ID>r</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status><Expiration><Days>30</Days></Expiration></Rule></LifecycleConfiguration>`;
     expect((await s3.ask("PUT", "/master.expires?lifecycle=", rule)).status).toBe(200);
+    const tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+    expect((await s3.ask("PUT", "/master.expires/a.bin?tagging=", tagging)).status).toBe(200);
     const relay = await startRelay(server);
     const file = join(folderOf({ "a.bin": "same" }), "a.bin");
     try {
       await sluiceOk({ ...server, endpoint: relay.endpoint }, "cp", file, "s3://master.expires/");
       const put = relay.passed.find(({ path }) => path.endsWith("/commits"));
-      expect(JSON.parse(put?.sent ?? "{}").operations).toMatchObject([{ put: "a.bin" }]);
+      expect(JSON.parse(put?.sent ?? "{}").operations).toMatchObject([
+        { put: "a.bin", attributes: { tags: [["a", "1"]] } },
+      ]);
     } finally {
       await relay.stop();
     }
-    expect(await commits("master.expires")).toBe(1);
+    expect(await commits("master.expires")).toBe(2);
   });
 
   test("tells in the diff that only metadata changed", async () => {

@@ -319,6 +319,31 @@ describe("a branch out of an archive", () => {
     });
   });
 
+  test("has the tags of objects, and bytes that are older than their tags", async () => {
+    const branch = await freshBranch();
+    await branch.configure({ modified: "file" });
+    await put(branch, "a");
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE commits SET created_at = created_at - 1000000");
+    });
+    await restarted(branch);
+    await branch.setTags({
+      path: "a",
+      tags: [
+        ["b", "2"],
+        ["a", "1"],
+      ],
+    });
+    const tagged = { path: "b", content: inline("b"), attributes: { tags: [["__proto__", "x"]] as const } };
+    committed(await branch.put(tagged));
+    const copy = await imported(await exported(branch));
+    for (const path of ["a", "b"]) {
+      const { life: _, ...read } = { life: null, ...(await branch.read({ path })) };
+      expect(await copy.read({ path })).toMatchObject(read);
+      expect(read).toHaveProperty("attributes.tags");
+    }
+  });
+
   test("has none of the bytes that were erased, and what erasures left is erased in the copy as it is in the original", async () => {
     const branch = await everyKind(freshBucket());
     const all = await exported(branch);

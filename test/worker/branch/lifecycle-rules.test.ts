@@ -1,6 +1,7 @@
 // @module-tag rest
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightAfter } from "../../../worker/core/lifecycle-rules.ts";
 import { allPaths, crashAt, expectRefsRight, numbered, pagesOf, putText, seed } from "./large-support.ts";
 import {
@@ -63,7 +64,7 @@ async function passed(branch: BranchStub, days: number): Promise<void> {
     for (const [table, columns] of [
       ["commits", ["created_at"]],
       ["multiparts", ["initiated_at"]],
-      ["files", ["renewed"]],
+      ["files", ["renewed", "bytes_at"]],
       ["rounds", ["due", "midnight", "cutoff", "oldest"]],
       ["clock", ["promised"]],
     ] as const) {
@@ -626,5 +627,126 @@ describe("multipart uploads", () => {
         { timeout: 60_000 },
       )
       .toBeNull();
+  });
+});
+
+describe("a rule of tags", () => {
+  const SCRATCH: LifecycleRule = {
+    id: "scratch",
+    enabled: true,
+    prefix: "logs/",
+    filter: "and",
+    tags: [
+      ["kind", "scratch"],
+      ["team", "a"],
+    ],
+    expiration: { days: 7 },
+  };
+  const tagged = (branch: BranchStub, path: string, tags: readonly ObjectTag[]) =>
+    branch.put({ path, content: inline(path), attributes: { tags } });
+  const ALL: readonly ObjectTag[] = [
+    ["kind", "scratch"],
+    ["more", "x"],
+    ["team", "a"],
+  ];
+
+  /** When the rule looks next; null: when something comes. */
+  const dueOf = (branch: BranchStub): Promise<unknown> =>
+    runInDurableObject(branch, (_, { storage: { sql } }) => sql.exec("SELECT due FROM rounds").one().due);
+
+  test("lets files go that have all of them, below its prefix, and no others", async () => {
+    const branch = await freshBranch();
+    await tagged(branch, "logs/all", ALL);
+    await tagged(branch, "logs/half", [["kind", "scratch"]]);
+    await tagged(branch, "logs/other", [
+      ["kind", "scratch"],
+      ["team", "b"],
+    ]);
+    await put(branch, "logs/none");
+    await tagged(branch, "else", ALL);
+    await setRules(branch, SCRATCH);
+    await passed(branch, 9);
+    await night(branch);
+    expect(await listed(branch)).toEqual(["else", "logs/half", "logs/none", "logs/other"]);
+    await expectRefsRight(branch);
+  });
+
+  test("counts the days of the bytes: what gets its tags late goes at the next midnight", async () => {
+    const branch = await freshBranch();
+    for (const path of ["logs/a", "logs/b"]) await put(branch, path);
+    await setRules(branch, SCRATCH);
+    await passed(branch, 5);
+    // So the rule has something young to wait for.
+    await tagged(branch, "logs/young", ALL);
+    await night(branch);
+    await passed(branch, 4);
+    await night(branch);
+    expect(await listed(branch)).toEqual(["logs/a", "logs/b", "logs/young"]);
+    expect(await branch.setTags({ path: "logs/a", tags: ALL })).toMatchObject({ ok: true });
+    await passed(branch, 1);
+    await night(branch);
+    expect(await listed(branch)).toEqual(["logs/b", "logs/young"]);
+  });
+
+  test("spares what loses its tags while a round goes on, and finds in the next what gets them then", async () => {
+    const branch = await freshBranch();
+    for (const path of ["logs/gets", "logs/z-goes", "logs/z-loses"]) await put(branch, path);
+    for (const path of ["logs/z-goes", "logs/z-loses"]) await branch.setTags({ path, tags: ALL });
+    await setRules(branch, SCRATCH);
+    await passed(branch, 9);
+    const stopped = crashAt({ statement: /DELETE FROM staged\s+WHERE session/, nth: 1 });
+    await runDurableObjectAlarm(branch);
+    await stopped.reached();
+    // What it has staged is not committed yet: the round has gone by both.
+    await branch.setTags({ path: "logs/z-loses", tags: [] });
+    await branch.setTags({ path: "logs/gets", tags: ALL });
+    stopped.resume();
+    await night(branch);
+    expect(await listed(branch)).toEqual(["logs/gets", "logs/z-loses"]);
+    await passed(branch, 1);
+    await night(branch);
+    expect(await listed(branch)).toEqual(["logs/z-loses"]);
+    await expectRefsRight(branch);
+  });
+
+  test("rests once nothing has them, though other files are there", async () => {
+    const branch = await freshBranch();
+    await put(branch, "logs/none");
+    await setRules(branch, SCRATCH);
+    await passed(branch, 9);
+    await night(branch);
+    expect(await dueOf(branch)).toBeNull();
+    expect(await alarmOf(branch)).toBeNull();
+  });
+
+  test("is none that expires anything to the release before, and goes on after a rollback", async () => {
+    const branch = await freshBranch();
+    await tagged(branch, "logs/a", ALL);
+    await setRules(branch, SCRATCH);
+    const stored = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+      JSON.parse(String(sql.exec("SELECT lifecycle FROM settings").one().lifecycle)),
+    );
+    expect(stored.rules[0]).not.toHaveProperty("expiration");
+    // It finds that the rule does nothing, and takes its round away.
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("DELETE FROM rounds");
+    });
+    await passed(branch, 9);
+    expect(await branch.settings()).toMatchObject({ lifecycle: { rules: [SCRATCH] } });
+    await put(branch, "logs/b");
+    await runDurableObjectAlarm(branch);
+    await passed(branch, 1);
+    await night(branch);
+    expect(await listed(branch)).toEqual(["logs/b"]);
+  });
+
+  test("that is put again as it is goes on as it was", async () => {
+    const branch = await freshBranch();
+    await tagged(branch, "logs/a", ALL);
+    await setRules(branch, SCRATCH);
+    await passed(branch, 9);
+    await setRules(branch, SCRATCH);
+    await night(branch);
+    expect(await listed(branch)).toEqual([]);
   });
 });

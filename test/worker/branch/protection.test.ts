@@ -37,6 +37,10 @@ const WRITES: readonly (readonly [
     "deletes a file",
     (branch, note) => branch.commit({ operations: [{ delete: "a" }], ...(note && { note }) }),
   ],
+  [
+    "sets the tags of a file",
+    (branch, note) => branch.setTags({ path: "a", tags: [["t", "1"]], ...(note && { note }) }),
+  ],
   ["opens an upload", (branch, note) => branch.openUpload({ ...note })],
   [
     "begins an upload in parts",

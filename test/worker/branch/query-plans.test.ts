@@ -63,6 +63,7 @@ async function useEverything(branch: BranchApi): Promise<void> {
   await branch.abortUpload({ upload: aborted.upload });
   await branch.commit({ operations: [{ delete: "d/a/x" }, { put: "d", ...inline("2") }] });
   await branch.commit({ operations: [{ delete: "d/a/x" }, { delete: "d/b" }, { put: "d", ...inline("2") }] });
+  await branch.setTags({ path: "d", tags: [["a", "1"]] });
   const commit = first.ok && first.commit ? first.commit : "";
   for (const delimiter of ["/", undefined] as const) {
     const page = { prefix: "d", limit: 2, ...(delimiter && { delimiter }) };

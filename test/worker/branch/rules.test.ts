@@ -8,6 +8,7 @@ import { justAfter, rangeOf, subtree } from "../../../worker/branch/tree/path-ra
 import { UploadCalls } from "../../../worker/branch/uploads/calls.ts";
 import { commitChanges, putFile } from "../../../worker/branch/write/commit.ts";
 import { PutQueue } from "../../../worker/branch/write/put-queue.ts";
+import { setTags } from "../../../worker/branch/write/set-tags.ts";
 import { comparePaths } from "../../../worker/core/path-order.ts";
 import { freshBranch, inline, put, stage, startOpenCommit } from "./support.ts";
 
@@ -189,6 +190,7 @@ describe("a full branch", () => {
       const request = { operations: [{ delete: "a" }] };
       ledger.transaction((tx) => {
         expect(putFile(tx, ledger, { put, moment })).toEqual(full);
+        expect(setTags(tx, ledger, { request: { path: "a", tags: [] }, moment })).toEqual(full);
         expect(commitChanges(tx, ledger, { request, moment })).toEqual(full);
       });
     });

@@ -88,6 +88,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["INSERT INTO erased_contents (content) VALUES ('d-3')"],
   ["INSERT INTO pin_asks (fork, due, wait) VALUES ('f', 9e15, 1)"],
   ["UPDATE settings SET empty_only = 1"],
+  ["UPDATE files SET bytes_at = 5", "UPDATE staged SET bytes_at = NULL", "UPDATE rounds SET retagged = 1"],
 ];
 
 describe("migrations", () => {

@@ -13,6 +13,20 @@ import {
 } from "./support.ts";
 
 describe("jobs of a pipeline with one input", () => {
+  it("runs nothing again for files that have other tags", async () => {
+    await makeRepo("tagged-in");
+    const pipeline = await makePipeline({ name: "tagged", globs: { "tagged-in": "/*" } });
+    await commit("tagged-in", { a: "1", b: "2" });
+    await workUntil(pipeline, { jobs: 1 });
+    const set = await master("tagged-in").setTags({ path: "a", tags: [["colour", "red"]] });
+    expect(set).toMatchObject({ ok: true, commit: expect.any(String) });
+    expect(await workUntil(pipeline, { jobs: 2 })).toEqual([]);
+    expect((await allJobs(pipeline)).map(({ state, datums }) => ({ state, ...datums }))).toEqual([
+      { state: "success", total: 2, processed: 2, skipped: 0, failed: 0 },
+      { state: "success", total: 2, processed: 0, skipped: 2, failed: 0 },
+    ]);
+  });
+
   it("runs one datum per new file and skips the others", async () => {
     await makeRepo("one-in");
     const pipeline = await makePipeline({ name: "one", globs: { "one-in": "/*" } });

@@ -213,6 +213,11 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
     ask: { headers: { "x-amz-object-attributes": "ETag" } },
   }),
   GetObjectTagging: async () => ({ line: `GET ${BUCKET}/key?tagging` }),
+  PutObjectTagging: async () => ({
+    line: `PUT ${BUCKET}/key?tagging`,
+    ask: { body: "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>" },
+  }),
+  DeleteObjectTagging: async () => ({ line: `DELETE ${BUCKET}/key?tagging`, status: 204 }),
   DeleteObject: async () => {
     await good(`PUT ${BUCKET}/gone`, { body: "x" });
     return { line: `DELETE ${BUCKET}/gone`, status: 204 };
@@ -427,6 +432,7 @@ const MORE: Partial<Record<Name, readonly More[]>> = {
   PutObjectLockConfiguration: CHUNKED,
   PutObjectRetention: CHUNKED,
   PutPublicAccessBlock: CHUNKED,
+  PutObjectTagging: CHUNKED,
   UploadPart: CHUNKED,
 };
 

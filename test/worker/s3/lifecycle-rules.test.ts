@@ -10,6 +10,7 @@ const rule = (inner: string, about = "<Filter><Prefix>logs/</Prefix></Filter>"):
 const putRules = (bucket: string, ...texts: string[]) =>
   s3(`PUT ${bucket}?lifecycle`, { body: rules(...texts) });
 const expires = "<Expiration><Days>30</Days></Expiration>";
+const tag = (key: string, value: string): string => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`;
 const aborts =
   "<AbortIncompleteMultipartUpload><DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>";
 
@@ -29,6 +30,9 @@ describe("the lifecycle rules of a bucket", () => {
       `<Rule>${expires}<ID>logs</ID><Filter><Prefix>logs/</Prefix></Filter><Status>Enabled</Status>${aborts}</Rule>`,
       "<Rule><Expiration><Date>2030-01-01T00:00:00.000Z</Date></Expiration><ID>then</ID><Filter></Filter><Status>Disabled</Status></Rule>",
       `<Rule>${expires}<ID>old</ID><Prefix>old &amp; gone/</Prefix><Status>Enabled</Status></Rule>`,
+      `<Rule>${expires}<ID>one tag</ID><Filter>${tag("kind", "scratch")}</Filter><Status>Enabled</Status></Rule>`,
+      `<Rule>${expires}<ID>tags</ID><Filter><And>${tag("a", "1")}${tag("b", "")}</And></Filter><Status>Enabled</Status></Rule>`,
+      `<Rule>${expires}<ID>both</ID><Filter><And><Prefix>a/</Prefix>${tag("a", "1")}</And></Filter><Status>Enabled</Status></Rule>`,
     ];
     expect((await putRules(bucket, ...all)).status).toBe(200);
     const text = await (await good(`GET ${bucket}?lifecycle`)).text();
@@ -101,10 +105,12 @@ describe("what S3 knows and is not here is 501, by name, and nothing is set", ()
       "NoncurrentVersionTransition",
       rule("<NoncurrentVersionTransition><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionTransition>"),
     ],
-    ["Tag", rule(expires, "<Filter><Tag><Key>a</Key><Value>b</Value></Tag></Filter>")],
     [
-      "Tag",
-      rule(expires, "<Filter><And><Prefix>a</Prefix><Tag><Key>a</Key><Value>b</Value></Tag></And></Filter>"),
+      "NoncurrentVersionExpiration with a Tag",
+      rule(
+        "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration>",
+        "<Filter><Tag><Key>a</Key><Value>b</Value></Tag></Filter>",
+      ),
     ],
     [
       "ObjectSizeGreaterThan",
@@ -144,6 +150,32 @@ describe("what S3 refuses is refused as there", () => {
     ["another tag", rules("<Rules/>"), "MalformedXML", "Rules"],
     ["another tag in a rule", rules(rule("<Expire/>")), "MalformedXML", "Expire"],
     ["no filter", rules(rule(expires, "")), "MalformedXML", "Filter"],
+    [
+      "an upload's end by tag",
+      rules(rule(aborts, `<Filter>${tag("a", "1")}</Filter>`)),
+      "InvalidRequest",
+      "cannot be specified with Tags",
+    ],
+    [
+      "a tag twice",
+      rules(rule(expires, `<Filter><And>${tag("a", "1")}${tag("a", "2")}</And></Filter>`)),
+      "InvalidRequest",
+      "Duplicate Tag Keys",
+    ],
+    ["a bad tag", rules(rule(expires, `<Filter>${tag("a*", "1")}</Filter>`)), "InvalidTag", "TagKey"],
+    [
+      "two tags without And",
+      rules(rule(expires, `<Filter>${tag("a", "1")}${tag("b", "1")}</Filter>`)),
+      "MalformedXML",
+      "one Tag",
+    ],
+    [
+      "a prefix and a tag without And",
+      rules(rule(expires, `<Filter><Prefix>a</Prefix>${tag("b", "1")}</Filter>`)),
+      "MalformedXML",
+      "one of Prefix, Tag and And",
+    ],
+    ["an empty And", rules(rule(expires, "<Filter><And/></Filter>")), "MalformedXML", "And"],
     [
       "a filter and a prefix",
       rules(rule(expires, "<Filter/><Prefix>a</Prefix>")),

@@ -8,10 +8,8 @@ beforeAll(async () => {
 
 describe("a sub-resource is refused before anything is touched", () => {
   test.each([
-    "PUT /master.kept/key?tagging",
     "PUT /master.kept/key?uploads",
     "PUT /master.kept/key?renameObject",
-    "DELETE /master.kept/key?tagging",
     "DELETE /master.kept/key?uploads",
     "DELETE /master.kept?uploads",
     "DELETE /master.kept?inventory&id=x",

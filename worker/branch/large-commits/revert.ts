@@ -6,6 +6,8 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { type FinishStores, writeOrBegin } from "../open-commits/finish.ts";
 import { stageBatch } from "../open-commits/stage-batch.ts";
 import { commitNamed } from "../read/views.ts";
+import { withTags } from "../tree/attributes.ts";
+import type { FileState } from "../tree/file-store.ts";
 import { writableBranch } from "../write/admission.ts";
 import type { Applying, RevertProgress } from "./applying-store.ts";
 
@@ -80,7 +82,7 @@ export function stageRevert(
   const paths = [...new Set(rows.map(({ path }) => path))];
   const changes = differences(ledger, { gen, older: head, newer: target, paths });
   const states = new Map(
-    changes.map(({ path, after }) => [path, (after && ledger.files.at({ gen, seq: target }, path)) ?? null]),
+    changes.map(({ path, after }) => [path, after ? stateAt(ledger, { gen, head, target, path }) : null]),
   );
   const openCommit = ledger.openCommits.get(applying.openCommit);
   const staged = stageBatch(tx, ledger, { openCommit, states, judged: NO_CONDITIONS });
@@ -91,6 +93,21 @@ export function stageRevert(
   else if (walk === "births") ledger.applying.saveRevert({ walk: "deaths", seq: target + 1, path: "" });
   else ledger.applying.saveRevert({ walk: "through", seq: head, path: "" });
   return false;
+}
+
+/** What the target has at a path. If HEAD has other tags there and nothing else, its bytes stay as old as they are. */
+function stateAt(
+  { files }: Pick<Ledger, "files">,
+  { gen, head, target, path }: { gen: number; head: number; target: number; path: string },
+): FileState | null {
+  const now = files.at({ gen, seq: head }, path);
+  const then = files.at({ gen, seq: target }, path);
+  if (!then) return null;
+  const { digest, size, attributes } = then;
+  const isTagging =
+    now?.digest === digest && now.size === size && withTags(now.attributes, []) === withTags(attributes, []);
+  const bytesAt = isTagging ? files.versionAt({ gen, seq: now.born }, path).writtenAt : null;
+  return { digest, size, attributes, bytesAt };
 }
 
 /** Writes what is staged, or lets it be applied. If nothing differs, there is no commit. */

@@ -33,13 +33,13 @@ const REPLACE = `
 /** As REPLACE, after it, with the time as ?4: what is put as it is there already is young again. */
 const RENEW = `
   UPDATE files SET renewed = ?4 FROM staged
-  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3
+  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytes_at IS NULL
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
 /** As REPLACE: the birth of what is put and is not there. */
 const BEAR = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
-  SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes FROM staged
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytes_at)
+  SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes, bytes_at FROM staged
   WHERE session = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
     WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL

@@ -630,4 +630,12 @@ export const MIGRATIONS: readonly string[] = [
   -- 1: DeleteBucket leaves the branch alone while HEAD has a file.
   ALTER TABLE settings ADD COLUMN empty_only INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- When the bytes of a row were last written, if the commit that it was born at set nothing but tags; milliseconds. Null: then.
+  ALTER TABLE files ADD COLUMN bytes_at INTEGER;
+  -- The same of what is staged; null: when the open commit is finished.
+  ALTER TABLE staged ADD COLUMN bytes_at INTEGER;
+  -- 1: tags alone were set somewhere since the round began, so that it is not known what is due next.
+  ALTER TABLE rounds ADD COLUMN retagged INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

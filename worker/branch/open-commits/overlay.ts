@@ -14,7 +14,8 @@ const DELETES_PAGE = 16;
 
 /** Of (?1 open commit, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what an open commit has staged, as rows of a walk. */
 const STAGED = `
-  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born, 0 AS version FROM staged
+  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born, 0 AS version, bytes_at AS bytesAt
+  FROM staged
   WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 interface PathInOpenCommit {
@@ -35,7 +36,7 @@ export function readStaged(
 ): FileRead | null | undefined {
   const staged = stagedFiles.find(openCommit.number, path);
   if (!staged?.state) return staged && null;
-  const { digest, size, attributes } = staged.state;
+  const { digest, size, attributes, bytesAt } = staged.state;
   const kind = kindOf(path);
   const found = kind === "dir" ? { body: NOTHING, life: null } : contents.find({ digest, size });
   if (!found) throw new Error(`the content ${digest}-${size} of a staged file is not in the branch`);
@@ -46,7 +47,7 @@ export function readStaged(
     size,
     attributes: readAttributes(attributes),
     ...found,
-    modifiedAt: openCommitTime(live, openCommit),
+    modifiedAt: bytesAt ?? openCommitTime(live, openCommit),
     commit: openCommit.id,
   };
 }

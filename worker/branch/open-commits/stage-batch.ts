@@ -2,7 +2,7 @@ import { contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { kindOf } from "../tree/file-store.ts";
+import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { FinalState } from "../write/plan.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
@@ -28,10 +28,10 @@ const THERE = `
 const FORGET = `
   DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
 
-/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes and what was judged). */
+/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, what was judged, and times of bytes). */
 const PUT = `
-  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged)
-  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4 FROM json_each(?2)`;
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged, bytes_at)
+  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
 
 /** Of (?1 open commit, ?2 JSON of paths and what was judged). */
 const DELETE = `
@@ -51,6 +51,7 @@ type Put = readonly [
   size: number,
   attributes: string | null,
   judged: number | null,
+  bytesAt: number | null,
 ];
 type Deletion = readonly [path: string, judged: number | null];
 
@@ -70,7 +71,7 @@ export function stageBatch(
   }: { openCommit: OpenCommit; states: FinalState; judged: ReadonlyMap<string, number> },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
-    state ? [[path, state.digest, state.size, state.attributes, judged.get(path) ?? null]] : [],
+    state ? [putOf(path, { state, judged: judged.get(path) ?? null })] : [],
   );
   const missing = missingContent(ledger, { gen: openCommit.gen, puts });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
@@ -90,6 +91,13 @@ export function stageBatch(
     ledger.sql.execute(DELETE, [openCommit.number, JSON.stringify(some)]);
   }
   return { ok: true, added };
+}
+
+function putOf(
+  path: string,
+  { state, judged }: { readonly state: FileState; readonly judged: number | null },
+): Put {
+  return [path, state.digest, state.size, state.attributes, judged, state.bytesAt ?? null];
 }
 
 function missingContent(

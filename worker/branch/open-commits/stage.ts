@@ -62,7 +62,8 @@ export function stageChanges(
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
-function concludeStaging(
+/** The end of a call that has staged something, and its answer. */
+export function concludeStaging(
   _: Tx,
   { openCommits, uploads, contents }: StageStores,
   { live, openCommit, moment, added, upload }: Staging & { added: number; upload: string | undefined },

@@ -18,6 +18,7 @@ interface StoredRow {
   readonly digest: string | null;
   readonly size: number | null;
   readonly attributes: string | null;
+  readonly bytesAt: number | null;
 }
 
 /** What open commits hold: one operation per path. A put of a file keeps its content, as a file does. */
@@ -36,7 +37,7 @@ export class StagedStore extends Store {
 
   find(openCommit: number, path: string): StagedOperation | undefined {
     const row = this.sql.first<StoredRow & Pick<StagedOperation, "judged">>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, judged FROM staged
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt, judged FROM staged
       WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
     return row && { state: stateOf(row), judged: row.judged };
   }
@@ -62,9 +63,9 @@ export class StagedStore extends Store {
         DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
     this.sql.run`
-      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged)
+      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytes_at, judged)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
-        ${state?.attributes ?? null}, ${judged})`;
+        ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${judged})`;
     return { added: before ? 0 : 1, changed: true };
   }
 
@@ -77,7 +78,8 @@ export class StagedStore extends Store {
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
   all(openCommit: number): Map<string, FileState | null> {
     const rows = this.sql.all<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${openCommit}`;
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt FROM staged
+      WHERE session = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
 
@@ -89,7 +91,7 @@ export class StagedStore extends Store {
   /** Takes some of an open commit's operations away and releases what they kept. Returns how many there were. */
   drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
     const rows = this.sql.all<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt FROM staged
       WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;
     const last = rows.at(-1);
     if (!last) return 0;
@@ -103,11 +105,13 @@ export class StagedStore extends Store {
   }
 }
 
-function stateOf({ digest, size, attributes, gone }: StoredRow): FileState | null {
-  return gone ? null : { digest: digest ?? "", size: size ?? 0, attributes };
+function stateOf({ digest, size, attributes, bytesAt, gone }: StoredRow): FileState | null {
+  return gone ? null : { digest: digest ?? "", size: size ?? 0, attributes, bytesAt };
 }
 
 function isSame(one: FileState | null, other: FileState | null): boolean {
   if (!one || !other) return one === other;
-  return one.digest === other.digest && one.size === other.size && one.attributes === other.attributes;
+  const isAsOld = (one.bytesAt ?? null) === (other.bytesAt ?? null);
+  const isContent = one.digest === other.digest && one.size === other.size;
+  return isContent && isAsOld && one.attributes === other.attributes;
 }

@@ -28,6 +28,8 @@ interface WholeRow {
   /** Of the commit that wrote it. */
   readonly id: string;
   readonly createdAt: number;
+  /** As in FileState. */
+  readonly bytesAt: number | null;
   /** When it was last written again as it was; null or absent: it was not, or that is of no matter. */
   readonly renewed?: number | null;
   /** Null for an empty directory. */
@@ -42,7 +44,7 @@ interface WholeRow {
  */
 const VERSION = `
   SELECT died, lower(hex(there.digest)) AS digest, there.size AS size, attributes, ?4 AS id, ?5 AS createdAt,
-    contents.kind AS contentKind, body, life
+    there.bytes_at AS bytesAt, contents.kind AS contentKind, body, life
   FROM (
     SELECT born FROM files WHERE gen = ?1 AND path = ?2 AND born = ?3 AND version IS NULL AND kind < 2
     UNION ALL
@@ -103,7 +105,7 @@ function readHead(
 ): FileRead | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
-      created_at AS createdAt, renewed, contents.kind AS contentKind, body, life
+      created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
     FROM files INDEXED BY head
     CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
     LEFT JOIN contents
@@ -168,9 +170,9 @@ function rowAt(
 ): WholeRow | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
-      created_at AS createdAt, renewed, contents.kind AS contentKind, body, life
+      created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
     FROM (
-      SELECT gen, born, died, version, renewed, digest, size, attributes FROM files
+      SELECT gen, born, died, version, bytes_at, renewed, digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
     ) AS found
     CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = ifnull(found.version, found.born)
@@ -186,7 +188,7 @@ function presentRead(path: string, row: WholeRow): FileRead {
 }
 
 function wholeRead(path: string, row: WholeRow): FileRead {
-  const { digest, size, id, createdAt, contentKind, body, life } = row;
+  const { digest, size, id, createdAt, bytesAt, contentKind, body, life } = row;
   const kind = kindOf(path);
   if (kind === "file" && (contentKind === null || body === null)) {
     throw new Error(`the content ${digest}-${size} of a file is not in the branch`);
@@ -199,7 +201,7 @@ function wholeRead(path: string, row: WholeRow): FileRead {
     attributes: readAttributes(row.attributes),
     body: contentKind === null || body === null ? NOTHING : readBody({ kind: contentKind, body }),
     life,
-    modifiedAt: createdAt,
+    modifiedAt: bytesAt ?? createdAt,
     commit: id,
   };
 }

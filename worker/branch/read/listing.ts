@@ -15,6 +15,7 @@ export interface PageRequest {
 export interface PageFile extends FileEntry {
   /** As in WalkRow. */
   readonly version: number;
+  readonly bytesAt: number | null;
   readonly renewed: number | null;
 }
 type PageEntry = PageFile | { readonly kind: "prefix"; readonly path: string };
@@ -56,8 +57,8 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
       entries.push({ kind: "prefix", path: common });
       walk.skipTo(subtree(common).upper);
     } else {
-      const { path, digest, size, version, renewed = null } = row;
-      entries.push({ kind: kindOf(path), path, digest, size, version, renewed });
+      const { path, digest, size, version, bytesAt, renewed = null } = row;
+      entries.push({ kind: kindOf(path), path, digest, size, version, bytesAt, renewed });
       walk.advance();
     }
   }

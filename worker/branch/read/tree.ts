@@ -117,7 +117,7 @@ function shownEntries({ entries }: Page): ListEntry[] {
 
 /**
  * With the times of the commits that wrote them, at HEAD of their last writes, which may have made none; what no commit wrote
- * yet has that of its open commit.
+ * yet has that of its open commit. Tags alone change none of these times.
  */
 function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Page }): ListEntry[] {
   const written = page.entries.flatMap((entry) =>
@@ -126,9 +126,9 @@ function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Pa
   const stampOf = ledger.commits.stamps(view.position.gen, written);
   return page.entries.map((entry) => {
     if (entry.kind === "prefix") return entry;
-    if (!entry.version) return { ...withoutVersion(entry), modifiedAt: view.modifiedAt };
+    const bytesAt = entry.bytesAt ?? (entry.version ? stampOf(entry.version).createdAt : view.modifiedAt);
     const renewed = view.isHead ? (entry.renewed ?? 0) : 0;
-    return { ...withoutVersion(entry), modifiedAt: Math.max(stampOf(entry.version).createdAt, renewed) };
+    return { ...withoutVersion(entry), modifiedAt: Math.max(bytesAt, renewed) };
   });
 }
 

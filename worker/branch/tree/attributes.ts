@@ -1,4 +1,4 @@
-import { sortedTags } from "../../../protocol/object-tags.ts";
+import { type ObjectTag, sortedTags } from "../../../protocol/object-tags.ts";
 import type { StoredAttributes } from "../contract.ts";
 
 /** One text for one set of attributes, so that equal sets are equal texts; null for none. */
@@ -22,6 +22,11 @@ export function attributesText(attributes: StoredAttributes): string | null {
 /** What `attributesText` wrote. */
 export function readAttributes(text: string | null): StoredAttributes {
   return text === null ? {} : JSON.parse(text);
+}
+
+/** The same text with these tags in place of those that it has. */
+export function withTags(text: string | null, tags: readonly ObjectTag[]): string | null {
+  return attributesText({ ...readAttributes(text), tags });
 }
 
 function sorted(metadata: Record<string, string>): Record<string, string> | undefined {

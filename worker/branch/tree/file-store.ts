@@ -19,6 +19,16 @@ export interface FileState {
   readonly size: number;
   /** JSON as `attributesText` writes it; null if there are none. */
   readonly attributes: string | null;
+  /** Of what has other tags now, and nothing else: when its bytes were written, in milliseconds. Null or absent: they are new. */
+  readonly bytesAt?: number | null;
+}
+
+/** The version that a row is. */
+interface RowVersion {
+  /** Of the commit that names it. */
+  readonly id: string;
+  /** When its bytes were last written, in milliseconds. */
+  readonly writtenAt: number;
 }
 
 /** A row that is dead, and whose version is to be current again. */
@@ -77,8 +87,8 @@ const STANDING = `
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of births by path): what a row had is there again, no older than it was. */
 const BEAR_AGAIN = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed)
-  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, ifnull(f.version, f.born), f.renewed
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed, bytes_at)
+  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, ifnull(f.version, f.born), f.renewed, f.bytes_at
   FROM json_each(?3) AS back CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.key AND f.born = back.value`;
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of versions by path). */
@@ -110,6 +120,22 @@ export class FileStore extends Store {
       SELECT born, died, lower(hex(digest)) AS digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1`;
     return row && (row.died === null || row.died > seq) ? row : undefined;
+  }
+
+  /** What the row of a path is that was born at a commit. */
+  versionAt({ gen, seq: born }: Position, path: string): RowVersion {
+    const row = this.sql.first<RowVersion>`
+      SELECT id, max(ifnull(bytes_at, created_at), ifnull(renewed, 0)) AS writtenAt
+      FROM files CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
+      WHERE files.gen = ${gen} AND path = ${path} AND born = ${born}`;
+    if (!row) throw new Error(`no row of '${path}' was born at commit ${born}`);
+    return row;
+  }
+
+  /** Whether commits after one bore a row whose bytes are older than it is. Goes through all that they bore. */
+  bearsOlderBytes({ gen, seq }: Position): boolean {
+    return this.sql.has`
+      SELECT 1 FROM files INDEXED BY by_born WHERE gen = ${gen} AND born > ${seq} AND bytes_at IS NOT NULL LIMIT 1`;
   }
 
   /** All that a put must know of a path, in one statement: this is the hot path. */
@@ -166,11 +192,12 @@ export class FileStore extends Store {
   }
 
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {
-    const { digest, size, attributes } = state;
+    const { digest, size, attributes, bytesAt = null } = state;
     this.#reads.drop(path);
     this.sql.run`
-      INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
-      VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes})`;
+      INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytes_at)
+      VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes},
+        ${bytesAt})`;
   }
 
   /** The versions of these rows are current again, under their own names, and no older than they were. */

@@ -10,6 +10,7 @@ import { commitChanges, commitOutput, putFile } from "./commit.ts";
 import type { Committer, Outcome, Work } from "./committer.ts";
 import type { Gate } from "./gate.ts";
 import { PutQueue } from "./put-queue.ts";
+import { setTags } from "./set-tags.ts";
 
 type CommitAnswer = Contract.Committed | Contract.CommitRefused;
 /** A write that need not wait is done when this is answered. */
@@ -53,6 +54,14 @@ export class WriteCalls {
     return this.#write({
       waits: this.#waits(request.openCommit),
       work: (tx, moment) => commitChanges(tx, ledger, { request, moment }),
+    });
+  }
+
+  setTags(request: Contract.SetTags): MaybeLater<Contract.AnswerOf<"setTags">> {
+    const { ledger } = this.#options;
+    return this.#write({
+      waits: this.#waits(request.openCommit),
+      work: (tx, moment) => setTags(tx, ledger, { request, moment }),
     });
   }
 

@@ -26,7 +26,7 @@ import { renewUnchanged, unchangedAt } from "./renew.ts";
 
 type Answer = Committed | CommitRefused;
 type HeadStores = Pick<Ledger, "clock" | "commits" | "generations">;
-type CommitStores = HeadStores & Pick<Ledger, "files" | "uploads" | "contents">;
+export type CommitStores = HeadStores & Pick<Ledger, "files" | "uploads" | "contents">;
 type ClientStores = CommitStores & AdmissionStores & StageStores;
 
 /** Writes one file: as a commit of its own, or into the open commit that the put names. */

@@ -1,7 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { Courier } from "../lifecycle/courier.ts";
-import { expectRounds } from "../lifecycle/rules/plan.ts";
+import { expectRounds, hastenRounds } from "../lifecycle/rules/plan.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import type { Retainer } from "../retention/retainer.ts";
 
@@ -49,15 +49,14 @@ export class Committer {
     const { ledger, courier, retainer, later, wake } = this.#options;
     const subscribers = ledger.subscribers.all();
     const { answer, round } = ledger.transaction((tx) => {
-      const births = ledger.live?.head.births ?? 0;
+      const before = ledger.live?.head ?? { seq: 0, births: 0 };
       const { answer, last } = work(tx);
       if (!last?.ok || !last.commit) return { answer };
       ledger.outbox.ring(subscribers, { event: last.commit, now });
-      const isBorn = (ledger.live?.head.births ?? 0) > births;
-      return {
-        answer,
-        round: isBorn ? expectRounds(tx, ledger, { action: "expire", writtenAt: now }) : undefined,
-      };
+      const isBorn = (ledger.live?.head.births ?? 0) > before.births;
+      if (!isBorn) return { answer };
+      const expected = expectRounds(tx, ledger, { action: "expire", writtenAt: now });
+      return { answer, round: hastenRounds(tx, ledger, { before, now }) ?? expected };
     });
     if (round !== undefined) wake(round);
     if (subscribers.length > 0) {

@@ -37,7 +37,11 @@ export function renewUnchanged(
 ): void {
   if (!tellsRenewals(ledger, gen)) return;
   const changed = new Set(changes.map(({ path }) => path));
-  for (const [path, put] of state) if (put && !changed.has(path)) ledger.files.renew(path, { gen, now });
+  for (const [path, put] of state) {
+    // Whoever sets tags writes no bytes.
+    const isWritten = put !== null && (put.bytesAt ?? null) === null;
+    if (isWritten && !changed.has(path)) ledger.files.renew(path, { gen, now });
+  }
 }
 
 /** The time that a write is answered with that changed nothing. */

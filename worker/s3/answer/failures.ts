@@ -26,6 +26,7 @@ export type BranchReason = ReasonsOf<
   | "reserve"
   | "put"
   | "commit"
+  | "setTags"
   | "erase"
   | "copies"
   | "createMultipart"
@@ -99,6 +100,12 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "lost-lease": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
   "not-empty": { code: "BucketNotEmpty" },
+  "not-newest": {
+    code: "MethodNotAllowed",
+    message:
+      "The version is not what the bucket has at the key now, and what a commit has never changes: leave versionId out, or name the newest version.",
+    headers: { allow: "GET" },
+  },
   "not-its-output": {
     code: "InvalidRequest",
     message: "The branch is not the output of that pipeline: name the one whose output it is.",

@@ -1,9 +1,11 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { toHex } from "../../../protocol/digest.ts";
+import { type ObjectTag, tagsFault } from "../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
 import { S3Error } from "../answer/errors.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
 import { MAX_LIFECYCLE_RULES, MAX_TAGS } from "../limits.ts";
+import { checkedTags, parseTag } from "../objects/tag-set.ts";
 
 const ROOT = "LifecycleConfiguration";
 const MAX_ID_CHARACTERS = 255;
@@ -14,9 +16,8 @@ const MAX_DAYS = 2_147_483_647;
 const NOT_HERE: ReadonlyMap<string, string> = new Map([
   ["Transition", "there is one storage class"],
   ["NoncurrentVersionTransition", "there is one storage class"],
-  ["Tag", "objects have no tags: choose them by Prefix"],
-  ["ObjectSizeGreaterThan", "choose objects by Prefix"],
-  ["ObjectSizeLessThan", "choose objects by Prefix"],
+  ["ObjectSizeGreaterThan", "choose objects by Prefix and Tag"],
+  ["ObjectSizeLessThan", "choose objects by Prefix and Tag"],
   [
     "ExpiredObjectDeleteMarker",
     "a delete marker is a commit, and goes with it: use NoncurrentVersionExpiration, or 'sluice branch keep'",
@@ -49,10 +50,10 @@ export function parseLifecycle(text: string): LifecycleRule[] {
 /** The same as XML, in the order in which S3 lists it. */
 export function lifecycleTags(rules: readonly LifecycleRule[]): XmlTags {
   return {
-    Rule: rules.map(({ id, enabled, prefix, filter, expiration, abortDays, noncurrentDays }) => ({
+    Rule: rules.map(({ id, enabled, prefix, filter, tags = [], expiration, abortDays, noncurrentDays }) => ({
       Expiration: expiration && termTags(expiration),
       ID: id,
-      Filter: filter === "none" ? undefined : filter === "empty" ? {} : { Prefix: prefix },
+      Filter: filter === "none" ? undefined : filterTags({ filter, prefix, tags }),
       Prefix: filter === "none" ? prefix : undefined,
       Status: enabled ? "Enabled" : "Disabled",
       NoncurrentVersionExpiration:
@@ -61,6 +62,19 @@ export function lifecycleTags(rules: readonly LifecycleRule[]): XmlTags {
         abortDays === undefined ? undefined : { DaysAfterInitiation: abortDays },
     })),
   };
+}
+
+function filterTags({
+  filter,
+  prefix,
+  tags,
+}: Pick<LifecycleRule, "filter" | "prefix"> & { readonly tags: readonly ObjectTag[] }): XmlTags {
+  if (filter === "empty") return {};
+  const both = {
+    Prefix: prefix === "" && filter !== "prefix" ? undefined : prefix,
+    Tag: tags.map(([Key, Value]) => ({ Key, Value })),
+  };
+  return filter === "and" ? { And: both } : both;
 }
 
 function termTags(term: Term): XmlTags {
@@ -104,9 +118,12 @@ function parseRule(parsed: ParsedXml): Parsed {
   if (expiration === undefined && abortDays === undefined && noncurrentDays === undefined) {
     throw invalidRequest("At least one action needs to be specified in a rule.");
   }
-  if (noncurrentDays !== undefined && about.prefix !== "") {
+  if (abortDays !== undefined && about.tags) {
+    throw invalidRequest("AbortIncompleteMultipartUpload cannot be specified with Tags.");
+  }
+  if (noncurrentDays !== undefined && (about.prefix !== "" || about.tags)) {
     throw notHere(
-      "NoncurrentVersionExpiration with a Prefix",
+      `NoncurrentVersionExpiration with a ${about.tags ? "Tag" : "Prefix"}`,
       "whole commits are kept, not versions of some keys: give it a rule of its own with an empty Filter",
     );
   }
@@ -121,7 +138,7 @@ function parseRule(parsed: ParsedXml): Parsed {
 }
 
 /** Which keys a rule is about. A rule that does not say so is refused, as on S3: it would be about all. */
-function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter"> {
+function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter" | "tags"> {
   const filter = tagsIn(tags, "Filter");
   const prefix = textIn(tags, "Prefix");
   if (filter && prefix !== undefined) throw malformed("a Rule has a Filter or a Prefix, not both");
@@ -129,15 +146,24 @@ function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter"> {
     if (prefix === undefined) throw malformed("a Rule needs a Filter: an empty one is about all keys");
     return { prefix: checkedPrefix(prefix), filter: "none" };
   }
-  only("Filter", { tags: filter, known: ["Prefix", "And"] });
+  only("Filter", { tags: filter, known: ["Prefix", "Tag", "And"] });
+  const given = [...filter.keys()];
+  if (given.length > 1) throw malformed("a Filter has one of Prefix, Tag and And");
+  const [kind] = given;
   const and = tagsIn(filter, "And");
-  if (and) only("And", { tags: and, known: ["Prefix"] });
-  const texts = [textIn(filter, "Prefix"), and && textIn(and, "Prefix")].filter((text) => text !== undefined);
-  if (texts.length > 1 || (and && texts.length === 0)) throw malformed("a Filter has one Prefix");
-  const [text] = texts;
-  return text === undefined
-    ? { prefix: "", filter: "empty" }
-    : { prefix: checkedPrefix(text), filter: "prefix" };
+  if (and) only("And", { tags: and, known: ["Prefix", "Tag"] });
+  if (and?.size === 0) throw malformed("an And holds a Prefix, Tags, or both");
+  const text = textIn(and ?? filter, "Prefix") ?? "";
+  const asked = parseTags((and ?? filter).get("Tag") ?? []);
+  if (kind === undefined) return { prefix: "", filter: "empty" };
+  if (asked.length === 0) return { prefix: checkedPrefix(text), filter: "prefix" };
+  return { prefix: checkedPrefix(text), filter: and ? "and" : "tag", tags: asked };
+}
+
+function parseTags(values: readonly ParsedXml[]): ObjectTag[] {
+  const tags = values.map(parseTag);
+  if (tagsFault(tags) === "same-key") throw invalidRequest("Duplicate Tag Keys are not allowed.");
+  return checkedTags(tags);
 }
 
 function checkedPrefix(prefix: string): string {
@@ -195,7 +221,8 @@ function only(of: string, { tags, known }: { tags: Tags; known: readonly string[
     const fix = NOT_HERE.get(name);
     if (fix !== undefined) throw notHere(name, fix);
     if (!known.includes(name)) throw malformed(`${of} holds ${known.join(", ")}, not ${name}`);
-    if (values.length > 1 && name !== "Rule") throw malformed(`${of} has one ${name} at most`);
+    if (values.length > 1 && name !== "Rule" && !(name === "Tag" && of === "And"))
+      throw malformed(`${of} has one ${name} at most`);
   }
 }
 

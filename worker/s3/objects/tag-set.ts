@@ -31,7 +31,7 @@ export function parseTagging(text: string): ObjectTag[] {
 }
 
 /** One `Tag` of XML, unchecked. Throws MalformedXML. */
-function parseTag(tag: ParsedXml): ObjectTag {
+export function parseTag(tag: ParsedXml): ObjectTag {
   const { Key: key, Value: value } = only("Tag", tagsOf(tag), ["Key", "Value"]);
   if (typeof key !== "string" || typeof value !== "string") {
     throw malformed("a Tag has one Key and one Value, which hold text");
@@ -40,7 +40,7 @@ function parseTag(tag: ParsedXml): ObjectTag {
 }
 
 /** Tags that an object can have, in order of their keys. Throws InvalidTag, and BadRequest for too many. */
-function checkedTags(tags: readonly ObjectTag[]): ObjectTag[] {
+export function checkedTags(tags: readonly ObjectTag[]): ObjectTag[] {
   const fault = tagsFault(tags);
   if (fault) throw new S3Error(...FAULTS[fault]);
   return sortedTags(tags);

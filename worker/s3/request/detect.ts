@@ -183,9 +183,10 @@ function objectOperation({ method, query, headers }: Asked): ObjectOperationName
       if (query.has("acl")) return "PutObjectAcl";
       if (query.has("legal-hold")) return "PutObjectLegalHold";
       if (query.has("retention")) return "PutObjectRetention";
+      if (query.has("tagging")) return "PutObjectTagging";
       return headers.has("x-amz-copy-source") ? "CopyObject" : "PutObject";
     case "DELETE":
-      return "DeleteObject";
+      return query.has("tagging") ? "DeleteObjectTagging" : "DeleteObject";
     case "POST":
       return objectPost(query);
     default:

@@ -154,6 +154,14 @@ const NO_TIMES = all(refused("a write has no condition on times: leave it out, o
   "if-unmodified-since",
 ]);
 
+/** S3 has none for tags, and would pass over them. */
+const TAGGING_CONDITIONS = all(refused("tags are set without conditions: leave it out, or send versionId"), [
+  "if-match",
+  "if-modified-since",
+  "if-none-match",
+  "if-unmodified-since",
+]);
+
 const COPY = all(TAKEN, [
   "x-amz-copy-source",
   "x-amz-copy-source-if-match",
@@ -374,6 +382,10 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   DeletePublicAccessBlock: asking("publicAccessBlock"),
   GetBucketAccelerateConfiguration: asking("accelerate"),
   GetBucketAcl: asking("acl"),
+  DeleteObjectTagging: {
+    headers: { ...EVERYWHERE, ...NOTE, ...TAGGING_CONDITIONS },
+    query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
+  },
   GetBucketCors: asking("cors"),
   GetBucketEncryption: asking("encryption"),
   GetBucketLifecycleConfiguration: {
@@ -508,6 +520,10 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     query: { ...setting("retention").query, versionId: TAKEN },
   },
   PutPublicAccessBlock: setting("publicAccessBlock"),
+  PutObjectTagging: {
+    headers: { ...EVERYWHERE, ...NOTE, ...BODY, ...TAGGING_CONDITIONS },
+    query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
+  },
   UploadPart: {
     headers: {
       ...EVERYWHERE,

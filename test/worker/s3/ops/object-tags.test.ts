@@ -1,6 +1,8 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseTagging } from "../../../../worker/s3/objects/tag-set.ts";
-import { failure, good, s3, xml } from "../support.ts";
+import { branchOf, startOpenCommit } from "../../branch/support.ts";
+import { failure, good, s3, scopedKey, xml } from "../support.ts";
 
 const BUCKET = "/master.tagged";
 
@@ -257,4 +259,180 @@ describe("a Tagging of XML", () => {
   ])("%s is %s", (text, code) => {
     expect(() => parseTagging(text)).toThrow(expect.objectContaining({ code }));
   });
+});
+
+describe("PutObjectTagging and DeleteObjectTagging", () => {
+  const setTags = (path: string, ...tags: readonly (readonly [string, string])[]) =>
+    good(`PUT ${path}?tagging`, { body: tagging(...tags) });
+  const versionIn = (response: Response) => response.headers.get("x-amz-version-id");
+  const versions = async (prefix: string) => {
+    const { ListVersionsResult } = await xml(good(`GET ${BUCKET}?versions&prefix=${prefix}`));
+    return ListVersionsResult.Version.map(({ VersionId }: { VersionId: string }) => VersionId);
+  };
+
+  test("are one commit each, with the same bytes, ETag and other attributes", async () => {
+    const path = `${BUCKET}/set`;
+    const headers = {
+      "content-type": "text/x-own",
+      "x-amz-meta-a": "1",
+      "x-amz-checksum-algorithm": "CRC32",
+    };
+    const put = await good(`PUT ${path}`, { body: "set", headers });
+    const set = await setTags(path, ["b", "2"], ["a", "1"]);
+    expect(versionIn(set)).not.toBe(versionIn(put));
+    expect(await tagsOf(path)).toEqual([
+      ["a", "1"],
+      ["b", "2"],
+    ]);
+    const gone = await good(`DELETE ${path}?tagging`);
+    expect(gone.status).toBe(204);
+    expect(await tagsOf(path)).toEqual([]);
+    expect(await versions("set")).toEqual([versionIn(gone), versionIn(set), versionIn(put)]);
+    const read = await good(`GET ${path}`, { headers: { "x-amz-checksum-mode": "ENABLED" } });
+    expect(Object.fromEntries(read.headers)).toMatchObject({
+      etag: put.headers.get("etag"),
+      "content-type": "text/x-own",
+      "x-amz-meta-a": "1",
+      "x-amz-checksum-crc32": put.headers.get("x-amz-checksum-crc32"),
+      "x-amz-version-id": versionIn(gone),
+    });
+    expect(await read.text()).toBe("set");
+  });
+
+  test("make no commit if the object has these tags, and answer with its version", async () => {
+    const path = `${BUCKET}/has`;
+    const put = await good(`PUT ${path}`, { body: "x", headers: { "x-amz-tagging": "a=1&b=2" } });
+    expect(versionIn(await setTags(path, ["b", "2"], ["a", "1"]))).toBe(versionIn(put));
+    const gone = await good(`DELETE ${path}?tagging`);
+    expect(versionIn(await good(`DELETE ${path}?tagging`))).toBe(versionIn(gone));
+    expect(await versions("has")).toEqual([versionIn(gone), versionIn(put)]);
+  });
+
+  test("take the newest version by its id, and no other", async () => {
+    const path = `${BUCKET}/versions`;
+    const first = versionIn(await good(`PUT ${path}`, { body: "1" }));
+    const second = versionIn(await good(`PUT ${path}`, { body: "2" }));
+    const other = versionIn(await good(`PUT ${BUCKET}/versions-other`, { body: "other" }));
+    for (const method of ["PUT", "DELETE"]) {
+      const ask = method === "PUT" ? { body: tagging(["a", "1"]) } : {};
+      for (const [version, status, Code] of [
+        [first, 405, "MethodNotAllowed"],
+        ["01ARZ3NDEKTSV4RRFFQ69G5FAV", 404, "NoSuchVersion"],
+        ["nonsense", 404, "NoSuchVersion"],
+      ] as const) {
+        const line = `${method} ${path}?tagging&versionId=${version}`;
+        expect(await failure(s3(line, ask))).toMatchObject({ status, Code });
+      }
+    }
+    // A later commit that left the key alone has the same version of it.
+    for (const version of [second, other]) {
+      await good(`DELETE ${path}?tagging&versionId=${version}`);
+    }
+    await good(`PUT ${path}?tagging&versionId=${other}`, { body: tagging(["of", "newest"]) });
+    expect(await tagsOf(path)).toEqual([["of", "newest"]]);
+    expect(await versions("versions")).toHaveLength(4);
+    await good(`DELETE ${path}`);
+    expect(await failure(s3(`DELETE ${path}?tagging&versionId=${second}`))).toMatchObject({ status: 405 });
+  });
+
+  test("know no object that is not there, and write nothing for what they refuse", async () => {
+    for (const line of [`PUT ${BUCKET}/absent?tagging`, `PUT ${BUCKET}/absent/below?tagging`]) {
+      expect(await failure(s3(line, { body: tagging() }))).toMatchObject({ status: 404, Code: "NoSuchKey" });
+    }
+    expect(await failure(s3(`DELETE ${BUCKET}/absent?tagging`))).toMatchObject({ Code: "NoSuchKey" });
+    expect(await failure(s3("PUT /master.nobucket/key?tagging", { body: tagging() }))).toMatchObject({
+      Code: "NoSuchBucket",
+    });
+    await good(`PUT ${BUCKET}/kept`, { body: "kept", headers: { "x-amz-tagging": "a=1" } });
+    for (const [ask, status, Code] of [
+      [{ body: "nonsense" }, 400, "MalformedXML"],
+      [{ body: `${tagging()}${" ".repeat(70_000)}` }, 400, "MaxMessageLengthExceeded"],
+      [{ body: tagging(["", ""]) }, 400, "InvalidTag"],
+      [{ body: tagging(), headers: { "content-md5": "AAAAAAAAAAAAAAAAAAAAAA==" } }, 400, "BadDigest"],
+      [{ body: tagging(), headers: { "if-match": "*" } }, 501, "NotImplemented"],
+    ] as const) {
+      expect(await failure(s3(`PUT ${BUCKET}/kept?tagging`, ask))).toMatchObject({ status, Code });
+    }
+    expect(await tagsOf(`${BUCKET}/kept`)).toEqual([["a", "1"]]);
+  });
+
+  test("of an empty directory are tags like others", async () => {
+    await good(`PUT ${BUCKET}/folder/`, { body: "", headers: { "x-amz-tagging": "a=1" } });
+    await setTags(`${BUCKET}/folder/`, ["b", "2"]);
+    expect(await tagsOf(`${BUCKET}/folder/`)).toEqual([["b", "2"]]);
+  });
+
+  test("need write, and leave a note on their commit", async () => {
+    await good(`PUT ${BUCKET}/noted`, { body: "x" });
+    const reader = scopedKey({ level: "read", repos: ["tagged"] });
+    const body = tagging(["a", "1"]);
+    expect(await failure(s3(`PUT ${BUCKET}/noted?tagging`, { body, key: reader }))).toMatchObject({
+      status: 403,
+      Code: "AccessDenied",
+    });
+    const headers = { "x-sluice-commit-message": "labelled" };
+    const commit = versionIn(await good(`PUT ${BUCKET}/noted?tagging`, { body, headers }));
+    const newest = await branchOf("master.tagged").commits({ limit: 1 });
+    expect(newest).toMatchObject({ commits: [{ id: commit, note: { message: "labelled" } }] });
+  });
+
+  test("stage in an open commit, and are refused in the buckets of commits and tags", async () => {
+    await good("PUT /master.tagviews");
+    const first = versionIn(await good("PUT /master.tagviews/a", { body: "a" }));
+    const session = await startOpenCommit(branchOf("master.tagviews"));
+    const open = `/${session}.master.tagviews`;
+    const set = await good(`PUT ${open}/a?tagging`, { body: tagging(["a", "1"]) });
+    expect(versionIn(set)).toBeNull();
+    expect(await tagsOf(`${open}/a`)).toEqual([["a", "1"]]);
+    expect(await tagsOf("/master.tagviews/a")).toEqual([]);
+    expect(await failure(s3(`PUT ${open}/absent?tagging`, { body: tagging() }))).toMatchObject({
+      Code: "NoSuchKey",
+    });
+    const commit = `/${first}.master.tagviews`;
+    expect(await tagsOf(`${commit}/a`)).toEqual([]);
+    for (const line of [`PUT ${commit}/a?tagging`, `DELETE ${commit}/a?tagging`]) {
+      const ask = line.startsWith("PUT") ? { body: tagging() } : {};
+      expect(await failure(s3(line, ask))).toMatchObject({ status: 405, Code: "MethodNotAllowed" });
+    }
+  });
+});
+
+describe("Last-Modified", () => {
+  test("of an object stays that of its bytes, whatever tags it gets", async () => {
+    await good("PUT /master.tagtimes");
+    expect(await branchOf("master.tagtimes").configure({ modified: "file" })).toEqual({ ok: true });
+    const path = "/master.tagtimes/a";
+    await good(`PUT ${path}`, { body: "a" });
+    await aged("master.tagtimes", 1);
+    const modified = async (line: string) => (await good(line)).headers.get("last-modified");
+    const listed = async () =>
+      (await xml(good("GET /master.tagtimes?list-type=2"))).ListBucketResult.Contents[0].LastModified;
+    const [before, listedBefore] = [await modified(`HEAD ${path}`), await listed()];
+    const set = await good(`PUT ${path}?tagging`, { body: tagging(["a", "1"]) });
+    await good(`DELETE ${path}?tagging`);
+    for (const line of [
+      `HEAD ${path}`,
+      `GET ${path}`,
+      `HEAD ${path}?versionId=${set.headers.get("x-amz-version-id")}`,
+    ]) {
+      expect(await modified(line)).toBe(before);
+    }
+    expect(await listed()).toBe(listedBefore);
+    await good(`PUT ${path}`, { body: "a", headers: { "x-amz-tagging": "new=1" } });
+    expect(await modified(`HEAD ${path}`)).not.toBe(before);
+  });
+
+  /** As if everything had been written so many days earlier. */
+  async function aged(bucket: string, days: number): Promise<void> {
+    await runInDurableObject(branchOf(bucket), (_, { storage: { sql } }) => {
+      const ms = days * 24 * 60 * 60 * 1000;
+      for (const [table, column] of [
+        ["commits", "created_at"],
+        ["files", "bytes_at"],
+        ["files", "renewed"],
+      ])
+        sql.exec(`UPDATE ${table} SET ${column} = ${column} - ?`, ms);
+    });
+    await evictDurableObject(branchOf(bucket));
+  }
 });

@@ -44,7 +44,8 @@ const TAGS = `
 
 /** Of (?1 gen, ?2 path, ?3 born, ?4 limit): rows of files in the order of their key, with bytes that are in rows. */
 const FILES = `
-  SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, renewed, version, unmarked,
+  SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, bytes_at AS bytesAt, renewed, version,
+    unmarked,
     files.kind AS kind, CASE contents.kind WHEN ${INLINE_KIND} THEN contents.body END AS bytes
   FROM files LEFT JOIN contents
     ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = ?1
@@ -71,6 +72,7 @@ interface FileRow {
   readonly digest: string;
   readonly size: number;
   readonly attributes: string | null;
+  readonly bytesAt: number | null;
   readonly renewed: number | null;
   /** 0: it is no version, and only tells readers that something was erased. */
   readonly version: number | null;
@@ -235,16 +237,16 @@ class FilePage {
   }
 
   /** Returns about how many bytes of text that is. */
-  #add(
-    { path, born, died: diedAt, digest, size, attributes, renewed, version, unmarked, kind, bytes }: FileRow,
-    head: number,
-  ): number {
+  #add(row: FileRow, head: number): number {
+    const { path, born, died: diedAt, digest, size, attributes, kind, bytes } = row;
+    const { bytesAt, renewed, version, unmarked } = row;
     if (kind === HOLLOW) {
       this.files.push([path, born, born, EMPTY_DIGEST, 0, null, { deletion: true }]);
       return ROW_BYTES + path.length;
     }
     const died = diedAt !== null && diedAt <= head ? diedAt : null;
     const more: MoreOfFile = {
+      ...(bytesAt !== null && { bytesAt }),
       ...(renewed !== null && { renewed }),
       ...(version !== null && { version }),
       ...(unmarked !== null && died !== null && { unmarked: true }),

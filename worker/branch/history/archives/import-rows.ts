@@ -65,12 +65,12 @@ const CONTENTS = `
 
 /**
  * Of (?1 gen, ?2 JSON of paths, births, deaths, digests, sizes, attributes, when they were written again, versions, whether
- * their deaths are unmarked, and kinds).
+ * their deaths are unmarked, kinds, and when their bytes were written).
  */
 const FILES = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, renewed, version, unmarked)
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, renewed, version, unmarked, bytes_at)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 9, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7, value ->> 8
+    value ->> 7, value ->> 8, value ->> 10
   FROM json_each(?2)`;
 
 /** Of (?1 gen, ?2 JSON of versions, paths and births). */
@@ -215,6 +215,7 @@ export function importFiles(
     more?.version ?? null,
     more?.unmarked ? 1 : null,
     more?.deletion ? HOLLOW : FILE_KINDS.indexOf(kindOf(path)),
+    more?.bytesAt ?? null,
   ]);
   sql.execute(FILES, [gen, JSON.stringify(rows)]);
   const conflict = conflictFault(sql, { row, files });

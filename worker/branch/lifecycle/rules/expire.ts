@@ -1,4 +1,5 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
+import type { ObjectTag } from "../../../../protocol/object-tags.ts";
 import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
 import type { Tx } from "../../../sqlite/transaction.ts";
 import type { Moment } from "../../context.ts";
@@ -22,11 +23,25 @@ const KEPT_MS = 60 * 60 * 1000;
  * since a newer version was erased is as old as it was.
  */
 const WRITTEN = `
-  SELECT files.path AS path, files.born AS born, max(commits.created_at, ifnull(files.renewed, 0)) AS writtenAt
+  SELECT files.path AS path, files.born AS born, 
+    max(ifnull(files.bytes_at, commits.created_at), ifnull(files.renewed, 0)) AS writtenAt
   FROM files INDEXED BY head
   CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
   WHERE files.gen = ?1 AND files.died IS NULL AND files.path >= ?2 AND files.path < ?3
   ORDER BY files.path LIMIT ?4`;
+
+/** As WRITTEN, with JSON of their tags. */
+const WRITTEN_AND_TAGS = WRITTEN.replace(
+  "AS writtenAt",
+  "AS writtenAt, files.attributes ->> '$.tags' AS tags",
+);
+
+interface WrittenRow {
+  readonly path: string;
+  readonly born: number;
+  readonly writtenAt: number;
+  readonly tags?: string | null;
+}
 
 /** Of (?1 gen, ?2 open commit, ?3 and ?4 a range of paths, ?5 cutoff): deletions of what somebody has written to since. */
 const LEAVE_OUT = `
@@ -50,29 +65,23 @@ type FindStores = Pick<Ledger, "sql" | "contents" | "openCommits" | "rounds">;
  * about. The gate is open meanwhile: who writes to one of them afterwards keeps what he wrote, since it is looked again in
  * the transaction that deletes.
  */
-export function findExpired(
-  tx: Tx,
-  ledger: FindStores,
-  { live: { gen }, round, work, rule, moment }: Finding,
-): void {
+export function findExpired(tx: Tx, ledger: FindStores, { live, round, work, rule, moment }: Finding): void {
+  const { gen } = live;
   const { lower, upper } = rangeOf(rule.prefix);
   const from = work.path === "" ? lower : justAfter(work.path);
-  const files = ledger.sql.query<{ path: string; born: number; writtenAt: number }>(WRITTEN, [
-    gen,
-    from,
-    upper,
-    FILES,
-  ]);
+  const query = rule.tags ? WRITTEN_AND_TAGS : WRITTEN;
+  const looked = ledger.sql.query<WrittenRow>(query, [gen, from, upper, FILES]);
+  const files = looked.filter(({ tags }) => hasTags(tags, rule.tags));
   const cutoff = work.cutoff ?? Number.NEGATIVE_INFINITY;
   const due = files.filter(({ writtenAt }) => writtenAt < cutoff);
   const young = files.filter(({ writtenAt }) => writtenAt >= cutoff).map(({ writtenAt }) => writtenAt);
-  const last = files.at(-1);
-  const through = files.length < FILES;
+  const last = looked.at(-1);
+  const through = looked.length < FILES;
   const openCommit =
     due.length === 0 ? work.openCommit : stageDeletions(tx, ledger, { gen, work, rule, due, moment });
   // What was staged is gone: it begins again.
   if (due.length > 0 && openCommit === null) {
-    ledger.rounds.begin(round, work);
+    ledger.rounds.begin(round, { ...work, seen: live.head.seq });
     return;
   }
   const oldest = Math.min(...young, work.oldest ?? Number.POSITIVE_INFINITY);
@@ -83,6 +92,12 @@ export function findExpired(
     oldest: Number.isFinite(oldest) ? oldest : null,
     openCommit,
   });
+}
+
+/** Whether a file, of whose tags this is the JSON, has those that a rule asks for. */
+function hasTags(text: string | null | undefined, asked: readonly ObjectTag[] = []): boolean {
+  const tags = new Map<string, string>(JSON.parse(text ?? "[]"));
+  return asked.every(([key, value]) => tags.get(key) === value);
 }
 
 interface Finding {

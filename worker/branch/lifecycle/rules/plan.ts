@@ -8,7 +8,7 @@ import {
 import type { Tx } from "../../../sqlite/transaction.ts";
 import type { Lifecycle } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Live } from "../../tree/generation-store.ts";
+import type { Head, Live } from "../../tree/generation-store.ts";
 import type { Round, RoundKey } from "./round-store.ts";
 
 /** How long after a round was begun, or could not go on, the alarm looks after it; milliseconds. */
@@ -82,6 +82,29 @@ export function expectRounds(
   const waiting = rounds.waiting(live.gen).filter((round) => round.action === action);
   const times = waiting.map((round) => expectOne(rounds, { live, lifecycle, round, writtenAt }));
   return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Commits with more births are not looked through: they are taken for such as set tags. */
+const MOST_BIRTHS = 10_000;
+
+/**
+ * Somebody set tags, by which files may be due whose bytes are old: rules that go by tags look at the next midnight. Costs no
+ * query while there are no such rules. `before`: HEAD as it was. Returns when they look; undefined if none has to.
+ */
+export function hastenRounds(
+  _: Tx,
+  { live, settings, rounds, files }: Pick<Ledger, "live" | "settings" | "rounds" | "files">,
+  { before, now }: { before: Pick<Head, "seq" | "births">; now: number },
+): number | undefined {
+  const rules = (live && settings.of(live.gen).lifecycle?.rules.filter((rule) => rule.tags)) ?? [];
+  const hastened = rules.filter((rule) => termOf(rule, "expire"));
+  if (!live || hastened.length === 0) return undefined;
+  const { gen, uid, head } = live;
+  const isLarge = head.births - before.births > MOST_BIRTHS;
+  if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return undefined;
+  const due = roundTime({ midnight: 0, after: now, uid });
+  for (const { id } of hastened) rounds.hasten({ gen, rule: id, action: "expire" }, due);
+  return due;
 }
 
 function expectOne(

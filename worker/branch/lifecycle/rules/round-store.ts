@@ -13,6 +13,8 @@ export interface Round {
   readonly due: number | null;
   /** Null: no round goes on. */
   readonly work: RoundWork | null;
+  /** The newest commit that its last round had seen, or that was there when the one that goes on began; null: none did. */
+  readonly seen: number | null;
 }
 
 /** A round that goes on. */
@@ -30,12 +32,14 @@ export interface RoundWork {
   readonly oldest: number | null;
   /** The open commit into which the deletions are staged; null while there are none. */
   readonly openCommit: string | null;
+  /** Tags were set since it began, by which files may be due that it has passed. */
+  readonly retagged: boolean;
 }
 
 /** Which row of `rounds` is meant. */
 export type RoundKey = Pick<Round, "gen" | "rule" | "action">;
 
-interface StoredRow extends Pick<Round, "gen" | "rule" | "due"> {
+interface StoredRow extends Pick<Round, "gen" | "rule" | "due" | "seen"> {
   readonly action: number;
   readonly midnight: number | null;
   readonly cutoff: number | null;
@@ -44,10 +48,12 @@ interface StoredRow extends Pick<Round, "gen" | "rule" | "due"> {
   readonly through: number;
   readonly oldest: number | null;
   readonly openCommit: string | null;
+  readonly retagged: number;
 }
 
 const SELECT = `
-  SELECT gen, rule, action, due, midnight, cutoff, path, upload, through, oldest, open_commit AS openCommit
+  SELECT gen, rule, action, due, midnight, cutoff, path, upload, through, oldest, open_commit AS openCommit,
+    seen, retagged
   FROM rounds WHERE gen = ?1`;
 const ALL = `${SELECT} ORDER BY rule, action`;
 const AT_WORK = `${SELECT} AND (midnight IS NOT NULL OR due <= ?2) ORDER BY midnight IS NULL, rule, action LIMIT 1`;
@@ -72,6 +78,10 @@ export class RoundStore extends Store {
   /** The round that goes on, or the next that is due. */
   atWork(gen: number, now: number): Round | undefined {
     return this.#query(AT_WORK, [gen, now])[0];
+  }
+
+  find({ gen, rule, action }: RoundKey): Round | undefined {
+    return this.all(gen).find((round) => round.rule === rule && round.action === action);
   }
 
   /** When the next one is due; undefined if none is. */
@@ -104,9 +114,12 @@ export class RoundStore extends Store {
   }
 
   /** A round begins, or begins again. */
-  begin({ gen, rule, action }: RoundKey, { midnight, cutoff }: Pick<RoundWork, "midnight" | "cutoff">): void {
+  begin(
+    { gen, rule, action }: RoundKey,
+    { midnight, cutoff, seen }: Pick<RoundWork, "midnight" | "cutoff"> & { readonly seen: number },
+  ): void {
     this.sql.run`
-      UPDATE rounds SET midnight = ${midnight}, cutoff = ${cutoff}, path = '', upload = '', through = 0,
+      UPDATE rounds SET midnight = ${midnight}, cutoff = ${cutoff}, seen = ${seen}, retagged = 0, path = '', upload = '', through = 0,
         oldest = NULL, open_commit = NULL
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
     this.forget();
@@ -114,7 +127,7 @@ export class RoundStore extends Store {
 
   save(
     { gen, rule, action }: RoundKey,
-    { path, upload, through, oldest, openCommit }: Omit<RoundWork, "midnight" | "cutoff">,
+    { path, upload, through, oldest, openCommit }: Omit<RoundWork, "midnight" | "cutoff" | "retagged">,
   ): void {
     this.sql.run`
       UPDATE rounds SET path = ${path}, upload = ${upload}, through = ${Number(through)}, oldest = ${oldest},
@@ -126,7 +139,16 @@ export class RoundStore extends Store {
   end({ gen, rule, action }: RoundKey, { due, seen }: { due: number | null; seen: number }): void {
     this.sql.run`
       UPDATE rounds SET due = ${due}, seen = ${seen}, midnight = NULL, cutoff = NULL, path = NULL, upload = NULL,
-        through = 0, oldest = NULL, open_commit = NULL
+        through = 0, oldest = NULL, open_commit = NULL, retagged = 0
+      WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
+    this.forget();
+  }
+
+  /** Tags were set by which files may be due: it begins then at the latest, or once more after the round that goes on. */
+  hasten({ gen, rule, action }: RoundKey, due: number): void {
+    this.sql.run`
+      UPDATE rounds SET due = CASE WHEN midnight IS NULL THEN min(ifnull(due, ${due}), ${due}) ELSE due END,
+        retagged = midnight IS NOT NULL
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
     this.forget();
   }
@@ -161,13 +183,15 @@ export class RoundStore extends Store {
   }
 }
 
-function roundOf({ gen, rule, action, due, midnight, through, ...work }: StoredRow): Round {
-  const at = { path: work.path ?? "", upload: work.upload ?? "", through: through === 1 };
+function roundOf({ gen, rule, action, due, seen, midnight, through, retagged, ...work }: StoredRow): Round {
+  const ways = { through: through === 1, retagged: retagged === 1 };
+  const at = { path: work.path ?? "", upload: work.upload ?? "", ...ways };
   return {
     gen,
     rule,
     action: ACTIONS[action] ?? "expire",
     due,
+    seen,
     work: midnight === null ? null : { ...work, ...at, midnight },
   };
 }

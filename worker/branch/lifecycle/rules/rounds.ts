@@ -76,11 +76,25 @@ export class Rounds {
     if (this.#roused) return;
     this.#roused = true;
     const { ledger, now, wake } = this.#options;
-    if (ledger.rounds.waiting(gen).length === 0) return;
+    const lost = this.#lostRounds(gen);
+    if (ledger.rounds.waiting(gen).length === 0 && lost.length === 0) return;
     const due = roundTime({ midnight: 0, after: now(), uid });
-    ledger.transaction(() => ledger.rounds.rouse(gen, { head: head.seq, due }));
+    ledger.transaction(() => {
+      ledger.rounds.rouse(gen, { head: head.seq, due });
+      for (const { id } of lost) ledger.rounds.plan({ gen, rule: id, action: "expire" }, due);
+    });
     const next = nextRound(ledger, now());
     if (next !== undefined) wake(next);
+  }
+
+  /** Rules of tags without a round: a release that knows no tags has none for them. */
+  #lostRounds(gen: number): LifecycleRule[] {
+    const { ledger } = this.#options;
+    const rules = ledger.settings.of(gen).lifecycle?.rules ?? [];
+    const ofTags = rules.filter((rule) => rule.tags && termOf(rule, "expire"));
+    if (ofTags.length === 0) return [];
+    const rounds = new Set(ledger.rounds.all(gen).map(({ rule }) => rule));
+    return ofTags.filter(({ id }) => !rounds.has(id));
   }
 
   async #goThrough(): Promise<void> {
@@ -128,7 +142,11 @@ export class Rounds {
     ledger.transaction((tx) => {
       const reason = round.action === "expire" ? this.#refusal(tx, key) : undefined;
       if (reason === undefined)
-        ledger.rounds.begin(round, { midnight, cutoff: cutoffOf(term, midnight) ?? null });
+        ledger.rounds.begin(round, {
+          midnight,
+          cutoff: cutoffOf(term, midnight) ?? null,
+          seen: live.head.seq,
+        });
       else this.#putOff({ live, round, reason });
     });
   }
@@ -154,7 +172,7 @@ export class Rounds {
     const answer = committer.one((tx, moment) => {
       const answer = expireFound(tx, ledger, { ...concluding, moment });
       if (answer.ok) this.#end(concluding);
-      else if (answer.reason === "again") ledger.rounds.begin(round, work);
+      else if (answer.reason === "again") ledger.rounds.begin(round, { ...work, seen: live.head.seq });
       else if (answer.reason !== "applying") this.#putOff({ live, round, reason: answer.reason });
       return answer;
     });
@@ -163,20 +181,28 @@ export class Rounds {
     applier.goOn();
   }
 
-  /** What came while the round went on, behind its back, is not older than the round. */
+  /** What came while the round went on, behind its back, is not older than the round, unless tags alone were set. */
   #end({ live: { gen, uid }, round, rule, term, work }: Doing & { work: RoundWork }): void {
-    const { ledger } = this.#options;
-    const { prefix } = rule;
-    const isLeft =
-      round.action === "expire"
-        ? ledger.files.anyAtHead(gen, prefix)
-        : ledger.multiparts.anyBegun(gen, prefix);
-    const oldest = work.oldest ?? (isLeft ? work.midnight : null);
+    const { ledger, now } = this.#options;
+    const oldest = work.oldest ?? (this.#isLeft({ gen, round, rule }) ? work.midnight : null);
     const midnight = oldest === null ? null : dueMidnight(term, oldest);
+    const planned = midnight === null ? null : roundTime({ midnight, after: work.midnight, uid });
+    // It may have been said since this round was read.
+    const again = ledger.rounds.find(round)?.work?.retagged
+      ? roundTime({ midnight: 0, after: now(), uid })
+      : undefined;
     ledger.rounds.end(round, {
-      due: midnight === null ? null : roundTime({ midnight, after: work.midnight, uid }),
+      due: again === undefined ? planned : Math.min(again, planned ?? again),
       seen: ledger.generations.live()?.head.seq ?? 0,
     });
+  }
+
+  /** Whether there may be anything that the rule is about. Of tags that is not known once something was committed meanwhile. */
+  #isLeft({ gen, round, rule }: Pick<Doing, "round" | "rule"> & { gen: number }): boolean {
+    const { ledger } = this.#options;
+    if (round.action === "abort") return ledger.multiparts.anyBegun(gen, rule.prefix);
+    if (rule.tags) return ledger.generations.live()?.head.seq !== round.seen;
+    return ledger.files.anyAtHead(gen, rule.prefix);
   }
 
   /** Tomorrow again. */

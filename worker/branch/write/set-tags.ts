@@ -1,0 +1,108 @@
+import { EMPTY_DIGEST } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
+import type { SetTags, TagsRefused, TagsSet } from "../contract.ts";
+import { concludeStaging, type StageStores } from "../open-commits/stage.ts";
+import { stageBatch } from "../open-commits/stage-batch.ts";
+import { readFile } from "../read/file.ts";
+import { isKept } from "../retention/kept.ts";
+import { withTags } from "../tree/attributes.ts";
+import type { OwnedContent } from "../tree/content-store.ts";
+import type { HeadRow } from "../tree/file-store.ts";
+import type { Live } from "../tree/generation-store.ts";
+import { type AdmissionStores, type Admitted, admit } from "./admission.ts";
+import { type CommitStores, writeCommit } from "./commit.ts";
+
+/*
+ * Other tags for what is there. It is a write: it needs what a PUT needs, and makes a commit and a version. The new row has
+ * the content of the old one, so that the ETag stays and a job finds every datum done. It also says when the bytes were
+ * written, by which Last-Modified of objects and lifecycle rules go: as on S3, tags do not make an object younger.
+ */
+
+type TagStores = CommitStores & AdmissionStores & StageStores & Parameters<typeof readFile>[0];
+
+export function setTags(
+  tx: Tx,
+  ledger: TagStores,
+  { request, moment }: { request: SetTags; moment: Moment },
+): TagsSet | TagsRefused {
+  const { path, openCommit, version, note } = request;
+  const operations = [{ put: path, digest: EMPTY_DIGEST, size: 0 }];
+  const admitted = admit(tx, ledger, { operations, openCommit, note });
+  if (!admitted.ok) return admitted;
+  const { live } = admitted;
+  if (admitted.openCommit) {
+    return stageTags(tx, ledger, { live, openCommit: admitted.openCommit, request, moment });
+  }
+  const head = ledger.files.head(live.gen, path);
+  const refusal = version === undefined ? undefined : versionRefusal(ledger, { live, path, head, version });
+  if (refusal) return refusal;
+  if (!head) return { ok: false, reason: "no-such-file", path };
+  const { id, writtenAt } = ledger.files.versionAt({ gen: live.gen, seq: head.born }, path);
+  const attributes = withTags(head.attributes, request.tags);
+  if (attributes === head.attributes) {
+    return { ok: true, commit: null, modifiedAt: live.head.modifiedAt, version: id };
+  }
+  const now = { digest: head.digest, size: head.size, attributes, bytesAt: writtenAt };
+  const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
+  const done = writeCommit(tx, ledger, { live, changes: [{ path, before: head, now }], moment, note, keep });
+  return { ...done, version: done.commit };
+}
+
+/**
+ * Stages them with the bytes that the open commit shows at the path. If those are HEAD's, they are judged, so that bytes which
+ * somebody writes there meanwhile are not replaced by what was there when it was tagged.
+ */
+function stageTags(
+  tx: Tx,
+  ledger: TagStores,
+  {
+    live,
+    openCommit,
+    request: { path, tags },
+    moment,
+  }: Required<Pick<Admitted, "live">> & {
+    readonly openCommit: NonNullable<Admitted["openCommit"]>;
+    readonly request: SetTags;
+    readonly moment: Moment;
+  },
+): TagsSet | TagsRefused {
+  const staged = ledger.staged.find(openCommit.number, path);
+  const head = staged ? undefined : ledger.presentFile(live, path);
+  const there = staged ? staged.state : head;
+  if (!there) return { ok: false, reason: "no-such-file", path };
+  const attributes = withTags(there.attributes, tags);
+  const answer = { modifiedAt: live.head.modifiedAt, version: null };
+  if (attributes === there.attributes) return { ok: true, commit: null, ...answer };
+  const { digest, size } = there;
+  const bytesAt = head
+    ? ledger.files.versionAt({ gen: live.gen, seq: head.born }, path).writtenAt
+    : (there.bytesAt ?? null);
+  const judged = staged ? staged.judged : (head?.born ?? null);
+  const done = stageBatch(tx, ledger, {
+    openCommit,
+    states: new Map([[path, { digest, size, attributes, bytesAt }]]),
+    judged: new Map(judged === null ? [] : [[path, judged]]),
+  });
+  if (!done.ok) return done;
+  const { added } = done;
+  return {
+    ...concludeStaging(tx, ledger, { live, openCommit, moment, added, upload: undefined }),
+    version: null,
+  };
+}
+
+/** Why a version is not what HEAD has; undefined if it is. */
+function versionRefusal(
+  ledger: TagStores,
+  { live, path, head, version }: { live: Live; path: string; head: HeadRow | undefined; version: string },
+): TagsRefused | undefined {
+  const { gen } = live;
+  if (head && ledger.files.versionAt({ gen, seq: head.born }, path).id === version) return undefined;
+  const commit = ledger.commits.byId(version);
+  const isThere = commit?.gen === gen && isKept(ledger, commit);
+  if (head && isThere && ledger.files.at(commit, path)?.born === head.born) return undefined;
+  const read = readFile(ledger, { path, commit: version });
+  if (read.ok) return { ok: false, reason: "not-newest" };
+  return read.reason === "is-deletion" ? read : { ok: false, reason: "no-such-version" };
+}
