@@ -4,7 +4,7 @@ import type { Operation } from "../operation.ts";
 import { headerLine, type Line, type Members, queryLine } from "./members.ts";
 import { NOTE_PREFIX } from "./note.ts";
 
-/** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?retention` must not write `key`. */
+/** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?renameObject` must not write `key`. */
 export function refuseQuery(query: ReadonlyMap<string, string>, members: Members): void {
   for (const [name, value] of query) {
     refuse(queryLine(members, name) ?? UNKNOWN, { member: `The query parameter '${name}'`, value });
