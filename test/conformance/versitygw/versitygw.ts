@@ -18,7 +18,8 @@ export const versitygw: Suite = {
   about:
     "The tests that `versitygw test full-flow` runs, by a program of ours that tells what each came to " +
     "(`test/conformance/versitygw/`), with the patches of `patches.ts` there.",
-  variables: {},
+  // What whoever has plain S3 in mind sets.
+  variables: { SLUICE_LAST_MODIFIED: "object", SLUICE_DELETE: "empty-only", SLUICE_DISK_ENCRYPTED: "on" },
   lacks: lacksGo,
   run: runTests,
 };
@@ -26,7 +27,7 @@ export const versitygw: Suite = {
 async function runTests(door: Door, folder: string): Promise<Outcome[]> {
   const program = await build(folder);
   const { code, stdout, stderr } = await run(
-    [program, "-source", join(folder, "versitygw/tests/integration"), "-at-once", String(AT_ONCE)],
+    [program, "-source", join(folder, "module/tests/integration"), "-at-once", String(AT_ONCE)],
     {
       cwd: folder,
       env: {
@@ -51,7 +52,7 @@ async function build(folder: string): Promise<string> {
   for (const file of ["go.mod", "go.sum", "main.go", "listed.go"])
     cpSync(join(here, file), join(folder, file));
   const { Dir } = Fetched.parse(JSON.parse(await go(["mod", "download", "-json", MODULE], { cwd: folder })));
-  const copy = join(folder, "versitygw");
+  const copy = join(folder, "module");
   cpSync(Dir, copy, { recursive: true });
   makeWritable(copy);
   for (const { file, from, to } of PATCHES) {
@@ -61,7 +62,7 @@ async function build(folder: string): Promise<string> {
     if (after === before) throw new Error(`${file} of ${MODULE} has nothing that is to be patched`);
     writeFileSync(path, after);
   }
-  await go(["mod", "edit", "-replace", `${MODULE}=./versitygw`], { cwd: folder });
+  await go(["mod", "edit", "-replace", `${MODULE}=./module`], { cwd: folder });
   const program = join(folder, "tests");
   // What was compiled is found again, wherever the folder is.
   await go(["build", "-trimpath", "-o", program, "."], { cwd: folder });

@@ -5,8 +5,15 @@ import type { MultipartStatus } from "../../branch/contract.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { mustTakeWrites } from "../bucket-tree.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
-import { type CopySource, openSource, sourceOf, sourceVersion } from "../copy/copy-source.ts";
+import {
+  type CopySource,
+  openSource,
+  type SourceName,
+  sourceOf,
+  sourceVersion,
+} from "../copy/copy-source.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { parseCopyRange } from "../request/range.ts";
@@ -31,7 +38,7 @@ export const uploadPartCopy: Operation<UploadRequest> = {
   async handle(request) {
     const { headers, now } = request;
     const number = partNumberOf(request.query);
-    const name = sourceOf(request);
+    const name = await namedSource(request);
     const upload = await findOpenUpload(request);
     const source = await openSource(request, name);
     const range = parseCopyRange(headers.get("x-amz-copy-source-range"), source.file.size);
@@ -45,6 +52,16 @@ export const uploadPartCopy: Operation<UploadRequest> = {
     return xmlAnswer("CopyPartResult", tags, { headers: sourceVersion(source) });
   },
 };
+
+/** What is wrong with the name of the source is told before the upload is looked for, but not of a bucket that is not there. */
+async function namedSource(request: UploadRequest): Promise<SourceName> {
+  try {
+    return sourceOf(request);
+  } catch (error) {
+    await mustTakeWrites(request);
+    throw error;
+  }
+}
 
 async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBytes> {
   const blobs = new BroughtBlobs(request.context.blobs);

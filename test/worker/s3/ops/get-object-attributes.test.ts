@@ -98,7 +98,7 @@ describe("is refused", () => {
   });
 
   test("without the header that lists them", async () => {
-    expect((await failure(s3(`GET ${BUCKET}/plain?attributes`))).Code).toBe("InvalidArgument");
+    expect((await failure(s3(`GET ${BUCKET}/plain?attributes`))).Code).toBe("InvalidRequest");
   });
 
   test.each([
