@@ -54,6 +54,7 @@ function unknownKey(id: string, keys: KeyRing): Failed {
     ok: false,
     code: "InvalidAccessKeyId",
     message: `The access key id '${id}' is not known here: ${why}.`,
+    more: { AWSAccessKeyId: id },
   };
 }
 
