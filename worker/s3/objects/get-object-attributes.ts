@@ -25,21 +25,24 @@ export const getObjectAttributes: Operation<ObjectRequest> = {
 
   async handle(request) {
     const { headers, query } = request;
+    const list = headers.get("x-amz-object-attributes");
+    const asked = list ? askedAttributes(list) : undefined;
     const page = askedParts(headers);
     const file = await readVersion(request, versionId(query));
     // As on S3, whoever asks for nothing of what is not there hears that it is not there.
-    const asked = askedAttributes(headers.get("x-amz-object-attributes"));
+    if (asked === undefined) throw nothingAsked();
     const version = { "last-modified": httpDate(file.modifiedAt), ...readVersionHeader(request, file) };
     return xmlAnswer("GetObjectAttributesResponse", describe(file, { asked, page }), { headers: version });
   },
 };
 
-function askedAttributes(text: string | undefined): ReadonlySet<Attribute> {
-  if (text === undefined) {
-    throw new S3Error("InvalidRequest", {
-      message: `x-amz-object-attributes is missing: list one or more of ${ATTRIBUTES.join(", ")}.`,
-    });
-  }
+function nothingAsked(): S3Error {
+  return new S3Error("InvalidRequest", {
+    message: `x-amz-object-attributes is missing or empty: list one or more of ${ATTRIBUTES.join(", ")}.`,
+  });
+}
+
+function askedAttributes(text: string): ReadonlySet<Attribute> {
   const names = text.split(",").map((name) => name.trim());
   const asked = new Set(names.filter(isAttribute));
   if (asked.size === new Set(names).size) return asked;

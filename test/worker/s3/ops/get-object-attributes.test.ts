@@ -89,7 +89,7 @@ test.each([1, 2, 3, 5])("pages through the parts, %i at a time", async (limit) =
 });
 
 describe("is refused", () => {
-  test.each(["", "Size", "ETag,", "etag"])("for the attributes '%s'", async (wanted) => {
+  test.each(["Size", "ETag,", "etag"])("for the attributes '%s'", async (wanted) => {
     expect(await failure(ask("plain?attributes", wanted))).toMatchObject({
       status: 400,
       Code: "InvalidArgument",
@@ -97,8 +97,11 @@ describe("is refused", () => {
     });
   });
 
-  test("without the header that lists them", async () => {
+  test("if the header that lists them is missing or empty, and if the object is, too, says that", async () => {
     expect((await failure(s3(`GET ${BUCKET}/plain?attributes`))).Code).toBe("InvalidRequest");
+    expect((await failure(ask("plain?attributes", ""))).Code).toBe("InvalidRequest");
+    expect((await failure(ask("absent?attributes", ""))).Code).toBe("NoSuchKey");
+    expect((await failure(ask("absent?attributes", "Size"))).Code).toBe("InvalidArgument");
   });
 
   test.each([
