@@ -111,7 +111,9 @@ const WorkersPerNode = z
       .number()
       .positive()
       .max(MAX_WORKERS_PER_NODE)
-      .describe("Workers per live node. The product is rounded down; there is always one worker at least."),
+      .describe(
+        "Workers per live node that is able to run the pipeline and is not being drained. The product is rounded down; there is always one worker at least.",
+      ),
     constant: Ignored.describe("Ignored with this strategy."),
   })
   .transform(({ strategy, coefficient }) => ({ strategy, coefficient }));

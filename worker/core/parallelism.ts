@@ -8,11 +8,13 @@ interface PipelineDemand {
   readonly container?: Transform["container"];
 }
 
-/** A node, as far as it decides what runs there. */
-export interface NodeAbility {
+/** A node that lives, as far as it decides what runs there. */
+export interface LiveNode {
   readonly name: string;
   /** As its agent calls it. */
   readonly executor: string;
+  /** It is to finish what runs and to take nothing new. */
+  readonly draining?: boolean;
   /** Undefined: it has room for any number of workers. */
   readonly bounds?: NodeBounds | undefined;
 }
@@ -23,18 +25,30 @@ export interface WorkerShare {
   readonly count: number;
 }
 
-/** Whether a node may run a pipeline's commands: if they demand a container, not one that runs processes. */
-export function isAble(
-  { executor }: Pick<NodeAbility, "executor">,
-  container: Transform["container"],
-): boolean {
+/** Whether a node is able to run a pipeline's commands: if they demand a container, not one that runs processes. */
+export function isAble({ executor }: Pick<LiveNode, "executor">, container: Transform["container"]): boolean {
   return container !== "required" || executor !== "process";
 }
 
-/** How many workers a pipeline has: exactly the constant, or coefficient × live nodes, rounded down, at least one. */
-export function workerCount(parallelism: ParallelismSpec, liveNodes: number): number {
+/** The nodes that new workers of a pipeline go to: of those that live, the able ones that are not being drained. */
+export function ableNodes<Node extends Omit<LiveNode, "name" | "bounds">>(
+  nodes: readonly Node[],
+  container?: Transform["container"],
+): Node[] {
+  return nodes.filter((node) => !node.draining && isAble(node, container));
+}
+
+/**
+ * How many workers a pipeline has: exactly the constant, or coefficient × the nodes that they may go to, rounded down, at
+ * least one.
+ */
+export function workerCount(
+  { parallelism, container }: Pick<PipelineDemand, "parallelism" | "container">,
+  nodes: Parameters<typeof ableNodes>[0],
+): number {
   if (parallelism.strategy === "CONSTANT") return parallelism.constant;
-  return Math.max(Math.floor(exactly(parallelism.coefficient * liveNodes)), 1);
+  const { length } = ableNodes(nodes, container);
+  return Math.max(Math.floor(exactly(parallelism.coefficient * length)), 1);
 }
 
 /** A product of decimals as people reckon it: 0.29 × 100 is 29, and not a little less as with doubles. */
@@ -42,23 +56,11 @@ function exactly(product: number): number {
   return Number(product.toPrecision(12));
 }
 
-interface Spread {
-  readonly pipelines: readonly PipelineDemand[];
-  readonly nodes: readonly NodeAbility[];
-}
-
 /** The pipelines and the nodes that live, as the catalogue has them. */
-interface Live {
-  readonly pipelines: readonly (PipelineDemand & { readonly state: string })[];
-  readonly nodes: readonly (NodeAbility & { readonly draining: boolean })[];
-}
-
-/** What is to be spread: the workers of the pipelines that run, over the nodes that take work. */
-export function demandOf({ pipelines, nodes }: Live): Spread {
-  return {
-    pipelines: pipelines.filter(({ state }) => state === "active"),
-    nodes: nodes.filter(({ draining }) => !draining),
-  };
+interface Spread {
+  /** Those of another state than `active` have no workers. */
+  readonly pipelines: readonly (PipelineDemand & { readonly state?: string })[];
+  readonly nodes: readonly LiveNode[];
 }
 
 /**
@@ -68,12 +70,13 @@ export function demandOf({ pipelines, nodes }: Live): Spread {
  * asks.
  */
 export function assignWorkers({ pipelines, nodes }: Spread): Map<string, WorkerShare[]> {
-  const all = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const all = ableNodes(nodes).toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const shares = new Map<string, WorkerShare[]>(all.map((node) => [node.name, []]));
   const left = new Map(all.map(({ name, bounds }) => [name, bounds?.workers ?? Number.POSITIVE_INFINITY]));
-  const demands = pipelines.map(({ name, parallelism, container }) => {
-    const able = all.filter((node) => isAble(node, container)).map((node) => node.name);
-    return { name, able, workers: able.length === 0 ? 0 : workerCount(parallelism, able.length) };
+  const active = pipelines.filter(({ state = "active" }) => state === "active");
+  const demands = active.map(({ name, ...demand }) => {
+    const able = ableNodes(all, demand.container).map((node) => node.name);
+    return { name, able, workers: able.length === 0 ? 0 : workerCount(demand, all) };
   });
   const counts = countsOf(demands, left);
   // First those that may run on few nodes: others must not take the room that is there.

@@ -2,6 +2,7 @@ import type { BranchAddress } from "../../protocol/names.ts";
 import type { BlobStore } from "../blobs/port.ts";
 import type { BranchApi } from "../branch/contract.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
+import type { LiveNode } from "../core/parallelism.ts";
 import type { Definition } from "./definition.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -18,9 +19,17 @@ export interface Peers {
   /** A new ULID, greater than every one before it in this object's life and than `after`. */
   id(after?: string): string;
   /** The nodes that live, as the catalogue said a moment ago. */
-  fleet(): Promise<Fleet>;
-  /** The nodes that have workers of a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
-  room(pipeline: string): Promise<readonly NodeRoom[] | undefined>;
+  nodes(): Promise<readonly LiveNode[]>;
+  /** What the nodes have for a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
+  room(pipeline: string): Promise<PipelineRoom | undefined>;
+}
+
+/** What a pipeline is to have and what it has, of one look at the nodes. */
+export interface PipelineRoom {
+  /** How many workers it is to have. */
+  readonly wanted: number;
+  /** Those that have workers of it. */
+  readonly nodes: readonly NodeRoom[];
 }
 
 /** What a node that takes work has for one pipeline. */
@@ -32,14 +41,6 @@ export interface NodeRoom {
   readonly own: number;
   /** How many may run there at once; undefined: any number. */
   readonly maxRunning: number | undefined;
-}
-
-/** The nodes that live: those that take work, and those that are being drained. */
-export interface Fleet {
-  readonly live: number;
-  readonly draining: number;
-  /** The names of those that take work and run commands as processes, in order. */
-  readonly processes: readonly string[];
 }
 
 /**

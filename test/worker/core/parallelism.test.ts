@@ -19,7 +19,24 @@ describe("worker counts", () => {
     [{ strategy: "COEFFICIENT", coefficient: 0.29 }, 100, 29],
     [{ strategy: "COEFFICIENT", coefficient: 2.999 }, 1, 2],
   ] as const)("%j on %i nodes: %i", (parallelism, nodes, expected) => {
-    expect(workerCount(parallelism, nodes)).toBe(expected);
+    const live = named(...Array.from({ length: nodes }, (_, n) => `n${n}`));
+    expect(workerCount({ parallelism }, live)).toBe(expected);
+  });
+
+  it("of a coefficient count no node that is being drained, and none that is unable to run the pipeline", () => {
+    const parallelism = { strategy: "COEFFICIENT" as const, coefficient: 1 };
+    const drained = { name: "n3", executor: "docker", draining: true };
+    const bare = { name: "n4", executor: "process" };
+    const nodes = [...named("n1", "n2"), drained, bare];
+    const boxed = { name: "boxed", parallelism, container: "required" as const };
+    const any = { name: "any", parallelism };
+    expect([workerCount(boxed, nodes), workerCount(any, nodes)]).toEqual([2, 3]);
+    const on = (...pipelines: string[]) => pipelines.map((pipeline) => ({ pipeline, count: 1 }));
+    expect(Object.fromEntries(assignWorkers({ pipelines: [boxed, any], nodes }))).toEqual({
+      ...{ n1: on("boxed", "any"), n2: on("boxed", "any"), n4: on("any") },
+    });
+    expect(workerCount(boxed, [drained, bare])).toBe(1);
+    expect([...assignWorkers({ pipelines: [boxed, any], nodes: [drained] })]).toEqual([]);
   });
 
   it("are spread evenly, add up, and do not depend on the order of the nodes", () => {
@@ -109,7 +126,9 @@ describe("worker counts", () => {
       const shares = [...assignWorkers({ pipelines, nodes: named(...nodes.slice(0, live)) }).values()];
       for (const { name, parallelism } of pipelines) {
         const counts = shares.map((share) => share.find(({ pipeline }) => pipeline === name)?.count ?? 0);
-        expect(counts.reduce((sum, count) => sum + count, 0)).toBe(workerCount(parallelism, live));
+        expect(counts.reduce((sum, count) => sum + count, 0)).toBe(
+          workerCount({ parallelism }, named(...nodes.slice(0, live))),
+        );
         expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
       }
     }

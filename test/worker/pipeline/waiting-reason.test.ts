@@ -105,6 +105,12 @@ describe("a job that nobody works on says why", () => {
     expect(await able.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({ slot: false });
     const leased = await able.lease({ node: "n5", worker: "w5", max: 1, waitMs: 0 });
     expect(leased).toMatchObject({ slot: true, datums: [{}], transform: { container: "required" } });
+    // Whether a node is able to run it has nothing to do with whether it is being drained.
+    await nodes.setDraining("n1", 1);
+    await query("boxed", "DELETE FROM slots");
+    await killPipeline("boxed");
+    const drained = { node: "n1", worker: "w1", max: 1, waitMs: 0 };
+    expect(await pipelineOf("boxed").lease(drained)).toMatchObject({ slot: false });
   });
 
   it("when its image can't be pulled: which node says so, in the words of the registry on one line", async () => {
@@ -200,6 +206,28 @@ describe("a job that its nodes can't work on as its specification says", () => {
     await waiting("other", { workers: 20 });
     await killPipeline("wide");
     expect(await reason(pipelineOf("wide"))).toBe("wants 40 workers, the fleet has room for 15");
+  });
+
+  it("lacks nothing because a node was drained or is unable to run it: neither counts for the coefficient", async () => {
+    await beat("n1", "n2");
+    await beatWith("process", "n3");
+    const transform = { image: "none", cmd: ["true"], container: "required" as const };
+    const parallelism_spec = { strategy: "COEFFICIENT" as const, coefficient: 2 };
+    const pipeline = await waiting("counted", { files: 9, more: { transform, parallelism_spec } });
+    const slots = async () => {
+      const asked = ["w1", "w2", "w3", "w4", "w5"].map((worker) =>
+        pipelineOf("counted").lease({ node: "n1", worker, max: 1, waitMs: 0 }),
+      );
+      return (await Promise.all(asked)).filter((leased) => leased.ok && leased.slot).length;
+    };
+    expect(await slots()).toBe(4);
+    await nodes.setDraining("n2", 1);
+    // What lets workers lease may be of a moment ago: what is told of the room is of one look at the nodes.
+    expect(await reason(pipeline)).toBeNull();
+    await query("counted", "DELETE FROM slots");
+    await killPipeline("counted");
+    expect(await slots()).toBe(2);
+    expect(await reason(pipelineOf("counted"))).toBeNull();
   });
 
   it("says both if both are short, and nothing if less is left than would run", async () => {

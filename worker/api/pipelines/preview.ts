@@ -4,7 +4,7 @@ import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
 import { axisOf, combinations } from "../../core/cross-product.ts";
 import { parseGlob } from "../../core/glob.ts";
-import { isAble, workerCount } from "../../core/parallelism.ts";
+import { ableNodes, workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
 import { type Look, LookBudget, lookAfter, lookAtInput } from "./look.ts";
 import { planUpdate } from "./plan.ts";
@@ -14,9 +14,8 @@ export async function previewPipeline(
   context: Pick<Context, "catalogue" | "branch" | "pipeline">,
   { spec, update }: { spec: PipelineSpec; update?: { readonly reprocess: boolean } },
 ): Promise<PipelineCheck> {
-  const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
+  const nodes = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
   const { container } = spec.transform;
-  const nodes = seen.filter((node) => !node.draining && isAble(node, container));
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];
   const budget = new LookBudget({ inputs });
@@ -25,7 +24,10 @@ export async function previewPipeline(
   const plan = update && (await planUpdate(context, { spec, ...update, inputs, looks, total, atLeast }));
   return {
     spec: resolveSpec(spec),
-    workers: { count: workerCount(spec.parallelism_spec, nodes.length), liveNodes: nodes.length },
+    workers: {
+      count: workerCount({ parallelism: spec.parallelism_spec, container }, nodes),
+      liveNodes: ableNodes(nodes, container).length,
+    },
     inputs: inputs.map((input, index) => checkedInput(input, looks[index] as Look)),
     datums: {
       first: firstDatums(inputs, looks),

@@ -15,7 +15,7 @@ import {
   type Renewed,
   RenewRequest,
 } from "../../../protocol/runner.ts";
-import { assignWorkers, demandOf } from "../../core/parallelism.ts";
+import { assignWorkers } from "../../core/parallelism.ts";
 import type { InputCommit, Leased } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
@@ -39,8 +39,7 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
     pipelines.list(),
     erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
   ]);
-  const spread = assignWorkers(demandOf({ pipelines: all, nodes: live }));
-  const workers = spread.get(node.node) ?? [];
+  const workers = assignWorkers({ pipelines: all, nodes: live }).get(node.node) ?? [];
   return Response.json({ workers, ...(erased && { erased }) } satisfies Assignment);
 }
 

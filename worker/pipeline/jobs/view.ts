@@ -1,12 +1,12 @@
 import type { Job, WaitsFor } from "../../../protocol/pipelines.ts";
-import { workerCount } from "../../core/parallelism.ts";
+import { ableNodes } from "../../core/parallelism.ts";
 import type { Uses } from "../context.ts";
 import { nextExpiry } from "../work/expiry.ts";
 import { type Shortage, shortage } from "../work/shortage.ts";
 import { type JobRow, skippedOf } from "./job-store.ts";
 
 /** What showing a job, with the reason why it waits, looks at. */
-type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "fleet" | "room" | "now">;
+type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "nodes" | "room" | "now">;
 
 /** Jobs for people, each with why it has not ended yet, and with what it waits for if nobody works on it. */
 export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[]): Promise<Job[]> {
@@ -96,17 +96,18 @@ async function runnerFault(
   { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
 ): Promise<Standing | null> {
   const lacksRunner = (reason: string): Standing => ({ reason, waitsFor: "runner" });
-  const { live, draining, processes } = await peers.fleet();
-  if (live === 0) {
+  const nodes = await peers.nodes();
+  const takers = ableNodes(nodes);
+  if (takers.length === 0) {
     return lacksRunner(
-      draining > 0
+      nodes.length > 0
         ? "every node is being drained: let one take work again with `sluice node resume`"
         : "no live runner: start one with `sluice runner`",
     );
   }
   const { transform } = ledger.pipeline.definition()?.spec ?? {};
-  if (transform?.container === "required" && processes.length === live) {
-    return lacksRunner(noContainers(processes));
+  if (ableNodes(takers, transform?.container).length === 0) {
+    return lacksRunner(noContainers(takers.map(({ name }) => name)));
   }
   const now = peers.now();
   const [first, ...others] = ledger.slots.troubles(now);
@@ -126,13 +127,8 @@ async function shortageOf(
   { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
 ): Promise<Shortage | null> {
   const definition = ledger.pipeline.definition();
-  const nodes = definition && (await peers.room(definition.name));
-  if (!nodes) return null;
-  const { live, processes } = await peers.fleet();
-  const { transform, parallelism_spec } = definition.spec;
-  const able = transform.container === "required" ? live - processes.length : live;
-  if (able === 0) return null;
-  return shortage({ wanted: workerCount(parallelism_spec, able), open, nodes });
+  const room = definition && (await peers.room(definition.name));
+  return room ? shortage({ ...room, open }) : null;
 }
 
 const MAX_NODES_NAMED = 3;

@@ -1,7 +1,7 @@
 import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
-import { workerCount } from "../../core/parallelism.ts";
+import { isAble, workerCount } from "../../core/parallelism.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { LeaseCall, Leased } from "../contract.ts";
@@ -21,23 +21,23 @@ const MAX_PASSED_OVER = 1000;
 
 /** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
 export async function leaseDatums(
-  uses: Leases & Uses<"active" | "exists" | "transaction", "fleet">,
+  uses: Leases & Uses<"active" | "exists" | "transaction", "nodes">,
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = uses;
   const { node, worker, max, waitMs, look, visit = null } = request;
   const deadline = peers.now() + waitMs;
-  const { live, processes } = await peers.fleet();
+  const nodes = await peers.nodes();
+  const caller = nodes.find(({ name }) => name === node);
   for (let waited = false; ; waited = true) {
     // What is leased to a caller that has gone waits for the end of the lease.
     if (waited && !(await isPresent(request))) return idle(ledger);
     const definition = ledger.active();
     if (!definition) return idle(ledger);
-    const { transform, parallelism_spec } = definition.spec;
-    const unable = transform.container === "required" ? processes : [];
+    const { transform, parallelism_spec: parallelism } = definition.spec;
     // A runner of an older release does not know that the command demands a container.
-    if (unable.includes(node)) return idle(ledger);
-    const allowed = workerCount(parallelism_spec, live - unable.length);
+    if (caller && !isAble(caller, transform.container)) return idle(ledger);
+    const allowed = workerCount({ parallelism, container: transform.container }, nodes);
     const taken = ledger.transaction((tx) =>
       take(tx, uses, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
     );

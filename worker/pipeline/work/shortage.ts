@@ -1,4 +1,4 @@
-import type { NodeRoom } from "../context.ts";
+import type { NodeRoom, PipelineRoom } from "../context.ts";
 
 export interface Shortage {
   /** In words. */
@@ -15,13 +15,9 @@ export function shortage({
   wanted,
   open,
   nodes,
-}: {
-  /** Workers. */
-  readonly wanted: number;
+}: PipelineRoom & {
   /** Datums that have not ended. */
   readonly open: number;
-  /** Those that have workers of the pipeline. */
-  readonly nodes: readonly NodeRoom[];
 }): Shortage | null {
   const workers = sum(nodes, (node) => node.workers);
   const atOnce = sum(nodes, (node) => Math.min(node.workers, node.maxRunning ?? Number.POSITIVE_INFINITY));
