@@ -7,8 +7,7 @@ import { ApiError } from "../answer/errors.ts";
 import type { ApiRequest } from "../request/api-request.ts";
 import { issuesOf, problems } from "../request/issues.ts";
 import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts";
-import { otherShape } from "./other-shapes.ts";
-import { otherWord } from "./other-words.ts";
+import { otherField, otherValue } from "./pachyderm.ts";
 import { submittedBody } from "./submitted-text.ts";
 
 /** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
@@ -146,8 +145,8 @@ export function readSubmission(value: unknown): Submission {
 function formIssues(value: unknown, parsed: ReturnType<typeof PipelineSpec.safeParse>): Issue[] {
   if (Array.isArray(value)) return [LIST_OF_SPECS];
   if (parsed.success) return sizeIssues(parsed.data);
-  const shapeOf = (path: readonly PropertyKey[], held: unknown) => otherShape(path, { held, spec: value });
-  return issuesOf(parsed.error, PipelineSpec, { submitted: value, field: otherWord, value: shapeOf });
+  const valueAt = (path: readonly PropertyKey[], held: unknown) => otherValue(path, { held, spec: value });
+  return issuesOf(parsed.error, PipelineSpec, { submitted: value, field: otherField, value: valueAt });
 }
 
 const LIST_OF_SPECS: Issue = {
