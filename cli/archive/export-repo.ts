@@ -11,8 +11,9 @@ import {
 } from "../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { encodePath } from "../../protocol/targets.ts";
 import type { Progress } from "../files/progress.ts";
-import { type Answer, type Client, encodePath, GatewayError } from "../gateway/client.ts";
+import { type Answer, type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, type PageKind, pageName } from "./format.ts";
 import { ArchiveWriter, type Sink } from "./writer.ts";

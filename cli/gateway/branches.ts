@@ -1,7 +1,8 @@
 import { BranchDetail, type CreateBranch } from "../../protocol/repos.ts";
+import { encodePath } from "../../protocol/targets.ts";
 import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
-import { type Client, encodePath, GatewayError } from "./client.ts";
+import { type Client, GatewayError } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
 
 /** Calls of the control API about branches. */

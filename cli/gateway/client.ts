@@ -3,6 +3,7 @@ import pRetry from "p-retry";
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
+import { type Query, queryOf } from "../../protocol/targets.ts";
 import { jsonOf, SignedPool } from "../../runner/gateway/signed-pool.ts";
 import { EXIT, exitCodeOf } from "../output/exit-codes.ts";
 import { CliError } from "../output/failure.ts";
@@ -10,9 +11,6 @@ import { parseS3Error } from "./answers.ts";
 import type { Connection } from "./connection/connection.ts";
 
 type Stream = Exclude<Dispatcher.DispatchOptions["body"], string | Uint8Array | FormData | null | undefined>;
-
-/** What is undefined is left out. */
-type Query = Readonly<Record<string, string | number | true | undefined>>;
 
 export interface Ask {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
@@ -110,7 +108,7 @@ export class Client {
       return await this.#pool.send(
         {
           method: ask.method,
-          path: ask.path + queryOf(ask.query ?? {}),
+          path: ask.path + queryOf(ask.query),
           headers: { ...ask.headers, ...type },
           // A stream's hash can't be in the signature; its digest travels beside it.
           ...(!ask.stream && { sha256: sha256Hex(text ?? "") }),
@@ -200,24 +198,6 @@ function objectIn(path: string): GatewayError["object"] {
   if (path.startsWith("/api/") || path === "/") return undefined;
   const [bucket = "", ...key] = path.slice(1).split("/").map(decodeURIComponent);
   return { bucket, key: key.join("/") };
-}
-
-/** Segments percent-encoded as SigV4 wants them; slashes stay. */
-export function encodePath(path: string): string {
-  return path.split("/").map(encode).join("/");
-}
-
-function encode(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-}
-
-function queryOf(query: Query): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined);
-  const pairs = given.map(([name, value]) => `${encode(name)}=${encode(String(value))}`);
-  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
 const TRANSIENT_CODES = [

@@ -1,9 +1,10 @@
 import { type Commit, CommitPage } from "../../protocol/commits.ts";
 import { bucketName, CommitName } from "../../protocol/names.ts";
+import { encodePath } from "../../protocol/targets.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { showTime } from "../output/output.ts";
 import { type Address, isAddress, parseAddress, parseBucketAddress, viewText } from "./address.ts";
-import { type Client, encodePath } from "./client.ts";
+import type { Client } from "./client.ts";
 
 /** Reads the address of a branch, or of a file in it, with or without `s3://`. */
 function parseBranchAddress(text: string): Address {

@@ -1,9 +1,10 @@
 import { type ContentId, parseContentName } from "../../protocol/content.ts";
 import { bucketName } from "../../protocol/names.ts";
 import { type DatumDetail, type DatumOutput, DatumOutputPage } from "../../protocol/pipelines.ts";
+import { encodePath } from "../../protocol/targets.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
-import { type Client, encodePath, GatewayError } from "../gateway/client.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
 
 /** Files whose content is asked for at a time. */
 const ASKED_AT_ONCE = 8;

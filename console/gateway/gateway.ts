@@ -1,5 +1,6 @@
 import { AwsV4Signer } from "aws4fetch";
 import type { ErrorBody, Issue } from "../../protocol/errors.ts";
+import { type Query, queryOf } from "../../protocol/targets.ts";
 
 /** A key as somebody entered it. It is held in memory, in objects of this module, and is written nowhere. */
 export interface Key {
@@ -34,9 +35,6 @@ export class GatewayFault extends Error {
 }
 
 const KEY_CODES = new Set(["InvalidAccessKeyId", "SignatureDoesNotMatch"]);
-
-/** What is undefined is left out. */
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 interface Ask {
   readonly method?: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
@@ -201,22 +199,6 @@ async function* chunksOf(stream: ReadableStream<string>): AsyncGenerator<string,
   } finally {
     await reader.cancel().catch(() => undefined);
   }
-}
-
-/** Percent-encodes one segment of a path as signatures have it. */
-export function encodeSegment(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-}
-
-/** `?a=b`, or nothing. */
-export function queryOf(query: Query = {}): string {
-  const pairs = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${encodeSegment(name)}=${encodeSegment(String(value))}`],
-  );
-  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
 /** What stands between us and the gateway may answer in its place. */

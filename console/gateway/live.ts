@@ -1,6 +1,7 @@
 import { type QueryKey, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { GatewayFault, type Query } from "./gateway.ts";
+import type { Query } from "../../protocol/targets.ts";
+import { GatewayFault } from "./gateway.ts";
 import { farewellOf, useSession } from "./session.tsx";
 
 /** How often a page asks what is new: one request in 2 s is the most that an open page may cost. */

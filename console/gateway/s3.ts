@@ -1,4 +1,5 @@
-import { encodeSegment, type Gateway, GatewayFault, queryOf } from "./gateway.ts";
+import { encodePath, queryOf } from "../../protocol/targets.ts";
+import { type Gateway, GatewayFault } from "./gateway.ts";
 
 /*
  * What the console asks of the S3 API: folders, files and their versions, and writes into open commits. Answers in XML are
@@ -19,8 +20,7 @@ export function bucketOf({ repo, branch, at }: Place): string {
 }
 
 function targetOf(bucket: string, key?: string): string {
-  const names = key === undefined ? [bucket] : [bucket, ...key.split("/")];
-  return names.map((name) => `/${encodeSegment(name)}`).join("");
+  return `/${encodePath(key === undefined ? bucket : `${bucket}/${key}`)}`;
 }
 
 interface FileInFolder {

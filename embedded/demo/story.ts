@@ -1,9 +1,10 @@
 import { Readable } from "node:stream";
 import { showDatums } from "../../cli/commands/job/show.ts";
 import { parseAddress } from "../../cli/gateway/address.ts";
-import { type Client, encodePath } from "../../cli/gateway/client.ts";
+import type { Client } from "../../cli/gateway/client.ts";
 import { createBucket, getFile } from "../../cli/gateway/objects.ts";
 import { type Job, Pipeline } from "../../protocol/pipelines.ts";
+import { encodePath } from "../../protocol/targets.ts";
 import { FIRST_FILES, LATER_FILE, readDataset } from "./datasets.ts";
 import { expectedProfile, type Profile, profileFault, readProfile, reportFault } from "./expected.ts";
 import {

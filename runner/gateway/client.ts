@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
+import { type Query, queryOf } from "../../protocol/targets.ts";
 import type { Failure } from "./retry.ts";
 import { jsonOf, type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
@@ -13,7 +14,7 @@ export interface Request {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** Path with its segments encoded; the query is apart. */
   readonly path: string;
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Dispatcher.DispatchOptions["body"];
   /** Longest silence of the gateway before and within the answer, in milliseconds: then the connection counts as broken. */
@@ -82,7 +83,7 @@ export class Client {
 
   /** A good answer, whose body must be read or destroyed. */
   async send(request: Request): Promise<Dispatcher.ResponseData> {
-    const { method, query = {}, headers = {}, body, silenceMs = SILENCE_MS, signal } = request;
+    const { method, query, headers = {}, body, silenceMs = SILENCE_MS, signal } = request;
     const path = request.path + queryOf(query);
     // The first one also ends a request body that nobody takes any more.
     const silence = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
@@ -102,12 +103,6 @@ export class Client {
   async close(): Promise<void> {
     await this.#pool.close();
   }
-}
-
-// Spaces as %20: "+" means a space to some readers of a query and a plus to others, and the signature is over either.
-function queryOf(query: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
-  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
 async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayError> {

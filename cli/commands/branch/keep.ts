@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { BranchKeep, type Keep } from "../../../protocol/repos.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { inspectBranch } from "../../gateway/branches.ts";
-import { encodePath } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { type BranchDetail, BranchList, type Forking } from "../../../protocol/repos.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { inspectBranch } from "../../gateway/branches.ts";
-import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";

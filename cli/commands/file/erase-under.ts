@@ -1,8 +1,9 @@
 import { createInterface } from "node:readline/promises";
 import { type ByteHolder, FileErased } from "../../../protocol/files.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import type { ListedVersion } from "../../gateway/answers.ts";
-import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
 import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";

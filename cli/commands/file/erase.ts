@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { FileErased } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { type Address, parseAddress, parseFileAddress } from "../../gateway/address.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, type NoteOptions, saidOf, withClientOptions, withNote } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";

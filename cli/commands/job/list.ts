@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { type Job, JobPage, ListedState, listedState, Pipeline } from "../../../protocol/pipelines.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import type { Client } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { patiently } from "../../gateway/patience.ts";

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Issue } from "../../../protocol/errors.ts";
-import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";

@@ -1,5 +1,6 @@
 import { WholePipelineVersion } from "../../../protocol/pipelines.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import type { Client } from "../../gateway/client.ts";
 import { wholeNumber } from "../../options.ts";
 
 /** A parser of numbers of versions. */

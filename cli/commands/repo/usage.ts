@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { type BranchUsage, RepoList, RepoUsage, type Space } from "../../../protocol/repos.ts";
-import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { catalogueSpace, isAlmostFull } from "../../gateway/usage.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";

@@ -10,7 +10,8 @@ import {
   SweepStarted,
   SweepState,
 } from "../../../protocol/repos.ts";
-import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { type Tag, TagPage } from "../../../protocol/commits.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import { encodePath } from "../../../protocol/targets.ts";
+import type { Client } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";

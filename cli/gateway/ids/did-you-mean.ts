@@ -1,6 +1,7 @@
 import { type BucketAddress, bucketName, parseBucket } from "../../../protocol/names.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { CliError } from "../../output/failure.ts";
-import { type Client, encodePath, GatewayError } from "../client.ts";
+import { type Client, GatewayError } from "../client.ts";
 import { directoryPrefix, listBuckets, listPage } from "../objects.ts";
 
 /** Most names that are compared with one that was mistyped: those of one page. */

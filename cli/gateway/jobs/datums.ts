@@ -1,6 +1,7 @@
 import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
-import { type Client, encodePath, GatewayError } from "../client.ts";
+import { type Client, GatewayError } from "../client.ts";
 import { patiently } from "../patience.ts";
 import { readLogs } from "./job-logs.ts";
 

@@ -1,6 +1,7 @@
 import { LogLine } from "../../../protocol/pipelines.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { CliError } from "../../output/failure.ts";
-import { type Client, encodePath } from "../client.ts";
+import type { Client } from "../client.ts";
 import { patiently } from "../patience.ts";
 
 /** Which part of a job's logs is read, and what is called with it. */

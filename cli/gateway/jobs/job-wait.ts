@@ -1,7 +1,8 @@
 import { type FateState, Job, listedState } from "../../../protocol/pipelines.ts";
+import { encodePath } from "../../../protocol/targets.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError } from "../../output/failure.ts";
-import { type Client, encodePath } from "../client.ts";
+import type { Client } from "../client.ts";
 import { patiently } from "../patience.ts";
 
 /** The longest that one request waits for the end of a job. */
