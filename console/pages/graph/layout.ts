@@ -1,4 +1,3 @@
-import { Graph as DagreGraph, layout } from "@dagrejs/dagre";
 import { type InLayer, inLayers } from "./layers.ts";
 import { type Graph, partsOf } from "./topology.ts";
 
@@ -8,15 +7,10 @@ export const NODE_HEIGHT = 38;
 const APART = 56;
 /** How much wider than high the whole is to become. */
 const ASPECT = 1.7;
-/**
- * Up to so many nodes and edges are placed by the library, which takes some tenths of a second for them; its time grows
- * faster than what it is given, to seconds for a thousand pipelines.
- */
-const MOST_FOR_LIBRARY = 200;
 /** Between nodes of a layer, between an edge and what it passes, and between layers. */
 const NODE_APART = 16;
 const EDGE_ROOM = 12;
-const LAYERS_APART = 96;
+const LAYERS_APART = 80;
 /** After so long, others have a turn: what is typed, and the drawing of what is there. */
 const SLICE_MS = 30;
 
@@ -66,7 +60,6 @@ interface PlacedPart {
  * beside each other. Undefined: it was stopped.
  */
 export async function layOut(graph: Graph, signal: AbortSignal): Promise<Layout | undefined> {
-  const isLarge = graph.nodes.length + graph.edges.length > MOST_FOR_LIBRARY;
   const placed: PlacedPart[] = [];
   let since = performance.now();
   for (const part of partsOf(graph)) {
@@ -75,48 +68,12 @@ export async function layOut(graph: Graph, signal: AbortSignal): Promise<Layout 
       if (signal.aborted) return undefined;
       since = performance.now();
     }
-    placed.push(isLarge ? placeInLayers(part) : placePart(part));
+    placed.push(placePart(part));
   }
   return beside(placed);
 }
 
 function placePart({ nodes, edges }: Graph): PlacedPart {
-  const [only, ...others] = nodes;
-  const middle = { x: NODE_WIDTH / 2, y: NODE_HEIGHT / 2 };
-  if (only && others.length === 0) {
-    return { places: [[only.id, middle]], edges: [], width: NODE_WIDTH, height: NODE_HEIGHT };
-  }
-  const dagre = new DagreGraph();
-  dagre.setGraph({ rankdir: "LR", nodesep: NODE_APART, edgesep: 8, ranksep: 64, ranker: "network-simplex" });
-  dagre.setDefaultEdgeLabel(() => ({}));
-  for (const { id } of nodes) dagre.setNode(id, { width: NODE_WIDTH, height: NODE_HEIGHT });
-  for (const { from, to } of edges) dagre.setEdge(from, to, {});
-  layout(dagre);
-  const { width = 0, height = 0 } = dagre.graph();
-  return {
-    places: nodes.map(({ id }) => {
-      const { x, y } = dagre.node(id);
-      return [id, { x, y }] as const;
-    }),
-    edges: edges.map(({ from, to }) => {
-      const [start, end] = [dagre.node(from), dagre.node(to)];
-      const points: readonly Point[] = dagre.edge(from, to).points ?? [];
-      // An edge that goes back, between folds that read each other, stays as it was placed.
-      if (start.x >= end.x) return { from, to, points };
-      const ends = [
-        { x: start.x + NODE_WIDTH / 2, y: start.y },
-        // Between neighbouring columns there is nothing to go round: the bend there would be for a label.
-        ...(points.length > 3 ? points.slice(1, -1) : []),
-        { x: end.x - NODE_WIDTH / 2, y: end.y },
-      ];
-      return { from, to, points: ends };
-    }),
-    width,
-    height,
-  };
-}
-
-function placeInLayers({ nodes, edges }: Graph): PlacedPart {
   const numbers = new Map(nodes.map(({ id }, number) => [id, number]));
   const numberOf = (id: string): number => numbers.get(id) ?? 0;
   const layered = inLayers({
