@@ -1,9 +1,9 @@
 import type { Command } from "commander";
+import type { BucketAddress } from "../../../protocol/names.ts";
 import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
-import { inPages } from "../../files/entry-pages.ts";
-import { type Removed, removeAsCommit } from "../../files/remove.ts";
+import { type EntryPage, inPages } from "../../files/entry-pages.ts";
 import {
   type Address,
   mustMakeCommit,
@@ -15,7 +15,7 @@ import {
 import type { ListedFile } from "../../gateway/answers.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
-import { commitUpload } from "../../gateway/open-commits.ts";
+import { asOneCommit, commitUpload } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
@@ -30,6 +30,12 @@ import { count, printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions, NoteOptions {
   readonly recursive?: true;
+}
+
+interface Removed {
+  readonly files: number;
+  /** The one commit that removed them; null if that was staged in an open commit. */
+  readonly commit: string | null;
 }
 
 /** `sluice rm` */
@@ -97,6 +103,44 @@ async function removeAll(
   const { value: first } = await pages.next();
   if (!from || !first) throw new UsageError("name what to remove");
   return await removeAsCommit(client, { from, first, rest: pages, said });
+}
+
+interface Removal {
+  /** A branch, or one of its open commits. */
+  readonly from: BucketAddress;
+  readonly first: EntryPage<ListedFile>;
+  /** The pages behind the first. */
+  readonly rest: AsyncIterable<EntryPage<ListedFile>>;
+  /** Of the commit; not in an open commit. */
+  readonly said?: SaidOfCommit;
+}
+
+/** Removes files as one commit, however many they are. In an open commit the removals are staged. */
+async function removeAsCommit(client: Client, { from, first, rest, said }: Removal): Promise<Removed> {
+  let files = 0;
+  const remove = (
+    place: BucketAddress,
+    { entries, said }: Pick<EntryPage<ListedFile>, "entries"> & { said?: SaidOfCommit | undefined },
+  ): Promise<string | null> => {
+    files += entries.length;
+    return commitUpload(client, {
+      to: place,
+      said,
+      fill: async () => entries.map(({ path }) => ({ delete: path })),
+    });
+  };
+  const removeAll = async (place: BucketAddress): Promise<void> => {
+    await remove(place, first);
+    for await (const page of rest) await remove(place, page);
+  };
+  if (from.view !== undefined) {
+    await removeAll(from);
+    return { files, commit: null };
+  }
+  const commit = first.isLast
+    ? await remove(from, { ...first, said })
+    : await asOneCommit(client, { to: from, said, fill: removeAll });
+  return { files, commit };
 }
 
 async function* listed(
