@@ -3,10 +3,9 @@ import { join, resolve } from "node:path";
 import { ConfigError } from "../agent/config.ts";
 import { folderSecrets } from "./folder.ts";
 import { kubernetesSecrets } from "./kubernetes.ts";
-import { checkContent, checkName, type OwnKey } from "./own-key.ts";
 import { type Asker, checkOwner } from "./owners.ts";
 import { remembered } from "./remembered.ts";
-import { SecretMissing, type SecretSource, type SecretStore } from "./source.ts";
+import { type Secret, SecretMissing, type SecretSource, type SecretStore } from "./source.ts";
 
 const KUBERNETES = /^kubernetes(?::(?<namespace>.+))?$/;
 
@@ -14,6 +13,13 @@ const KUBERNETES = /^kubernetes(?::(?<namespace>.+))?$/;
 export interface Secrets {
   /** Those that a pipeline may use, for its commands, its image and its egress alike. */
   for(asker: Asker): SecretSource;
+}
+
+/** What the runner itself signs with. It opens what no single pipeline may see, so no pipeline gets it, whoever asks. */
+interface OwnKey {
+  readonly secretAccessKey: string;
+  /** The name of the secret that it comes from, if it comes from one. Its next key is there before this runner knows it. */
+  readonly secretName?: string | undefined;
 }
 
 export interface SecretsOptions {
@@ -48,6 +54,25 @@ async function read(
   checkContent(name, secret, own);
   checkOwner(name, owners, asker);
   return secret;
+}
+
+/** Throws SecretMissing for the name under which the runner's own key is kept. */
+function checkName(name: string, { secretName }: OwnKey): void {
+  if (name === secretName) throw ownKeyIn(name);
+}
+
+/** Throws SecretMissing if the runner's own key is anywhere in a secret, such as in a file of its variables. */
+function checkContent(name: string, secret: Secret, { secretAccessKey }: OwnKey): void {
+  for (const bytes of secret.values()) {
+    if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(secretAccessKey))
+      throw ownKeyIn(name);
+  }
+}
+
+function ownKeyIn(name: string): SecretMissing {
+  return new SecretMissing(
+    `secret "${name}" holds the key of this runner, which no pipeline gets: give the pipeline a key of its own`,
+  );
 }
 
 /** The folder of secrets that a setting names; undefined if it names none. */
