@@ -29,8 +29,23 @@ export async function readSpecFile(file: string): Promise<SpecFile> {
   const language = LANGUAGES[extname(file).toLowerCase()] ?? languageOf(bare);
   const source = file === "-" ? "stdin" : file;
   if (language === "json") return { spec: parseSpec(bare, source), text: bare };
-  const { parseYaml } = await import("./yaml.ts");
-  return { spec: oneObject(parseYaml(bare, source), source), text: bare };
+  return { spec: oneObject(await parseYaml(bare, source), source), text: bare };
+}
+
+/** The value of a text in YAML 1.2. Throws a CliError that shows the place of its first fault. */
+async function parseYaml(content: string, file: string): Promise<unknown> {
+  // It takes long to load.
+  const { readYaml } = await import("../../protocol/spec-text.ts");
+  const read = readYaml(content);
+  if (read.ok) return read.value;
+  if (read.fault === "several-documents") throw severalSpecs(file, read.line);
+  throw new CliError(`${file} is not YAML: ${read.why}`, { code: "BadYaml" });
+}
+
+/** As pachctl and kubectl take several in one file. */
+function severalSpecs(file: string, line: number): CliError {
+  const message = `${file} holds another document from line ${line} on: a specification is one object, so give each pipeline a file of its own`;
+  return new CliError(message, { code: "BadSpec" });
 }
 
 /** An object or a list in JSON begins with its bracket. An empty text is told as JSON, too. */

@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
+import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import type { Address } from "../../gateway/address.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
-import { describeKeys } from "../../gateway/ids/key-descriptions.ts";
 import { listOpenCommits } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
@@ -83,6 +84,32 @@ function listOpen(address: Address, options: Options): Promise<void> {
     ]);
     printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows], { below: 1 });
   });
+}
+
+/**
+ * What the keys are for that made some commits, by their ids. One without a description is missing, as are the root key, those
+ * that were deleted, and those behind the first page of keys: an id that is in no page would have each list read them all.
+ * If the gateway does not tell, nothing is known: only keys that handle keys may list them, and a list of commits is good
+ * without.
+ */
+async function describeKeys(
+  client: Client,
+  commits: readonly { readonly key: string | null }[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set(commits.flatMap(({ key }) => (key === null ? [] : [key])));
+  if (wanted.size === 0) return new Map();
+  const { keys } = await firstKeys(client);
+  const described = keys.filter(({ id, description }) => wanted.has(id) && description !== "");
+  return new Map(described.map(({ id, description }) => [id, description]));
+}
+
+async function firstKeys(client: Client): Promise<KeyPage> {
+  try {
+    return await client.call(KeyPage, { method: "GET", path: "/keys", query: { limit: MAX_LIST_KEYS } });
+  } catch (error) {
+    if (error instanceof GatewayError) return { keys: [], next: null };
+    throw error;
+  }
 }
 
 /** Files written, and files replaced or deleted. */
