@@ -1,3 +1,7 @@
+import { Client } from "../gateway/client.ts";
+import { findConnection } from "../gateway/connection/connection.ts";
+import { CliError } from "../output/failure.ts";
+
 /** What one check of `sluice doctor` came to. */
 export interface Finding {
   /** What was looked at, such as `docker`. */
@@ -8,4 +12,21 @@ export interface Finding {
   readonly found: string;
   /** What to do about it. */
   readonly fix?: string;
+}
+
+/** What a look at the gateway finds. Nothing, if there is none or its key may not look: other findings say that. */
+export async function foundAt(
+  from: Parameters<typeof findConnection>,
+  look: (client: Client) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  let client: Client | undefined;
+  try {
+    client = new Client(findConnection(...from));
+    return await look(client);
+  } catch (error) {
+    if (error instanceof CliError) return [];
+    throw error;
+  } finally {
+    await client?.close();
+  }
 }

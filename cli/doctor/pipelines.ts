@@ -1,34 +1,15 @@
 import { NAME_PATTERN } from "../../protocol/names.ts";
 import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
-import { Client, GatewayError } from "../gateway/client.ts";
-import { type Connection, findConnection } from "../gateway/connection/connection.ts";
-import { CliError } from "../output/failure.ts";
-import type { Finding } from "./finding.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
+import type { findConnection } from "../gateway/connection/connection.ts";
+import { type Finding, foundAt } from "./finding.ts";
 
 const ASKED_AT_ONCE = 8;
 
-/**
- * The pipelines that wait to be taken over: they are from before pipelines had owners, so no secret serves them but one that
- * names them. Finds nothing if there is no gateway, or its key may not look: other findings say that.
- */
-export async function pipelineFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
-  let connection: Connection;
-  try {
-    connection = findConnection(...from);
-  } catch (error) {
-    if (error instanceof CliError) return [];
-    throw error;
-  }
-  const client = new Client(connection);
-  try {
-    return (await waiting(client)).map(findingOf);
-  } catch (error) {
-    if (error instanceof CliError) return [];
-    throw error;
-  } finally {
-    await client.close();
-  }
+/** The pipelines that wait to be taken over: they are from before pipelines had owners, so no secret serves them but one that names them. */
+export function pipelineFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
+  return foundAt(from, async (client) => (await waiting(client)).map(findingOf));
 }
 
 async function waiting(client: Client): Promise<string[]> {

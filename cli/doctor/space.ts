@@ -1,36 +1,20 @@
 import { bucketName } from "../../protocol/names.ts";
 import { RepoList, RepoUsage, type Space } from "../../protocol/repos.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
-import { Client, GatewayError } from "../gateway/client.ts";
-import { type Connection, findConnection } from "../gateway/connection/connection.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
+import type { findConnection } from "../gateway/connection/connection.ts";
 import { catalogueSpace, isAlmostFull } from "../gateway/usage.ts";
-import { CliError } from "../output/failure.ts";
-import type { Finding } from "./finding.ts";
+import { type Finding, foundAt } from "./finding.ts";
 
 const ASKED_AT_ONCE = 8;
 const KEEP = "keep less of its history: sluice branch keep";
 
 /**
- * The databases that are almost full: of branches, of pipelines, of the catalogue. Finds nothing if there is no gateway, its
- * key may not look, or it is of a release that does not tell.
+ * The databases that are almost full: of branches, of pipelines, of the catalogue. None, if the gateway is of a release that
+ * does not tell.
  */
-export async function spaceFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
-  let connection: Connection;
-  try {
-    connection = findConnection(...from);
-  } catch (error) {
-    if (error instanceof CliError) return [];
-    throw error;
-  }
-  const client = new Client(connection);
-  try {
-    return await almostFull(client);
-  } catch (error) {
-    if (error instanceof CliError) return [];
-    throw error;
-  } finally {
-    await client.close();
-  }
+export function spaceFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
+  return foundAt(from, almostFull);
 }
 
 /** How full the database of something is, in words. */
