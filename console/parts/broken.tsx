@@ -47,3 +47,13 @@ export function Broken({ children }: { readonly children: ReactNode }) {
   const [path] = useLocation();
   return <Catches path={path}>{children}</Catches>;
 }
+
+/** Why something was not done, which is read out; nothing if it was. */
+export function Fault({ words }: { readonly words: string | undefined }) {
+  if (words === undefined) return null;
+  return (
+    <p className="bad" role="alert">
+      {words}
+    </p>
+  );
+}

@@ -1,5 +1,6 @@
 import { type FormEvent, type InputHTMLAttributes, type ReactNode, useId, useState } from "react";
 import { faultText, useSession } from "../gateway/session.tsx";
+import { Fault } from "./broken.tsx";
 
 interface Submission {
   readonly isBusy: boolean;
@@ -28,11 +29,7 @@ export function useSubmission(act: () => Promise<void>): Submission {
   return {
     isBusy,
     submit: (event) => void submit(event),
-    fault: fault !== undefined && (
-      <p className="bad" role="alert">
-        {fault}
-      </p>
-    ),
+    fault: <Fault words={fault} />,
   };
 }
 

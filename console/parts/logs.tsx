@@ -11,6 +11,7 @@ import {
 import type { Job, LogLine } from "../../protocol/pipelines.ts";
 import { type Gateway, GatewayFault } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.tsx";
+import { Fault } from "./broken.tsx";
 import { CliLine, command } from "./cli-line.tsx";
 import { countText } from "./numbers.ts";
 import { exactText } from "./time.tsx";
@@ -161,11 +162,7 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
   }, [isMarkedThere]);
 
   if (fault !== undefined) {
-    return (
-      <p className="bad" role="alert">
-        {fault}
-      </p>
-    );
+    return <Fault words={fault} />;
   }
   return (
     <>

@@ -6,6 +6,7 @@ import type { Pipeline } from "../../../protocol/pipelines.ts";
 import { type Gateway, GatewayFault } from "../../gateway/gateway.ts";
 import { useLive } from "../../gateway/live.ts";
 import { faultText, type Session, useSession } from "../../gateway/session.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 import { counted, countText } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
@@ -124,11 +125,7 @@ function Submission({ begin, name }: SubmissionProps) {
             Leave it
           </Link>
         </p>
-        {refused && refused.issues.length === 0 && (
-          <p className="bad" role="alert">
-            {refused.message}
-          </p>
-        )}
+        <Fault words={refused?.issues.length === 0 ? refused.message : undefined} />
       </div>
       <section aria-label="Dry run" aria-live="polite" className="trial">
         <h2>Dry run</h2>

@@ -5,6 +5,7 @@ import { type Live, useLive } from "../../gateway/live.ts";
 import { useOnce, useTurn } from "../../gateway/once.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { NameField } from "../../parts/form.tsx";
 import { shortId } from "../../parts/numbers.ts";
 import { JobLink } from "../../parts/state.tsx";
@@ -170,11 +171,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
         <NameField label="Id or tag" value={named} set={setNamed} />
         <button type="submit">Go there</button>
       </form>
-      {shown !== undefined && (
-        <p className="bad" role="alert">
-          {shown}
-        </p>
-      )}
+      <Fault words={shown} />
       <ul className="choices">
         <li>
           <button type="button" className="plain" onClick={() => choose(undefined)}>

@@ -3,6 +3,7 @@ import { Link, useLocation } from "wouter";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type FolderPage, listFolder, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
@@ -116,11 +117,7 @@ function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
   const canWrite = place.at === undefined && !at.branch?.forking;
   return (
     <>
-      {first.fault && !at.live.fault && (
-        <p className="bad" role="alert">
-          {first.fault.message}
-        </p>
-      )}
+      {!at.live.fault && <Fault words={first.fault?.message} />}
       {!first.data && !first.fault && !at.live.fault && <p className="quiet">Asking the gateway…</p>}
       {count > 0 && (
         <table className="listing">
@@ -168,11 +165,7 @@ function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
           <span className="quiet">{countText(count)} are shown.</span>
         </p>
       )}
-      {fault !== undefined && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      <Fault words={fault} />
       {first.data && count === 0 && <Nothing place={place} prefix={prefix} />}
       {canWrite && <UploadPlace place={place} prefix={prefix} />}
     </>

@@ -5,6 +5,7 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { command } from "../../parts/cli-line.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
@@ -152,11 +153,7 @@ function Changes({ place, first, asked }: ChangesProps) {
           </tbody>
         </table>
       )}
-      {fault !== undefined && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      <Fault words={fault} />
       <p className="actions">
         {next !== null && (
           <button type="button" disabled={isBusy} onClick={() => void more()}>

@@ -9,6 +9,7 @@ import {
   type Version,
   type Versions,
 } from "../../gateway/s3.ts";
+import { Fault } from "../../parts/broken.tsx";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
@@ -77,11 +78,7 @@ export function FilePage({ place, path }: FileProps) {
       )}
       {!start.data && !start.fault && <p className="quiet">Asking the gateway…</p>}
       {isGone && <Gone place={place} path={path} versions={versions.data} />}
-      {start.fault && !isGone && (
-        <p className="bad" role="alert">
-          {start.fault.message}
-        </p>
-      )}
+      {!isGone && <Fault words={start.fault?.message} />}
       {start.data && !isGone && (
         <>
           <Facts start={start.data} version={shown} />
@@ -96,11 +93,7 @@ export function FilePage({ place, path }: FileProps) {
       {versions.data && versions.data.versions.length > 0 && (
         <VersionList place={place} path={path} versions={versions.data} shown={shown} />
       )}
-      {versions.fault && (
-        <p className="bad" role="alert">
-          {versions.fault.message}
-        </p>
-      )}
+      <Fault words={versions.fault?.message} />
     </Page>
   );
 }

@@ -7,6 +7,7 @@ import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
@@ -103,11 +104,7 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
           </li>
         ))}
       </ol>
-      {fault !== undefined && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      <Fault words={fault} />
       <p className="actions">
         {next !== null && (
           <button type="button" onClick={() => void more()}>

@@ -5,6 +5,7 @@ import type { Derived as DerivedPage } from "../../../protocol/files.ts";
 import { useOnce } from "../../gateway/once.ts";
 import type { Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { countText, shortId } from "../../parts/numbers.ts";
 import { JobLink } from "../../parts/state.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -34,11 +35,7 @@ export function Makers({
     gateway.call(`${commitPath(place, commit)}/provenance`, { query: { path }, signal }),
   );
   if (made.fault) {
-    return (
-      <p className="bad" role="alert">
-        {made.fault.message}
-      </p>
-    );
+    return <Fault words={made.fault.message} />;
   }
   if (!made.data) return <p className="quiet">Asking the gateway…</p>;
   const { job, datums, next } = made.data;
@@ -185,11 +182,7 @@ export function Derived({ place, path, commit }: LineageProps) {
   const newest = new Map(files.map((file) => [`${file.bucket}/${file.path}`, file]));
   return (
     <div className="lineage">
-      {wrong !== undefined && (
-        <p className="bad" role="alert">
-          {wrong}
-        </p>
-      )}
+      <Fault words={wrong} />
       {!first.data && wrong === undefined && <p className="quiet">Asking the gateway…</p>}
       {first.data && files.length === 0 && next === null && (
         <p>

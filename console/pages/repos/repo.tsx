@@ -6,6 +6,7 @@ import { useLive } from "../../gateway/live.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
+import { Fault } from "../../parts/broken.tsx";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
@@ -96,11 +97,7 @@ function Tags({ repo }: { readonly repo: string }) {
       <h2>
         Tags <span className="count">{tags.data ? countText(list.length) : ""}</span>
       </h2>
-      {tags.fault && (
-        <p className="bad" role="alert">
-          {tags.fault.message}
-        </p>
-      )}
+      <Fault words={tags.fault?.message} />
       {tags.data && list.length === 0 && (
         <p>
           No commit has a name. The history of a branch gives one, and so does{" "}
@@ -159,11 +156,7 @@ function Usage({ repo }: { readonly repo: string }) {
   return (
     <section aria-label="Usage">
       <h2>Usage</h2>
-      {usage.fault && (
-        <p className="bad" role="alert">
-          {usage.fault.message}
-        </p>
-      )}
+      <Fault words={usage.fault?.message} />
       {branches.length > 0 && (
         <table className="listing">
           <thead>

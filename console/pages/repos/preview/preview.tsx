@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { useOnce } from "../../../gateway/once.ts";
 import { type FileStart, type Place, readStart } from "../../../gateway/s3.ts";
+import { Fault } from "../../../parts/broken.tsx";
 import { sizeText } from "../../../parts/size.ts";
 import { lastName } from "../places.ts";
 import { unzippedStart } from "./gzip.ts";
@@ -197,11 +198,7 @@ function Media({ place, path, start, kind }: MediaProps) {
     return <p>It has more than the {sizeText(MOST_MEDIA)} that are fetched for a preview: download it.</p>;
   }
   if (whole.fault) {
-    return (
-      <p className="bad" role="alert">
-        {whole.fault.message}
-      </p>
-    );
+    return <Fault words={whole.fault.message} />;
   }
   const bytes = isHere ? start.bytes : whole.data?.bytes;
   if (!isAsked) {

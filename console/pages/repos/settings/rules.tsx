@@ -11,6 +11,7 @@ import {
 } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
 import { Action } from "../../../parts/action.tsx";
+import { Fault } from "../../../parts/broken.tsx";
 import { command } from "../../../parts/cli-line.tsx";
 import { counted, countText } from "../../../parts/numbers.ts";
 import { spanText } from "../../../parts/time.tsx";
@@ -100,11 +101,7 @@ function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) 
     : command`${aws} ${put} ${example}`;
   return (
     <Setting title={title} cli={cli}>
-      {rules.fault && (
-        <p className="bad" role="alert">
-          {rules.fault.message}
-        </p>
-      )}
+      <Fault words={rules.fault?.message} />
       {!data && !rules.fault && <p className="quiet">Asking the gateway…</p>}
       {data?.length === 0 && <p>{none}</p>}
       {isSet && (

@@ -11,6 +11,7 @@ import { Link } from "wouter";
 import type { Gateway } from "../../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
+import { Fault } from "../../../parts/broken.tsx";
 import { CliLine, command } from "../../../parts/cli-line.tsx";
 import { counted, countText } from "../../../parts/numbers.ts";
 import { sizeText } from "../../../parts/size.ts";
@@ -186,11 +187,7 @@ function Running({ uploader, place, close }: RunningProps) {
             "All of it was there already, as it is: no commit was made."
           ))}
       </p>
-      {fault !== undefined && step === "stuck" && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      {step === "stuck" && <Fault words={fault} />}
       {step === "stuck" && failed.length > 0 && (
         <div role="alert">
           <p className="bad">
