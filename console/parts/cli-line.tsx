@@ -47,17 +47,6 @@ function escaped(character: string): string {
 
 /** A line for a terminal, with a button that copies it. */
 export function CliLine({ line: { text } }: { readonly line: CommandLine }) {
-  const [isCopied, setCopied] = useState(false);
-  async function copy(): Promise<void> {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // The browser does not let us: the line can be selected and copied by hand.
-      return;
-    }
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
-  }
   return (
     <span className="cli">
       <code>
@@ -69,12 +58,36 @@ export function CliLine({ line: { text } }: { readonly line: CommandLine }) {
           </Fragment>
         ))}
       </code>
-      <button type="button" onClick={() => void copy()} aria-label={`Copy: ${text}`}>
+      <Copy text={text} />
+    </span>
+  );
+}
+
+/** A button that copies a text. `what` it is, for who hears the page: if it is absent, the text itself. */
+export function Copy({ text, what }: { readonly text: string; readonly what?: string }) {
+  const [isCopied, setCopied] = useState(false);
+  async function copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // The browser does not let us: it can be selected and copied by hand.
+      return;
+    }
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  }
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => void copy()}
+        aria-label={what === undefined ? `Copy: ${text}` : `Copy ${what}`}
+      >
         {isCopied ? "Copied" : "Copy"}
       </button>
       <span className="hidden" role="status">
-        {isCopied ? "Copied" : ""}
+        {isCopied ? ["Copied", what].filter(Boolean).join(" ") : ""}
       </span>
-    </span>
+    </>
   );
 }

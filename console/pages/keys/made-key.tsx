@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import type { KeyCreated } from "../../../protocol/keys.ts";
+import { Copy } from "../../parts/cli-line.tsx";
 
 /** The one time that the secret of a key is shown. It goes with the page, the log out, or when it is told to. */
 export function MadeKey({ made, close }: { readonly made: KeyCreated; close(): void }) {
@@ -44,28 +45,5 @@ export function MadeKey({ made, close }: { readonly made: KeyCreated; close(): v
         </button>
       </p>
     </section>
-  );
-}
-
-function Copy({ text, what }: { readonly text: string; readonly what: string }) {
-  const [isCopied, setCopied] = useState(false);
-  async function copy(): Promise<void> {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // The browser does not let us: it can be selected and copied by hand.
-      return;
-    }
-    setCopied(true);
-  }
-  return (
-    <>
-      <button type="button" onClick={() => void copy()} aria-label={`Copy ${what}`}>
-        {isCopied ? "Copied" : "Copy"}
-      </button>
-      <span className="hidden" role="status">
-        {isCopied ? `Copied ${what}` : ""}
-      </span>
-    </>
   );
 }
