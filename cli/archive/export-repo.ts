@@ -11,7 +11,7 @@ import {
 } from "../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import type { Progress } from "../files/progress.ts";
 import { type Answer, type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";

@@ -13,7 +13,7 @@ import {
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { ContentComposed, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { sendInParts } from "../../runner/lib/in-parts.ts";
 import { hashPieces } from "../../runner/lib/tree-hash.ts";

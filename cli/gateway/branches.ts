@@ -1,5 +1,5 @@
 import { BranchDetail, type CreateBranch } from "../../protocol/repos.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
 import { type Client, GatewayError } from "./client.ts";

@@ -3,7 +3,7 @@ import pRetry from "p-retry";
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
-import { type Query, queryOf } from "../../protocol/targets.ts";
+import { type Query, queryOf } from "../../protocol/requests.ts";
 import { jsonOf, SignedPool } from "../../runner/gateway/signed-pool.ts";
 import { EXIT, exitCodeOf } from "../output/exit-codes.ts";
 import { CliError } from "../output/failure.ts";

@@ -1,6 +1,6 @@
 import { type Commit, CommitPage } from "../../protocol/commits.ts";
 import { bucketName, CommitName } from "../../protocol/names.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { showTime } from "../output/output.ts";
 import { type Address, isAddress, parseAddress, parseBucketAddress, viewText } from "./address.ts";

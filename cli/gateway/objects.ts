@@ -2,7 +2,7 @@ import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
 import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { EXIT } from "../output/exit-codes.ts";
 import { CliError, errnoOf, systemText } from "../output/failure.ts";
 import { type Address, showAddress } from "./address.ts";

@@ -1,7 +1,7 @@
 import { type ContentId, parseContentName } from "../../protocol/content.ts";
 import { bucketName } from "../../protocol/names.ts";
 import { type DatumDetail, type DatumOutput, DatumOutputPage } from "../../protocol/pipelines.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";

@@ -1,6 +1,6 @@
 import { AwsV4Signer } from "aws4fetch";
-import type { ErrorBody, Issue } from "../../protocol/errors.ts";
-import { type Query, queryOf } from "../../protocol/targets.ts";
+import type { ErrorBody } from "../../protocol/errors.ts";
+import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
 
 /** A key as somebody entered it. It is held in memory, in objects of this module, and is written nowhere. */
 export interface Key {
@@ -8,30 +8,14 @@ export interface Key {
   readonly secret: string;
 }
 
-/** Why an answer is not there, in words for people. */
-export class GatewayFault extends Error {
-  override readonly name = "GatewayFault";
-  /** 0: nothing answered. */
-  readonly status: number;
-  readonly code: string;
-  readonly issues: readonly Issue[];
+/** Whether nothing answered, or something that says it can't for the moment. */
+export function isAway(error: unknown): boolean {
+  return error instanceof GatewayError && [0, 502, 503, 504].includes(error.status);
+}
 
-  constructor(message: string, fault: { status: number; code: string; issues?: readonly Issue[] }) {
-    super(message);
-    this.status = fault.status;
-    this.code = fault.code;
-    this.issues = fault.issues ?? [];
-  }
-
-  /** Whether nothing answered, or something that says it can't for the moment. */
-  get isAway(): boolean {
-    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
-  }
-
-  /** Whether the key is refused as a key: it was deleted, or mistyped. */
-  get isOfKey(): boolean {
-    return KEY_CODES.has(this.code);
-  }
+/** Whether the key is refused as a key: it was deleted, or mistyped. */
+export function isOfKey(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && KEY_CODES.has(error.code);
 }
 
 const KEY_CODES = new Set(["InvalidAccessKeyId", "SignatureDoesNotMatch"]);
@@ -206,7 +190,7 @@ function jsonOf(text: string) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new GatewayFault("Something else than the gateway answers at this address.", {
+    throw new GatewayError("Something else than the gateway answers at this address.", {
       status: 502,
       code: "NoAnswer",
     });
@@ -218,8 +202,8 @@ function signingTime(at: number): string {
   return new Date(at).toISOString().replace(/[:-]|\.\d{3}/g, "");
 }
 
-function unreachable(): GatewayFault {
-  return new GatewayFault(
+function unreachable(): GatewayError {
+  return new GatewayError(
     "The gateway does not answer. It may be starting anew, or this machine is offline.",
     {
       status: 0,
@@ -228,17 +212,17 @@ function unreachable(): GatewayFault {
   );
 }
 
-async function faultOf(answer: Response): Promise<GatewayFault> {
+async function faultOf(answer: Response): Promise<GatewayError> {
   const text = await answer.text().catch(() => "");
   const { status } = answer;
   try {
     const { error }: ErrorBody = JSON.parse(text);
     const { code, message, issues = [] } = error;
-    return new GatewayFault(message, { status, code, issues });
+    return new GatewayError(message, { status, code, issues });
   } catch {
     const code = /<Code>([^<]+)/.exec(text)?.[1] ?? "NoAnswer";
     const message = /<Message>([^<]+)/.exec(text)?.[1];
-    return new GatewayFault(message ?? `The gateway answered with status ${status} and no words.`, {
+    return new GatewayError(message ?? `The gateway answered with status ${status} and no words.`, {
       status,
       code,
     });

@@ -1,7 +1,7 @@
 import { type QueryKey, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
-import type { Query } from "../../protocol/targets.ts";
-import { GatewayFault } from "./gateway.ts";
+import type { GatewayError, Query } from "../../protocol/requests.ts";
+import { isOfKey } from "./gateway.ts";
 import { farewellOf, useSession } from "./session.tsx";
 
 /** How often a page asks what is new: one request in 2 s is the most that an open page may cost. */
@@ -11,7 +11,7 @@ const POLL_AFTER_FAULT_MS = 5000;
 
 export interface Live<T> {
   readonly data: T | undefined;
-  readonly fault: GatewayFault | null;
+  readonly fault: GatewayError | null;
   /** When the gateway last answered; milliseconds since 1970, 0: never. */
   readonly heardAt: number;
   reload(): void;
@@ -31,7 +31,7 @@ export interface LiveOptions<T> {
  */
 export function useLive<T>(path: string, { query, isOver, isAsked = true }: LiveOptions<T> = {}): Live<T> {
   const { gateway } = useSession();
-  const { data, error, dataUpdatedAt, refetch } = useQuery<T, GatewayFault>({
+  const { data, error, dataUpdatedAt, refetch } = useQuery<T, GatewayError>({
     queryKey: liveKey(gateway.keyId, path, query),
     queryFn: ({ signal }) => gateway.call<T>(path, { signal, ...(query && { query }) }),
     enabled: isAsked,
@@ -51,9 +51,9 @@ export function useLive<T>(path: string, { query, isOver, isAsked = true }: Live
 }
 
 /** Ends the session if its key is refused as a key. */
-export function useEndOfKey(error: GatewayFault | null): void {
+export function useEndOfKey(error: GatewayError | null): void {
   const { end } = useSession();
-  const refused = error instanceof GatewayFault && error.isOfKey ? farewellOf(error) : undefined;
+  const refused = isOfKey(error) ? farewellOf(error) : undefined;
   useEffect(() => {
     if (refused !== undefined) end(refused);
   }, [refused, end]);

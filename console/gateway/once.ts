@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import type { Gateway, GatewayFault } from "./gateway.ts";
+import type { GatewayError } from "../../protocol/requests.ts";
+import type { Gateway } from "./gateway.ts";
 import { type Live, useEndOfKey } from "./live.ts";
 import { useSession } from "./session.tsx";
 
@@ -20,7 +21,7 @@ export function useOnce<T>(
   { turn = 0, enabled = true }: OnceOptions = {},
 ): Live<T> {
   const { gateway } = useSession();
-  const { data, error, dataUpdatedAt, refetch } = useQuery<T, GatewayFault>({
+  const { data, error, dataUpdatedAt, refetch } = useQuery<T, GatewayError>({
     queryKey: [gateway.keyId, ...name, turn],
     queryFn: ({ signal }) => ask(gateway, signal),
     enabled,

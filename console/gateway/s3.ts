@@ -1,5 +1,5 @@
-import { encodePath, queryOf } from "../../protocol/targets.ts";
-import { type Gateway, GatewayFault } from "./gateway.ts";
+import { encodePath, GatewayError, queryOf } from "../../protocol/requests.ts";
+import type { Gateway } from "./gateway.ts";
 
 /*
  * What the console asks of the S3 API: folders, files and their versions, and writes into open commits. Answers in XML are
@@ -142,7 +142,7 @@ export async function readStart(
     return { ...factsOf(answer), tags: await readTags(gateway, place, { key, answer, signal }), bytes };
   } catch (error) {
     // No range is satisfied by an empty file.
-    if (!(error instanceof GatewayFault) || error.status !== 416) throw error;
+    if (!(error instanceof GatewayError) || error.status !== 416) throw error;
     const answer = await gateway.send(target, { method: "HEAD", signal });
     const tags = await readTags(gateway, place, { key, answer, signal });
     return { ...factsOf(answer), tags, bytes: new Uint8Array() };
@@ -247,7 +247,7 @@ export async function completeParts(
   // If it takes long, the answer begins before its end is known, and an error is inside.
   const root = await xmlOf(answer);
   if (root.localName !== "Error") return;
-  throw new GatewayFault(textIn(root, "Message"), { status: 500, code: textIn(root, "Code") });
+  throw new GatewayError(textIn(root, "Message"), { status: 500, code: textIn(root, "Code") });
 }
 
 export async function createBucket(gateway: Gateway, place: Place): Promise<void> {
@@ -302,7 +302,7 @@ export async function readRules<K extends keyof RuleKind>(
     const answer = await gateway.send(targetOf(bucketOf(place)) + queryOf({ [kind]: "" }), { signal });
     return childrenOf(await xmlOf(answer), tag).map(read);
   } catch (error) {
-    if (error instanceof GatewayFault && NOT_SET.has(error.code)) return [];
+    if (error instanceof GatewayError && NOT_SET.has(error.code)) return [];
     throw error;
   }
 }

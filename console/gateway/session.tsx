@@ -1,5 +1,6 @@
 import { createContext, useContext } from "react";
-import { type Gateway, GatewayFault } from "./gateway.ts";
+import type { GatewayError } from "../../protocol/requests.ts";
+import { type Gateway, isOfKey } from "./gateway.ts";
 
 /** Who is logged in. */
 export interface Session {
@@ -12,12 +13,12 @@ export const SessionContext = createContext<Session | undefined>(undefined);
 
 /** What a person reads of something that went wrong. A key that is good no more ends the session. */
 export function faultText(error: unknown, { end }: Session): string {
-  if (error instanceof GatewayFault && error.isOfKey) end(farewellOf(error));
+  if (isOfKey(error)) end(farewellOf(error));
   return error instanceof Error ? error.message : String(error);
 }
 
 /** What the login says after the gateway refused a key that it had taken. */
-export function farewellOf({ message }: GatewayFault): string {
+export function farewellOf({ message }: GatewayError): string {
   return `The key is no longer good: ${message}`;
 }
 

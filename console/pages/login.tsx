@@ -1,5 +1,6 @@
 import { type ClipboardEvent, type FormEvent, useEffect, useId, useRef, useState } from "react";
-import { GatewayFault, type Key } from "../gateway/gateway.ts";
+import { GatewayError } from "../../protocol/requests.ts";
+import type { Key } from "../gateway/gateway.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
 import { Wordmark } from "../parts/shell.tsx";
 
@@ -100,7 +101,7 @@ function canSign(): boolean {
 }
 
 function faultText(error: unknown): string {
-  if (!(error instanceof GatewayFault)) return String(error);
+  if (!(error instanceof GatewayError)) return String(error);
   if (error.code === "InvalidAccessKeyId")
     return "The gateway knows no key of this id. It may have been deleted.";
   if (error.code === "SignatureDoesNotMatch") return "The secret is not that of this key.";

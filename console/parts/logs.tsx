@@ -9,7 +9,7 @@ import {
   useState,
 } from "react";
 import type { Job, LogLine } from "../../protocol/pipelines.ts";
-import { type Gateway, GatewayFault } from "../gateway/gateway.ts";
+import { type Gateway, isAway } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.tsx";
 import { Fault } from "./broken.tsx";
 import { CliLine, command } from "./cli-line.tsx";
@@ -373,8 +373,7 @@ async function readLines(reading: Reading): Promise<void> {
     } catch (error) {
       const wasLeft = hidden?.signal.aborted === true;
       // A refusal stays one. What followed broke off on its way, or nobody looked.
-      const isAway = error instanceof GatewayFault && error.isAway;
-      if (signal.aborted || !(wasLeft || isAway)) throw error;
+      if (signal.aborted || !(wasLeft || isAway(error))) throw error;
       tell(!wasLeft);
       if (wasLeft) continue;
     } finally {

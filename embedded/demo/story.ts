@@ -4,7 +4,7 @@ import { parseAddress } from "../../cli/gateway/address.ts";
 import type { Client } from "../../cli/gateway/client.ts";
 import { createBucket, getFile } from "../../cli/gateway/objects.ts";
 import { type Job, Pipeline } from "../../protocol/pipelines.ts";
-import { encodePath } from "../../protocol/targets.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { FIRST_FILES, LATER_FILE, readDataset } from "./datasets.ts";
 import { expectedProfile, type Profile, profileFault, readProfile, reportFault } from "./expected.ts";
 import {

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
-import { type Query, queryOf } from "../../protocol/targets.ts";
+import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
 import type { Failure } from "./retry.ts";
 import { jsonOf, type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
@@ -20,19 +20,6 @@ export interface Request {
   /** Longest silence of the gateway before and within the answer, in milliseconds: then the connection counts as broken. */
   readonly silenceMs?: number;
   readonly signal: AbortSignal;
-}
-
-/** The gateway answered with an error: its own words. */
-export class GatewayError extends Error {
-  override readonly name = "GatewayError";
-  readonly status: number;
-  readonly code: string;
-
-  constructor({ status, code, message }: { status: number; code: string; message: string }) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
 }
 
 /** The answer does not follow the protocol: the gateway has another version, or it is no gateway at all. */
@@ -111,9 +98,9 @@ async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayE
   const parsed = ErrorBody.safeParse(jsonOf(text));
   if (!parsed.success) {
     const message = status === 413 ? TOO_LARGE_IN_FRONT : `the gateway answered ${status}`;
-    return new GatewayError({ status, code: "Unknown", message });
+    return new GatewayError(message, { status, code: "Unknown" });
   }
   const { code, message, issues } = parsed.data.error;
   const details = (issues ?? []).map((issue) => `${issue.path}: ${issue.message}`);
-  return new GatewayError({ status, code, message: [message, ...details].join("; ") });
+  return new GatewayError([message, ...details].join("; "), { status, code, issues });
 }

@@ -1,5 +1,6 @@
+import { GatewayError } from "../../protocol/requests.ts";
 import { GRANT_HEADER } from "../../protocol/runner.ts";
-import { GatewayError, STALE_GRANT } from "./client.ts";
+import { STALE_GRANT } from "./client.ts";
 
 /**
  * What the gateway lets the holder of a lease read and write, as a text that only the gateway can make. Each renewal of

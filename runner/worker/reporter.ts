@@ -1,5 +1,6 @@
+import { GatewayError } from "../../protocol/requests.ts";
 import { type Lease, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
-import { failureOf, GatewayError } from "../gateway/client.ts";
+import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BranchEmptyOnly } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, onOrOff, withClientOptions } from "../../options.ts";

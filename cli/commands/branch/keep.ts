@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BranchKeep, type Keep } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { inspectBranch } from "../../gateway/branches.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";

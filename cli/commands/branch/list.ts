@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { type BranchDetail, BranchList, type Forking } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { inspectBranch } from "../../gateway/branches.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BranchProtection, type BranchWriter } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { keyId } from "../../gateway/ids/ids.ts";
 import { withClient } from "../../gateway/with-client.ts";

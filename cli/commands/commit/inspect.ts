@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
 import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import type { Code } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { commitsPath, headCommit, noteLines, parseCommitFile, showChanges } from "../../gateway/commits.ts";

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { type ByteHolder, FileErased } from "../../../protocol/files.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import type { ListedVersion } from "../../gateway/answers.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { FileErased } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { type Address, parseAddress, parseFileAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";

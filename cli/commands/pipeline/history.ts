@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { MAX_LIST_VERSIONS, type PipelineVersion, PipelineVersionPage } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, name, type PageOptions, withClientOptions, withPages } from "../../options.ts";
 import { printJson, printNote, printTable, showListTime } from "../../output/output.ts";

@@ -1,5 +1,5 @@
 import { WholePipelineVersion } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import type { Client } from "../../gateway/client.ts";
 import { wholeNumber } from "../../options.ts";
 

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { type FileHandle, link, open, rename, rm } from "node:fs/promises";
 import type { Command } from "commander";
 import { BranchList } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { type Exported, exportRepo } from "../../archive/export-repo.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import type { Sink } from "../../archive/writer.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { type BranchUsage, RepoList, RepoUsage, type Space } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { catalogueSpace, isAlmostFull } from "../../gateway/usage.ts";
 import { withClient } from "../../gateway/with-client.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type Tag, TagPage } from "../../../protocol/commits.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import type { Client } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
 import { withClient } from "../../gateway/with-client.ts";

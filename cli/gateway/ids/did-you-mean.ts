@@ -1,5 +1,5 @@
 import { type BucketAddress, bucketName, parseBucket } from "../../../protocol/names.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { CliError } from "../../output/failure.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { directoryPrefix, listBuckets, listPage } from "../objects.ts";

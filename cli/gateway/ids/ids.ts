@@ -2,7 +2,7 @@ import { CommitPage, MAX_LIST_COMMITS, Tag } from "../../../protocol/commits.ts"
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../protocol/names.ts";
 import { JobPage } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { commitsPath } from "../commits.ts";

@@ -1,5 +1,5 @@
 import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { patiently } from "../patience.ts";

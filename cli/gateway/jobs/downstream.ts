@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type BranchAddress, bucketName, DEFAULT_BRANCH } from "../../../protocol/names.ts";
 import { Downstream, FateState, Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
-import { encodePath } from "../../../protocol/targets.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { commitsPath } from "../commits.ts";
 import { patiently } from "../patience.ts";

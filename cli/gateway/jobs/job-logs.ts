@@ -1,5 +1,5 @@
 import { LogLine } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { CliError } from "../../output/failure.ts";
 import type { Client } from "../client.ts";
 import { patiently } from "../patience.ts";

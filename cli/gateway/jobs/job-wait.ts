@@ -1,5 +1,5 @@
 import { type FateState, Job, listedState } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/targets.ts";
+import { encodePath } from "../../../protocol/requests.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError } from "../../output/failure.ts";
 import type { Client } from "../client.ts";

@@ -11,7 +11,7 @@ import {
 import type { Issue } from "../../../protocol/errors.ts";
 import type { KeyCreated, KeyLevel, KeyWish } from "../../../protocol/keys.ts";
 import type { RepoList } from "../../../protocol/repos.ts";
-import { GatewayFault } from "../../gateway/gateway.ts";
+import { GatewayError } from "../../../protocol/requests.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 
@@ -70,7 +70,7 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
     try {
       finish(await session.gateway.call<KeyCreated>("/keys", { method: "POST", json: wish }));
     } catch (error) {
-      if (error instanceof GatewayFault && error.issues.length > 0) setIssues(error.issues);
+      if (error instanceof GatewayError && error.issues.length > 0) setIssues(error.issues);
       else setFault(faultText(error, session));
       setBusy(false);
     }

@@ -3,7 +3,8 @@ import { Link, useLocation } from "wouter";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
-import { type Gateway, GatewayFault } from "../../gateway/gateway.ts";
+import { GatewayError } from "../../../protocol/requests.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
 import { useLive } from "../../gateway/live.ts";
 import { faultText, type Session, useSession } from "../../gateway/session.tsx";
 import { Fault } from "../../parts/broken.tsx";
@@ -348,7 +349,7 @@ async function submitSpec<T>(gateway: Gateway, { text, way, dryRun, signal }: Su
   const { jsonIssue } = await import("./spec/editor.tsx");
   const issue = jsonIssue(text);
   if (issue)
-    throw new GatewayFault("This is not JSON.", { status: 400, code: "InvalidSpec", issues: [issue] });
+    throw new GatewayError("This is not JSON.", { status: 400, code: "InvalidSpec", issues: [issue] });
   const query = {
     ...(dryRun && { dryRun }),
     ...(way.isUpdate && { update: true, ...(way.reprocess && { reprocess: true }) }),
@@ -365,5 +366,5 @@ interface Refusal {
 }
 
 function refusalOf(error: unknown, session: Session): Refusal {
-  return { message: faultText(error, session), issues: error instanceof GatewayFault ? error.issues : [] };
+  return { message: faultText(error, session), issues: error instanceof GatewayError ? error.issues : [] };
 }

@@ -4,8 +4,9 @@ import { Readable } from "node:stream";
 import { AwsV4Signer } from "aws4fetch";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { GatewayError } from "../../../protocol/requests.ts";
 import { WIRE_HEADER, WIRE_VERSION } from "../../../protocol/runner.ts";
-import { Client, ContractError, failureOf, GatewayError } from "../../../runner/gateway/client.ts";
+import { Client, ContractError, failureOf } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { Answer, type Call, FakeGateway, KEY, refusal } from "./support/fake-gateway.ts";
 

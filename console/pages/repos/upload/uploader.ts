@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { SessionEnd, SessionOpened } from "../../../../protocol/files.ts";
-import { type Gateway, GatewayFault } from "../../../gateway/gateway.ts";
+import { type Gateway, isAway } from "../../../gateway/gateway.ts";
 import { beginParts, completeParts, type Place, putFile, putPart } from "../../../gateway/s3.ts";
 import { apiPath } from "../at.tsx";
 
@@ -217,7 +217,7 @@ export class Uploader {
       try {
         return await act();
       } catch (error) {
-        if (signal.aborted || !(error instanceof GatewayFault && error.isAway)) throw error;
+        if (signal.aborted || !isAway(error)) throw error;
       }
       await pauseOf(pause, signal);
     }

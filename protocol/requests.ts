@@ -1,4 +1,9 @@
-/** How a request to the gateway is written: percent-encoded as signature version 4 has it, so that both sides sign the same. */
+import type { Issue } from "./errors.ts";
+
+/*
+ * How a request to the gateway is written, percent-encoded as signature version 4 has it, so that both sides sign the same;
+ * and what a program that made one throws if the gateway says no.
+ */
 
 /** What is undefined is left out. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -22,4 +27,20 @@ export function queryOf(query: Query = {}): string {
     value === undefined ? [] : [`${encodeSegment(name)}=${encodeSegment(String(value))}`],
   );
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+}
+
+/** Why there is no good answer, in words for people. */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  /** 0: nothing answered. */
+  readonly status: number;
+  readonly code: string;
+  readonly issues: readonly Issue[];
+
+  constructor(message: string, why: { status: number; code: string; issues?: readonly Issue[] | undefined }) {
+    super(message);
+    this.status = why.status;
+    this.code = why.code;
+    this.issues = why.issues ?? [];
+  }
 }
