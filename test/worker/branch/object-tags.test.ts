@@ -251,6 +251,17 @@ describe("an open commit", () => {
     expect((await shownAt(branch)).digest).toBe(inline("written meanwhile").digest);
   });
 
+  test("leaves a file as young as its last write, if that came after the tags and changed nothing", async () => {
+    const { branch, writtenAt } = await dayOld();
+    const openCommit = await startOpenCommit(branch);
+    await setTags(branch, RED, { openCommit });
+    await put(branch, "a", "bytes");
+    const { modifiedAt } = await shownAt(branch);
+    expect(modifiedAt).toBeGreaterThan(writtenAt + DAY_MS / 2);
+    await finished(branch, openCommit);
+    expect(await shownAt(branch)).toMatchObject({ tags: RED, modifiedAt });
+  });
+
   test("that sets the tags that are there changes nothing, and makes nothing younger", async () => {
     const { branch, writtenAt } = await dayOld();
     const openCommit = await startOpenCommit(branch);
@@ -274,6 +285,7 @@ describe("an open commit", () => {
   test("that is a large commit leaves bytes of which it sets tags as old as they were", REST, async () => {
     const { branch, writtenAt } = await dayOld("m");
     await put(branch, "n", "bytes");
+    await put(branch, "touched", "bytes");
     await seed(branch);
     await aged(branch, 1);
     const before = writtenAt - DAY_MS;
@@ -284,7 +296,12 @@ describe("an open commit", () => {
     await setTags(branch, RED, { openCommit, path: "m" });
     await setTags(branch, RED, { openCommit, path: "n" });
     await setTags(branch, [], { openCommit, path: "n" });
+    await setTags(branch, RED, { openCommit, path: "touched" });
+    await put(branch, "touched", "bytes");
+    const { modifiedAt } = await shownAt(branch, "touched");
     await finished(branch, openCommit);
+    expect(await shownAt(branch, "touched")).toMatchObject({ tags: RED, modifiedAt });
+    expect(modifiedAt).toBeGreaterThan(before + DAY_MS / 2);
     expect(await shownAt(branch, "m")).toMatchObject({ tags: RED, modifiedAt: before });
     expect((await shownAt(branch, "n")).modifiedAt).toBeLessThan(Date.now() - DAY_MS / 2);
     await expectRefsRight(branch);

@@ -36,10 +36,14 @@ const RENEW = `
   WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytes_at IS NULL
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
-/** As REPLACE: the birth of what is put and is not there. */
+/** As REPLACE, after it: the birth of what is put and is not there. Bytes of which tags alone are set stay as old as they are. */
 const BEAR = `
   INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytes_at)
-  SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes, bytes_at FROM staged
+  SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes,
+    CASE WHEN bytes_at IS NOT NULL THEN max(bytes_at, ifnull((
+      SELECT renewed FROM files AS dead WHERE dead.gen = ?1 AND dead.path = staged.path AND dead.died = ?4
+    ), 0)) END
+  FROM staged
   WHERE session = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
     WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL

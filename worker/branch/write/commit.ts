@@ -11,8 +11,9 @@ import type {
 } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type StageStores, stageChanges, stageContent } from "../open-commits/stage.ts";
+import type { Position } from "../tree/commit-store.ts";
 import type { OwnedContent } from "../tree/content-store.ts";
-import { kindOf } from "../tree/file-store.ts";
+import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { type AdmissionStores, type Admitted, admit, claimedBranch, pathRefusal } from "./admission.ts";
 import { holdingOperations } from "./conditions.ts";
@@ -192,13 +193,23 @@ export function writeCommit(
       deaths++;
     }
     if (now) {
-      ledger.files.bear(path, { gen, seq, state: now });
+      const state = before ? asOldAs(ledger, { now, before: { gen, seq: before.born }, path }) : now;
+      ledger.files.bear(path, { gen, seq, state });
       // The dead row keeps its content: the past is still read.
       if (kindOf(path) === "file") keep({ ...now, gen });
       births++;
     }
   }
   return moveHead(tx, ledger, { live, births, deaths, moment, ...by });
+}
+
+/** Of other tags alone: the age that the bytes have now. Somebody may have written the same ones since the tags were staged. */
+function asOldAs(
+  { files }: Pick<Ledger, "files">,
+  { now, before, path }: { now: FileState; before: Position; path: string },
+): FileState {
+  if ((now.bytesAt ?? null) === null) return now;
+  return { ...now, bytesAt: files.versionAt(before, path).writtenAt };
 }
 
 interface NewHead {
