@@ -262,6 +262,20 @@ describe("an open commit", () => {
     expect(await shownAt(branch)).toMatchObject({ tags: RED, modifiedAt });
   });
 
+  test("that was refused over such bytes is finished once the tags are set on those", async () => {
+    const { branch } = await dayOld();
+    const openCommit = await startOpenCommit(branch);
+    await setTags(branch, RED, { openCommit });
+    await put(branch, "a", "written meanwhile");
+    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ reason: "conditions-changed" });
+    await setTags(branch, RED, { openCommit });
+    const { digest, modifiedAt } = await shownAt(branch);
+    expect(await shownAt(branch, "a", { openCommit })).toMatchObject({ tags: RED, digest, modifiedAt });
+    await finished(branch, openCommit);
+    expect(await shownAt(branch)).toMatchObject({ tags: RED, digest, modifiedAt });
+    await expectRefsRight(branch);
+  });
+
   test("that sets the tags that are there changes nothing, and makes nothing younger", async () => {
     const { branch, writtenAt } = await dayOld();
     const openCommit = await startOpenCommit(branch);

@@ -51,7 +51,8 @@ export function setTags(
 
 /**
  * Stages them with the bytes that the open commit shows at the path. If those are HEAD's, they are judged, so that bytes which
- * somebody writes there meanwhile are not replaced by what was there when it was tagged.
+ * somebody writes there meanwhile are not replaced by what was there when it was tagged. Set again, they are those of what HEAD
+ * has by then.
  */
 function stageTags(
   tx: Tx,
@@ -68,17 +69,21 @@ function stageTags(
   },
 ): TagsSet | TagsRefused {
   const staged = ledger.staged.find(openCommit.number, path);
-  const head = staged ? undefined : ledger.presentFile(live, path);
-  const there = staged ? staged.state : head;
+  const isOfHead = !staged || (staged.state?.bytesAt ?? null) !== null;
+  const head = isOfHead ? ledger.presentFile(live, path) : undefined;
+  const there = head ?? staged?.state;
   if (!there) return { ok: false, reason: "no-such-file", path };
   const attributes = withTags(there.attributes, tags);
   const answer = { modifiedAt: live.head.modifiedAt, version: null };
-  if (attributes === there.attributes) return { ok: true, commit: null, ...answer };
+  const shown = staged?.state ?? there;
+  const judged = head?.born ?? staged?.judged ?? null;
+  if (attributes === shown.attributes && judged === (staged ? staged.judged : judged)) {
+    return { ok: true, commit: null, ...answer };
+  }
   const { digest, size } = there;
   const bytesAt = head
     ? ledger.files.versionAt({ gen: live.gen, seq: head.born }, path).writtenAt
     : (there.bytesAt ?? null);
-  const judged = staged ? staged.judged : (head?.born ?? null);
   const done = stageBatch(tx, ledger, {
     openCommit,
     states: new Map([[path, { digest, size, attributes, bytesAt }]]),
