@@ -70,6 +70,12 @@ describe("the lifecycle rules of a bucket", () => {
   test("are 1,000 at most", async () => {
     const many = Array.from({ length: 1001 }, () => rule(aborts));
     expect((await putRules(BUCKET, ...many.slice(1))).status).toBe(200);
+    const tags = Array.from({ length: 10 }, (_, n) => tag(`k${n}`, "v"));
+    const full = rule(
+      `<ID></ID>${expires}`,
+      `<Filter><And><Prefix>logs/</Prefix>${tags.join("")}</And></Filter>`,
+    );
+    expect((await putRules(BUCKET, ...many.slice(1).map(() => full))).status).toBe(200);
     expect(await failure(putRules(BUCKET, ...many))).toMatchObject({
       status: 400,
       Code: "InvalidRequest",
