@@ -121,6 +121,21 @@ describe("other tags of a file", () => {
     expect(await shownAt(branch)).toMatchObject({ tags: RED, modifiedAt: writtenAt });
   });
 
+  test("leave a version the time that it is shown with when its commit is kept no more", async () => {
+    const branch = await freshBranch();
+    await put(branch, "a", "bytes");
+    await aged(branch, 1);
+    const red = (await setTags(branch, RED)) ?? "";
+    for (const modified of ["branch", "file"] as const) {
+      expect(await branch.configure({ modified, keep: null })).toEqual({ ok: true });
+      const { modifiedAt } = await shownAt(branch, "a", { commit: red });
+      await put(branch, "b", modified);
+      expect(await branch.configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+      await givenBack(branch);
+      expect((await shownAt(branch, "a", { commit: red })).modifiedAt).toBe(modifiedAt);
+    }
+  });
+
   test("go with their version when it is erased, and the one before is as it was", async () => {
     const { branch, writtenAt } = await dayOld();
     const first = (await shownAt(branch)).commit;

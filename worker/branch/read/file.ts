@@ -138,7 +138,7 @@ function readAt(
   if (ledger.files.isDeletion(commit, path)) {
     return { ok: false, reason: "is-deletion", commit: commit.id, deletedAt: commit.createdAt };
   }
-  return readVersion(ledger, { path, commit });
+  return readVersion(ledger, { path, commit, modified });
 }
 
 /**
@@ -147,10 +147,16 @@ function readAt(
  */
 function readVersion(
   { sql }: Pick<Ledger, "sql">,
-  { path, commit: { gen, seq, id, createdAt } }: { path: string; commit: CommitRow },
+  {
+    path,
+    commit: { gen, seq, id, createdAt },
+    modified,
+  }: Pick<ReadView, "path" | "modified"> & { readonly commit: CommitRow },
 ): FileRead | NotFound {
   const [row] = sql.query<WholeRow>(VERSION, [gen, path, seq, id, createdAt]);
-  return row ? wholeRead(path, row) : { ok: false, reason: "no-such-version" };
+  if (!row) return { ok: false, reason: "no-such-version" };
+  const read = wholeRead(path, row);
+  return modified === "file" ? read : { ...read, modifiedAt: createdAt };
 }
 
 function readCommit(
