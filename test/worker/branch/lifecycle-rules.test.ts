@@ -630,6 +630,25 @@ describe("multipart uploads", () => {
   });
 });
 
+describe("a file that is there again, since its deletion was erased", () => {
+  test("goes at the next midnight if it is due", async () => {
+    const branch = await freshBranch();
+    await put(branch, "logs/a");
+    await setRules(branch, LOGS);
+    await passed(branch, 5);
+    const version = committed(await branch.commit({ operations: [{ delete: "logs/a" }] })) ?? "";
+    await passed(branch, 4);
+    await night(branch);
+    expect(await alarmOf(branch)).toBeNull();
+    expect(await branch.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({ ok: true });
+    expect(await listed(branch)).toEqual(["logs/a"]);
+    expect(await alarmOf(branch)).toBeLessThan(Date.now() + DAY_MS);
+    await passed(branch, 1);
+    await night(branch);
+    expect(await listed(branch)).toEqual([]);
+  });
+});
+
 describe("a rule of tags", () => {
   const SCRATCH: LifecycleRule = {
     id: "scratch",
@@ -717,6 +736,25 @@ describe("a rule of tags", () => {
     await night(branch);
     expect(await dueOf(branch)).toBeNull();
     expect(await alarmOf(branch)).toBeNull();
+  });
+
+  test("looks at the next midnight once a file is under it again, since a version of it was erased", async () => {
+    const branch = await freshBranch();
+    await tagged(branch, "logs/a", ALL);
+    await setRules(branch, SCRATCH);
+    await passed(branch, 5);
+    const untagged = await branch.setTags({ path: "logs/a", tags: [] });
+    await passed(branch, 4);
+    await night(branch);
+    expect(await dueOf(branch)).toBeNull();
+    expect(await alarmOf(branch)).toBeNull();
+    const version = (untagged.ok && untagged.commit) || "";
+    expect(await branch.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({ ok: true });
+    expect(await dueOf(branch)).toBeLessThan(Date.now() + DAY_MS);
+    expect(await alarmOf(branch)).not.toBeNull();
+    await passed(branch, 1);
+    await night(branch);
+    expect(await listed(branch)).toEqual([]);
   });
 
   test("is none that expires anything to the release before, and goes on after a rollback", async () => {

@@ -2,6 +2,7 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { AnswerOf, CommitRefused, Committed, RequestOf } from "../contract.ts";
 import type { Courier } from "../lifecycle/courier.ts";
+import { hastenRounds } from "../lifecycle/rules/plan.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import type { Retainer } from "../retention/retainer.ts";
 import type { Rowids } from "../tree/content-store.ts";
@@ -85,14 +86,19 @@ export class ErasureCalls {
   #erase(request: RequestOf<"erase">, rowids: Rowids): AnswerOf<"erase"> {
     const { ledger, courier, retainer, later, wake } = this.#options;
     const moment = this.#options.moment();
-    const answer = ledger.transaction((tx) => {
+    const { answer, round } = ledger.transaction((tx) => {
+      const before = ledger.live?.head ?? { seq: 0, births: 0 };
       const answer = eraseVersions(tx, ledger, { request, rowids, moment });
-      if (!answer.ok) return answer;
+      if (!answer.ok) return { answer };
       const deleted = this.#deleted(tx, { request, moment });
       const event = deleted?.ok && deleted.commit ? deleted.commit : answer.commit;
       if (event !== null) ledger.outbox.ring(ledger.subscribers.all(), { event, now: moment.now });
-      return { ...answer, ...(deleted && { deleted }) };
+      return {
+        answer: { ...answer, ...(deleted && { deleted }) },
+        round: hastenRounds(tx, ledger, { before, now: moment.now, by: "erasure" }),
+      };
     });
+    if (round !== undefined) wake(round);
     courier.watch();
     later(courier.dispatch());
     tidySoon(this.#options);

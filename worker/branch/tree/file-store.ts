@@ -132,10 +132,11 @@ export class FileStore extends Store {
     return row;
   }
 
-  /** Whether commits after one bore a row whose bytes are older than it is. Goes through all that they bore. */
+  /** Whether commits after one bore a row whose bytes are older than it is, or a version anew. Goes through all that they bore. */
   bearsOlderBytes({ gen, seq }: Position): boolean {
     return this.sql.has`
-      SELECT 1 FROM files INDEXED BY by_born WHERE gen = ${gen} AND born > ${seq} AND bytes_at IS NOT NULL LIMIT 1`;
+      SELECT 1 FROM files INDEXED BY by_born
+      WHERE gen = ${gen} AND born > ${seq} AND (bytes_at IS NOT NULL OR version > 0) LIMIT 1`;
   }
 
   /** All that a put must know of a path, in one statement: this is the hot path. */

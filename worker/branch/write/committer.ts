@@ -56,7 +56,7 @@ export class Committer {
       const isBorn = (ledger.live?.head.births ?? 0) > before.births;
       if (!isBorn) return { answer };
       const expected = expectRounds(tx, ledger, { action: "expire", writtenAt: now });
-      return { answer, round: hastenRounds(tx, ledger, { before, now }) ?? expected };
+      return { answer, round: hastenRounds(tx, ledger, { before, now, by: "commit" }) ?? expected };
     });
     if (round !== undefined) wake(round);
     if (subscribers.length > 0) {

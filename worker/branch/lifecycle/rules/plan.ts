@@ -88,16 +88,17 @@ export function expectRounds(
 const MOST_BIRTHS = 10_000;
 
 /**
- * Somebody set tags, by which files may be due whose bytes are old: rules that go by tags look at the next midnight. Costs no
- * query while there are no such rules. `before`: HEAD as it was. Returns when they look; undefined if none has to.
+ * Files may be due whose rows are new and whose bytes are old. Where somebody set tags, rules that go by tags look at the next
+ * midnight; where a version was erased and an older one is there again, all do. Costs no query while there are no such rules.
+ * `before`: HEAD as it was. Returns when they look; undefined if none has to.
  */
 export function hastenRounds(
   _: Tx,
   { live, settings, rounds, files }: Pick<Ledger, "live" | "settings" | "rounds" | "files">,
-  { before, now }: { before: Pick<Head, "seq" | "births">; now: number },
+  { before, now, by }: { before: Pick<Head, "seq" | "births">; now: number; by: "commit" | "erasure" },
 ): number | undefined {
-  const rules = (live && settings.of(live.gen).lifecycle?.rules.filter((rule) => rule.tags)) ?? [];
-  const hastened = rules.filter((rule) => termOf(rule, "expire"));
+  const rules = (live && settings.of(live.gen).lifecycle?.rules) ?? [];
+  const hastened = rules.filter((rule) => (by === "erasure" || rule.tags) && termOf(rule, "expire"));
   if (!live || hastened.length === 0) return undefined;
   const { gen, uid, head } = live;
   const isLarge = head.births - before.births > MOST_BIRTHS;
