@@ -757,6 +757,35 @@ describe("a rule of tags", () => {
     expect(await listed(branch)).toEqual([]);
   });
 
+  test("is written no more by tags that change nothing of when it looks", async () => {
+    const branch = await freshBranch();
+    await put(branch, "logs/a");
+    await setRules(branch, SCRATCH, { ...SCRATCH, id: "other" });
+    await passed(branch, 9);
+    await night(branch);
+    const planned = () =>
+      runInDurableObject(branch, (_, { storage: { sql } }) =>
+        sql.exec("SELECT rule, due IS NULL AS rests FROM rounds ORDER BY rule").toArray(),
+      );
+    expect(await planned()).toMatchObject([{ rests: 1 }, { rests: 1 }]);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("CREATE TABLE written (rule TEXT)");
+      sql.exec("CREATE TRIGGER tell AFTER UPDATE ON rounds BEGIN INSERT INTO written VALUES (new.rule); END");
+    });
+    for (const team of ["a", "b", "c"]) {
+      expect(await branch.setTags({ path: "logs/a", tags: [["team", team]] })).toMatchObject({ ok: true });
+    }
+    expect(await planned()).toMatchObject([{ rests: 0 }, { rests: 0 }]);
+    const written = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+      sql.exec("SELECT rule, count(*) AS times FROM written GROUP BY rule ORDER BY rule").toArray(),
+    );
+    // Once as what waited for something, and once as what looks sooner than that.
+    expect(written).toEqual([
+      { rule: "other", times: 2 },
+      { rule: "scratch", times: 2 },
+    ]);
+  });
+
   test("is none that expires anything to the release before, and goes on after a rollback", async () => {
     const branch = await freshBranch();
     await tagged(branch, "logs/a", ALL);

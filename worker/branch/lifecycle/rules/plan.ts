@@ -104,7 +104,7 @@ export function hastenRounds(
   const isLarge = head.births - before.births > MOST_BIRTHS;
   if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return undefined;
   const due = roundTime({ midnight: 0, after: now, uid });
-  for (const { id } of hastened) rounds.hasten({ gen, rule: id, action: "expire" }, due);
+  rounds.hasten(gen, { rules: hastened.map(({ id }) => id), due });
   return due;
 }
 

@@ -39,6 +39,13 @@ export interface RoundWork {
 /** Which row of `rounds` is meant. */
 export type RoundKey = Pick<Round, "gen" | "rule" | "action">;
 
+/** Of (?1 gen, ?2 JSON of rules, ?3 due): a row for each that is written. */
+const HASTEN = `
+  UPDATE rounds SET due = CASE WHEN midnight IS NULL THEN ?3 ELSE due END, retagged = midnight IS NOT NULL
+  WHERE gen = ?1 AND rule IN (SELECT value FROM json_each(?2)) AND action = 0
+    AND CASE WHEN midnight IS NULL THEN due IS NULL OR due > ?3 ELSE retagged = 0 END
+  RETURNING rule`;
+
 interface StoredRow extends Pick<Round, "gen" | "rule" | "due" | "seen"> {
   readonly action: number;
   readonly midnight: number | null;
@@ -144,13 +151,12 @@ export class RoundStore extends Store {
     this.forget();
   }
 
-  /** Tags were set by which files may be due: it begins then at the latest, or once more after the round that goes on. */
-  hasten({ gen, rule, action }: RoundKey, due: number): void {
-    this.sql.run`
-      UPDATE rounds SET due = CASE WHEN midnight IS NULL THEN min(ifnull(due, ${due}), ${due}) ELSE due END,
-        retagged = midnight IS NOT NULL
-      WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
-    this.forget();
+  /**
+   * Old files may have come under these rules: their expiration begins then at the latest, or once more after the round that goes
+   * on. No row is written of which that is known already.
+   */
+  hasten(gen: number, { rules, due }: { rules: readonly string[]; due: number }): void {
+    if (this.sql.query(HASTEN, [gen, JSON.stringify(rules), due]).length > 0) this.forget();
   }
 
   /** Those that wait, and have not seen what a release that knows no rules committed or began meanwhile, are due then. */
