@@ -281,6 +281,8 @@ describe("a revert of more than 10,000 changes", REST, () => {
     const execute = Sql.prototype.execute;
     vi.spyOn(Sql.prototype, "execute").mockImplementation(function (this: Sql, text, values) {
       const cursor = execute.call(this, text, values);
+      // The rest is asking whether it is done, which goes by no path, and happens as often as the machine is slow.
+      if (!/\bpath\b/.test(text)) return cursor;
       const { toArray } = cursor;
       // What is read is known when the rows have been.
       cursor.toArray = () => {
@@ -291,7 +293,8 @@ describe("a revert of more than 10,000 changes", REST, () => {
       return cursor;
     });
     await reverted(branch, target);
-    expect(rows).toBeLessThan(500);
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThan(200);
   });
 });
 
