@@ -5,7 +5,7 @@ import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
 import { authenticateForm } from "../auth/authenticate.ts";
 import { type FormFault, missingField, readFormClaim } from "../auth/form-claim.ts";
-import { BODY_IDLE_MS } from "../limits.ts";
+import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES } from "../limits.ts";
 import { parseTagging } from "../objects/tag-set.ts";
 import { Delimiter } from "./delimiter.ts";
 import { FormFile } from "./form-file.ts";
@@ -126,17 +126,31 @@ async function readHead(
   return { head, rest: fields.rest, raw: reader.release() };
 }
 
-const FILENAME = /\$\{filename\}/g;
-/** Fields in which it is not a variable: what was signed is taken as it is. */
-const VERBATIM: ReadonlySet<string> = new Set(["policy", "x-amz-signature"]);
+const FILENAME = `\${filename}`;
+/** Fields in which it is not a variable: what belongs to the signature is taken as it is. */
+const VERBATIM: ReadonlySet<string> = new Set([
+  "policy",
+  "x-amz-algorithm",
+  "x-amz-credential",
+  "x-amz-date",
+  "x-amz-signature",
+]);
 
-/** The fields by name. Metadata that comes twice is joined, as HTTP joins headers; any other field may come once. Throws InvalidArgument. */
+/**
+ * The fields by name. Metadata that comes twice is joined, as HTTP joins headers; any other field may come once. Nobody is known
+ * yet: with the file's name put in, all values together have no more characters than a form may have bytes before its file.
+ * Throws InvalidArgument and MaxPostPreDataLengthExceededError.
+ */
 function fieldsOf({ fields, filename }: FormHead): ReadonlyMap<string, string> {
   // Some browsers send a whole path: what counts stands behind the last slash.
   const base = filename.slice(Math.max(filename.lastIndexOf("/"), filename.lastIndexOf("\\")) + 1);
   const found = new Map<string, string>();
+  let length = 0;
   for (const { name, value: sent } of fields) {
-    const value = VERBATIM.has(name) ? sent : sent.replaceAll(FILENAME, () => base);
+    const pieces = VERBATIM.has(name) ? [sent] : sent.split(FILENAME);
+    length += sent.length + (pieces.length - 1) * (base.length - FILENAME.length);
+    if (length > MAX_FORM_FIELDS_BYTES) throw new S3Error("MaxPostPreDataLengthExceededError");
+    const value = pieces.join(base);
     const before = found.get(name);
     if (before === undefined || name.startsWith("x-ignore-")) found.set(name, value);
     else if (name.startsWith("x-amz-meta-")) found.set(name, `${before},${value}`);
@@ -145,8 +159,11 @@ function fieldsOf({ fields, filename }: FormHead): ReadonlyMap<string, string> {
   return found;
 }
 
+/** How much of a field is told to who sent it, in characters. */
+const MAX_TOLD = 1000;
+
 function faultError({ code, message, field }: FormFault): S3Error {
-  const more = field && { ArgumentName: field.name, ArgumentValue: field.value };
+  const more = field && { ArgumentName: field.name, ArgumentValue: field.value.slice(0, MAX_TOLD) };
   return new S3Error(code, { message, ...(more && { body: { form: "document", more } }) });
 }
 

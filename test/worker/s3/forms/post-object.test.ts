@@ -515,6 +515,28 @@ describe("a form is told what is wrong with it, and nothing is committed:", () =
     expect(failed.Message).toContain("policy");
   });
 
+  test("fields that its file's name would make too large, before anybody asks who signed it", async () => {
+    const filename = "&".repeat(8000);
+    const many = `\${filename}`.repeat(800);
+    for (const name of ["key", "x-amz-meta-a", "x-ignore-a"]) {
+      const fields: Field[] = [
+        ["x-ignore-key", "k"],
+        [name, many],
+        ...(name === "key" ? [] : fieldsFor("k")),
+      ];
+      const failed = await failure(send(formBody(fields, { file: "x", filename }), { bucket: BUCKET }));
+      expect(failed).toMatchObject({ status: 400, Code: "MaxPostPreDataLengthExceededError" });
+    }
+    // What was signed is taken as it is, and told as far as it helps.
+    for (const name of ["x-amz-algorithm", "x-amz-credential", "x-amz-date"]) {
+      const bad = form({ tampered: { [name]: many }, filename });
+      const answered = await post(bad);
+      expect(answered.status).toBe(400);
+      expect((await answered.text()).length).toBeLessThan(5000);
+      expect(await refused(bad)).toMatchObject({ ArgumentValue: many.slice(0, 1000) });
+    }
+  });
+
   test("what was to be signed, if the signature is wrong", async () => {
     const bad = form({ key: { id: "test-root", secret: "x" } });
     const policy = new Map(signedFields(bad)).get("policy") ?? "";
