@@ -25,9 +25,10 @@ const HeaderText = z
   .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
   .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });
 /** What can stand behind `x-amz-meta-` in the name of a header (RFC 9110 §5.6.2). */
+export const METADATA_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const MetadataName = z
   .string()
-  .regex(/^[!#$%&'*+.^_`|~0-9a-z-]+$/, { error: "must be the name of a header, in lower case" });
+  .regex(METADATA_NAME, { error: "must be the name of a header, in lower case" });
 
 /** What is kept with a file beside its bytes: the headers that HTTP knows, and user metadata as S3 has it, in lower-case names without `x-amz-meta-`, and its tags. */
 export const Attributes = z.strictObject({

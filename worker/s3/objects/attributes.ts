@@ -1,5 +1,5 @@
 import { guessContentType } from "../../../protocol/content-types.ts";
-import type { Attributes } from "../../../protocol/files.ts";
+import { type Attributes, METADATA_NAME } from "../../../protocol/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
 import { readTags } from "./tag-set.ts";
@@ -23,7 +23,8 @@ const KEPT = Object.entries(HEADER_OF) as readonly [HeaderAttribute, string][];
 /**
  * The headers of a PUT that are kept with its file. The type is guessed from the key if none is sent. Values are kept as
  * they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, InvalidArgument for control characters, as
- * clients would refuse to read an answer with them, and what `readTags` throws.
+ * clients would refuse to read an answer with them, and for metadata whose name is none of a header, which a field of a form
+ * may have; and what `readTags` throws.
  */
 export function readAttributes(headers: Headers, key: string): Attributes {
   const kept: { -readonly [Name in HeaderAttribute]?: string } = {};
@@ -43,6 +44,11 @@ function readMetadata(headers: Headers): Record<string, string> | undefined {
   for (const [name, value] of headers) {
     if (!name.startsWith(META)) continue;
     const key = name.slice(META.length);
+    if (!METADATA_NAME.test(key)) {
+      throw new S3Error("InvalidArgument", {
+        message: `${name} cannot be the name of a header: behind ${META} stand letters and digits of ASCII, '-', '_' and '.'.`,
+      });
+    }
     metadata.push([key, refuseControls(value, name)]);
     bytes += utf8Length(key) + utf8Length(value);
   }

@@ -482,6 +482,16 @@ describe("a form is told what is wrong with it, and nothing is committed:", () =
       "MetadataTooLarge",
       "2048",
     ],
+    ...["", "a b", "tags[0]", "a:b", "größe"].map(
+      (name) =>
+        [
+          `metadata with the name '${name}'`,
+          form({ fields: fieldsFor("a", [`x-amz-meta-${name}`, "1"]) }),
+          400,
+          "InvalidArgument",
+          `x-amz-meta-${name}`,
+        ] as const,
+    ),
     [
       "a control character",
       form({ fields: fieldsFor("a", ["x-amz-meta-a", "a\nb"]) }),
