@@ -23,6 +23,8 @@ export const MAX_ARCHIVE_TAGS = 1000;
 export const MAX_ARCHIVE_FILES = 1000;
 /** About the most text of a page; what one page brings of the last row may be more. */
 export const ARCHIVE_PAGE_BYTES = 1024 * 1024;
+/** Most characters of a file's attributes: 10,000 parts of different sizes, each with a SHA512, come to some 1,030,000. */
+const MAX_ATTRIBUTES_LENGTH = 2_000_000;
 /** Nothing that an export has not read goes for so long after its last call; milliseconds. */
 export const EXPORT_LEASE_MS = 10 * 60 * 1000;
 /** An import to which nothing comes for so long is given up; milliseconds. */
@@ -139,7 +141,7 @@ export const ArchivedFile = z.tuple([
   Seq.nullable(),
   Digest,
   z.int().nonnegative(),
-  z.string().max(1_000_000).nullable(),
+  z.string().max(MAX_ATTRIBUTES_LENGTH).nullable(),
   MoreOfFile.nullable(),
 ]);
 export type ArchivedFile = z.infer<typeof ArchivedFile>;
@@ -258,7 +260,7 @@ const SoundFile = z.tuple([
   SoundSeq.nullable(),
   Digest,
   z.int().nonnegative(),
-  jsonOf(ArchivedAttributes, { most: 1_000_000 }).nullable(),
+  jsonOf(ArchivedAttributes, { most: MAX_ATTRIBUTES_LENGTH }).nullable(),
   MoreOfFile.extend({ version: SoundSeq.optional() }).nullable(),
 ]);
 

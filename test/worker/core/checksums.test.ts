@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ArchivedAttributes } from "../../../protocol/archives.ts";
+import { ArchivedAttributes, ExportedFiles, SoundFiles } from "../../../protocol/archives.ts";
 import { createChecksum } from "../../../worker/blobs/hash/checksum-hasher.ts";
 import { encodeBase64 } from "../../../worker/core/base64.ts";
 import {
@@ -108,6 +108,19 @@ describe("a file that has a checksum", () => {
       const parts = { sizes: [[9, 1]], checksums: [checksum.value] };
       expect(ArchivedAttributes.parse({ checksum, parts })).toEqual({ checksum, parts });
     });
+});
+
+test("a file of 10,000 parts of different sizes, each with the longest checksum, is kept in an archive and taken out of it", () => {
+  const longest = encodeBase64(hash("SHA512", randomBytes(9, 1)));
+  const sizes = Array.from({ length: 10_000 }, (_, index) => [5 * 2 ** 30 - index, 1]);
+  const attributes = JSON.stringify({
+    metadata: { n: "x".repeat(2000) },
+    checksum: { algorithm: "SHA512", type: "COMPOSITE", value: `${longest}-10000` },
+    parts: { sizes, checksums: sizes.map(() => longest) },
+  });
+  const page = { files: [["large", 1, null, "0".repeat(64), 9, attributes, null]], contents: [] };
+  expect(ExportedFiles.parse({ ...page, next: null }).files[0]?.[5]).toBe(attributes);
+  expect(SoundFiles.parse(page).files[0]?.[5]).toBe(attributes);
 });
 
 describe("a composite checksum", () => {
