@@ -50,15 +50,18 @@ export function parsePolicy(base64: string): Policy {
 function readDocument(base64: string): unknown {
   const text = base64.replace(/\s+/g, "");
   if (text === "") throw invalid("Expecting '{' but found End-of-Input");
-  const bytes = decodeBase64(
-    text.replace(/=+$/, "").padEnd(Math.ceil(text.replace(/=+$/, "").length / 4) * 4, "="),
-  );
+  const [, digits] = /^([A-Za-z0-9+/]*)={0,2}$/.exec(text) ?? [];
+  const bytes = digits === undefined ? null : decodeBase64(padded(digits));
   if (bytes === null) throw invalid("invalid Base64 encoding.");
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch {
     throw NOT_JSON();
   }
+}
+
+function padded(digits: string): string {
+  return digits.padEnd(Math.ceil(digits.length / 4) * 4, "=");
 }
 
 const EXPIRATION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;

@@ -21,6 +21,8 @@ describe("a policy document", () => {
   test.each([
     ["that is empty", "", "Expecting '{' but found End-of-Input"],
     ["that is not base64", "invalid_base64", "invalid Base64 encoding."],
+    ["padded with more than base64 has", `${policyOf({})}====`, "invalid Base64 encoding."],
+    ["padded in its middle", `${"=".repeat(19_000)}x`, "invalid Base64 encoding."],
     ["that is not JSON", base64("invalid json"), "Invalid JSON."],
     ["that is a list", base64("[]"), "Invalid JSON."],
     ["that is not UTF-8", btoa("\xff"), "Invalid JSON."],
