@@ -7,6 +7,7 @@ import { authenticateForm } from "../auth/authenticate.ts";
 import { type FormFault, missingField, readFormClaim } from "../auth/form-claim.ts";
 import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES } from "../limits.ts";
 import { parseTagging } from "../objects/tag-set.ts";
+import { isOurs } from "../request/refusals.ts";
 import { Delimiter } from "./delimiter.ts";
 import { FormFile } from "./form-file.ts";
 import { type FormHead, FormHeadReader, malformed } from "./form-head.ts";
@@ -189,7 +190,8 @@ function hexBytes(text: string): string {
 
 /**
  * The fields as a PutObject would send them in headers, which have no white space around them. Those that are the form's own mean
- * nothing there. Throws InvalidArgument if two of them mean the same header, and what is wrong with tags.
+ * nothing there, and HTTP's own that a page leaves empty are not sent. Throws InvalidArgument if two of them mean the same
+ * header, and what is wrong with tags.
  */
 export function fieldHeaders(fields: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const headers = new Map<string, string>();
@@ -202,6 +204,7 @@ export function fieldHeaders(fields: ReadonlyMap<string, string>): ReadonlyMap<s
     }
     headers.set(header, name === "tagging" ? tagsInHeader(value) : value.trim());
   }
+  for (const [header, value] of headers) if (value === "" && !isOurs(header)) headers.delete(header);
   return headers;
 }
 

@@ -18,12 +18,16 @@ export function refuseHeaders(
   { word = "header" }: { readonly word?: "header" | "field" } = {},
 ): void {
   for (const [name, value] of headers) {
-    const isOurs = name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
     // HTTP's own headers mean nothing if they are empty, and most of them nothing to S3.
-    if (!isOurs && value === "") continue;
-    const line = headerLine(members, name) ?? (isOurs ? UNKNOWN : undefined);
+    if (!isOurs(name) && value === "") continue;
+    const line = headerLine(members, name) ?? (isOurs(name) ? UNKNOWN : undefined);
     if (line !== undefined) refuse(line, { member: `The ${word} ${name}`, value });
   }
+}
+
+/** Whether a header is S3's or this gateway's, and not HTTP's own. */
+export function isOurs(name: string): boolean {
+  return name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
 }
 
 /** Of what is in no list, so that it is never ignored. */

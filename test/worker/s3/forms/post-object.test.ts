@@ -135,6 +135,13 @@ describe("a form that its policy allows", () => {
     expect(await (await good(`GET ${open.branch}/staged`)).text()).toBe("content");
   });
 
+  test("may have fields of HTTP's headers that are empty, and mean nothing", async () => {
+    const names = ["If-Match", "If-None-Match", "Content-MD5", "Content-Type", "Cache-Control"];
+    const empty = names.map((name): Field => [name, ""]);
+    expect((await post(form({ fields: fieldsFor("none", ...empty) }))).status).toBe(204);
+    expect(await text("none")).toBe("content");
+  });
+
   test("may say something of its commit, beside the key that signed it", async () => {
     const more: Field[] = [
       ["x-sluice-commit-message", "from a page"],
