@@ -36,6 +36,8 @@ export const MAX_KEYS = 1000;
 export const MAX_BUCKETS = 10_000;
 /** Most bytes of a form before its file, boundaries included (S3 API Reference, "POST Object": 20 KB; S3 counts them in thousands). */
 export const MAX_FORM_FIELDS_BYTES = 20_000;
+/** They must have come within about this time, in milliseconds, as nobody is known to have signed them. */
+export const MAX_FORM_FIELDS_MS = 60_000;
 /** Most tags in the XML of each operation, before it is parsed. */
 export const MAX_TAGS = {
   create: SPARE_TAGS,

@@ -14,6 +14,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "parts that CompleteMultipartUpload names": [["worker/s3/limits.ts", "MAX_PART_NUMBER", 1]],
   "part, but for the last one": [["worker/s3/limits.ts", "MIN_PART_BYTES", MIB]],
   "form: what comes before its file": [["worker/s3/limits.ts", "MAX_FORM_FIELDS_BYTES", 1]],
+  "form: time for that": [["worker/s3/limits.ts", "MAX_FORM_FIELDS_MS", 1000]],
   "tags of an object": [
     ["protocol/object-tags.ts", "MAX_OBJECT_TAGS", 1],
     ["protocol/object-tags.ts", "MAX_TAG_KEY", 1],

@@ -5,7 +5,7 @@ import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
 import { authenticateForm } from "../auth/authenticate.ts";
 import { type FormFault, missingField, readFormClaim } from "../auth/form-claim.ts";
-import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES } from "../limits.ts";
+import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES, MAX_FORM_FIELDS_MS } from "../limits.ts";
 import { parseTagging } from "../objects/tag-set.ts";
 import { isOurs } from "../request/refusals.ts";
 import { Delimiter } from "./delimiter.ts";
@@ -16,9 +16,9 @@ import { checkPolicy, parsePolicy, type SizeRange } from "./policy.ts";
 /*
  * A form that a browser posts to a bucket (S3 API Reference, "Browser-Based Uploads Using POST"). Nobody signs the request:
  * somebody signed a policy, which says what the form may hold and until when, and gave both to the page. So the fields come
- * first, and are read before anybody knows who asks; they are bounded (form-head.ts). Then it is found out who signed the
- * policy, and the form is held to it (policy.ts). The file is a stream that ends at the delimiter, or where the policy says
- * that it is too large (form-file.ts); it is read by the operation, post-object.ts, as PutObject reads its body.
+ * first, and are read before anybody knows who asks; they are bounded, in bytes (form-head.ts) and in time. Then it is found
+ * out who signed the policy, and the form is held to it (policy.ts). The file is a stream that ends at the delimiter, or where
+ * the policy says that it is too large (form-file.ts); it is read by the operation, post-object.ts, as PutObject reads its body.
  */
 
 /** A form whose fields are read and allowed, and whose file is still to come. */
@@ -109,11 +109,13 @@ async function readHead(
   const reader = new BodyReader(byteSource(body), { idleMs: BODY_IDLE_MS, now });
   const fields = new FormHeadReader(delimiter);
   let head: FormHead | undefined;
+  const since = now();
   try {
     let space = new Uint8Array(READ_BYTES);
     while (head === undefined) {
       const bytes = await reader.read(space, 1);
-      if (reader.end === "idle") throw writeFailure("request-timeout");
+      const tooSlow = now() - since > MAX_FORM_FIELDS_MS;
+      if (reader.end === "idle" || tooSlow) throw writeFailure("request-timeout");
       if (reader.end === "lost") throw writeFailure("incomplete-body");
       head = fields.push(bytes);
       if (head === undefined && reader.end !== null) throw malformed("it ends before its file");

@@ -554,6 +554,24 @@ describe("a form is told what is wrong with it, and nothing is committed:", () =
     }
   });
 
+  test("that it comes too slowly, if its fields take more than a minute, though something always comes", async () => {
+    let time = Date.now();
+    const bytes = formBody(signedFields(form()), { file: "x" });
+    let sent = 0;
+    const slow = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        time += 7000;
+        controller.enqueue(bytes.slice(sent, ++sent));
+      },
+    });
+    const headers = new Map([["content-type", `multipart/form-data; boundary=${BOUNDARY}`]]);
+    const keys = { find: () => undefined, expiryOf: () => undefined, used() {} };
+    await expect(
+      openForm({ body: slow, headers, bucket: BUCKET }, { keys, now: () => time }),
+    ).rejects.toMatchObject({ code: "RequestTimeout" });
+    expect(sent).toBeLessThan(15);
+  });
+
   test("what was to be signed, if the signature is wrong", async () => {
     const bad = form({ key: { id: "test-root", secret: "x" } });
     const policy = new Map(signedFields(bad)).get("policy") ?? "";
