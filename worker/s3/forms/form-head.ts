@@ -31,7 +31,7 @@ const FILE = "file";
 export class FormHeadReader {
   readonly #delimiter: Delimiter;
   readonly #fields: FormField[] = [];
-  /** All bytes so far. Before the first stands a CRLF, so that the form begins with a delimiter as all parts do. */
+  /** All bytes so far. Before the first stands a CRLF, so that the first delimiter is as all others. */
   #held: Uint8Array<ArrayBuffer> = new Uint8Array([13, 10]);
   #state: "start" | "behind-delimiter" | "headers" | "value" = "start";
   /** Where the present state began. */
@@ -57,8 +57,10 @@ export class FormHeadReader {
     held.set(bytes, this.#held.length);
     this.#held = held;
     const head = this.#read();
-    if ((head?.length ?? held.length - 2) > MAX_FORM_FIELDS_BYTES)
+    if ((head?.length ?? held.length - 2) > MAX_FORM_FIELDS_BYTES) {
+      if (this.#state === "start") throw malformed("it does not have the boundary that Content-Type names");
       throw new S3Error("MaxPostPreDataLengthExceededError");
+    }
     return head;
   }
 
@@ -86,12 +88,12 @@ export class FormHeadReader {
     }
   }
 
+  /** What stands before the first delimiter means nothing (RFC 2046 §5.1.1): some senders put a CRLF there. */
   #start(): boolean {
-    const found = this.#delimiter.find(this.#held);
-    if (found.at > 0) throw malformed("it does not begin with the boundary that Content-Type names");
-    if (!found.whole) return false;
-    this.#go("behind-delimiter", this.#delimiter.bytes.length);
-    return true;
+    const { at, whole } = this.#delimiter.find(this.#held, this.#searched);
+    this.#searched = at;
+    if (whole) this.#go("behind-delimiter", at + this.#delimiter.bytes.length);
+    return whole;
   }
 
   #beginPart(): boolean {
