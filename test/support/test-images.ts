@@ -5,13 +5,14 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { removeScratch, scratchFolder } from "./scratch.ts";
 
-/** What tests need images for; each is made of nothing but a static busybox. */
+/** What tests need images for; each but "base" is made of nothing but a static busybox. */
 export type TestImage =
   /** Everything that busybox has, for root. */
   | "busybox"
@@ -22,7 +23,9 @@ export type TestImage =
   /** Busybox, with an entry point that fails, variables and a working directory. */
   | "settings"
   /** Busybox with a folder `/pfs` that holds files. */
-  | "pfs";
+  | "pfs"
+  /** What Sluice's own image is built on: beside busybox this machine's bubblewrap, tini, certificates and libraries. */
+  | "base";
 
 /** The user of the image "user". */
 export const IMAGE_USER = 1234;
@@ -59,6 +62,7 @@ const RECIPES: Record<TestImage, Recipe> = {
     },
     changes: [PATH_CHANGE],
   },
+  base: { fill: allOfBase, changes: [] },
 };
 
 const BUSYBOXES = ["/bin/busybox", "/usr/bin/busybox", "/bin/busybox-static", "/usr/bin/busybox-static"];
@@ -91,6 +95,31 @@ function allTools(root: string): void {
   for (const tool of tools.filter((name) => name !== "" && name !== "busybox")) {
     symlinkSync("busybox", join(root, "bin", tool));
   }
+}
+
+/** In the places of Debian's: what is in /bin is in /usr/bin. */
+function allOfBase(root: string): void {
+  allTools(root);
+  mkdirSync(join(root, "usr/lib"), { recursive: true });
+  renameSync(join(root, "bin"), join(root, "usr/bin"));
+  for (const [link, target] of [
+    ["bin", "usr/bin"],
+    ["lib", "usr/lib"],
+    ["lib64", "usr/lib"],
+  ] as const)
+    symlinkSync(target, join(root, link));
+  const programs = ["bwrap", "tini"].map((name) =>
+    execFileSync("which", [name], { encoding: "utf8" }).trim(),
+  );
+  for (const program of programs) copyFileSync(program, join(root, "usr/bin", basename(program)));
+  // Node is linked to all that workerd is.
+  const linked = execFileSync("ldd", [...programs, process.execPath], { encoding: "utf8" });
+  for (const [path] of linked.matchAll(/(?<=[\s])\/\S*\.so\S*(?= \()/g)) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    copyFileSync(path, join(root, path));
+  }
+  mkdirSync(join(root, "etc/ssl/certs"), { recursive: true });
+  copyFileSync("/etc/ssl/certs/ca-certificates.crt", join(root, "etc/ssl/certs/ca-certificates.crt"));
 }
 
 /** Busybox does what it is called. */
