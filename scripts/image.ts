@@ -1,113 +1,102 @@
-import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import type { EngineKind } from "../runner/executors/container/engine/engine.ts";
-import { makeBaseRoot } from "./image/base-root.ts";
-import { fetchDebianPackages } from "./image/debian-packages.ts";
-import {
-  type Architecture,
-  type Distribution,
-  ownArchitecture,
-  readDistribution,
-} from "./image/distribution.ts";
-import { enginesHere, load } from "./image/engines.ts";
-import {
-  filesOf,
-  isNode,
-  isWorkerd,
-  type LockedPackage,
-  lockedPackages,
-  packageFolder,
-} from "./image/node-packages.ts";
-import { type Image, type Layer, OciLayout } from "./image/oci-layout.ts";
-import { ImageError } from "./image/run-tool.ts";
-import { walk } from "./image/walk.ts";
 import { buildProgram } from "./package/program.ts";
 
 /**
- * `npm run image`: makes the image of gateway, runner and command line without pulling one. Its root file system is of this
- * machine's Debian or Ubuntu packages, its Node, workerd and packages are those of the lockfile. It is written as an OCI layout, and
- * loaded into the engines that answer here. No step needs root.
+ * `npm run image`: makes a folder of what the image of gateway, runner and command line is made of, and has the engines that
+ * answer here build deploy/image/Containerfile in it. Node, workerd and packages are those of the lockfile.
  */
 
 const ROOT = join(import.meta.dirname, "..");
-const CACHE = join(ROOT, "node_modules/.cache/sluice/image");
-const USAGE = `npm run image [-- <option>...]
+/** What npm calls an architecture, by what engines call it. */
+const CPUS = { amd64: "x64", arm64: "arm64" } as const;
+type Architecture = keyof typeof CPUS;
+const ENGINES = ["docker", "podman"];
+const USAGE = `npm run image [-- <option>...] [-- <option of the engine's build>...]
 
-  --arch amd64|arm64|both   what it is to run on; this machine's
+  --arch amd64|arm64|both   what the folder has the program for; this machine's, and that one is built
   --name <name>             what it is called; sluice
-  --out <folder>            where the OCI layout goes; build/image. A layout that is there is replaced
+  --base <image>            what it is built on, of Debian or one that has bubblewrap, BusyBox, tini and certificates
+  --out <folder>            where the folder is; build/image. One of before is replaced
   --engine docker|podman|none
-                            the engine that it is loaded into, or none; may be repeated. All that answer here`;
+                            what builds it, or none; may be repeated. All that answer here`;
 
-const {
-  name: program,
-  version,
-  description,
-  license,
-} = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+interface Locked {
+  readonly version: string;
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly cpu?: string | readonly string[];
+}
+
+const manifest = readJson(join(ROOT, "package.json"));
+const lock: { packages: Record<string, Locked> } = readJson(join(ROOT, "package-lock.json"));
+
+function readJson(file: string) {
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+/** Something that the person who makes the image can mend. The message says how. */
+class ImageError extends Error {}
 
 async function main(): Promise<void> {
   const options = readOptions();
   if (options === undefined) return;
-  const { archs, own, name, out, kinds } = options;
-  const distribution = readDistribution(readFileSync("/etc/os-release", "utf8"));
-  const layout = new OciLayout(out);
-  const stage = mkdtempSync(join(out, "stage-"));
-  try {
-    await makeProgram(join(stage, "program"));
-    const images: Image[] = [];
-    for (const arch of archs) images.push(await makeImage({ arch, own, distribution, layout, stage }));
-    layout.finish(images, version);
-    const names = [`${name}:${version}`, `${name}:latest`];
-    for (const image of images) tell(image);
-    console.log(`layout   ${out}`);
-    const mine = images.find(({ arch }) => arch === own);
-    const engines = mine ? await enginesHere(kinds) : [];
-    for (const engine of engines) {
-      if (mine) await load(engine, { layout, image: mine, names });
-      console.log(`${engine.kind.padEnd(8)} ${names.join(", ")} at ${engine.socket}`);
-    }
-    if (engines.length === 0)
-      console.log("engine   none has it: `podman load` and `skopeo copy` read the layout");
-  } finally {
-    rmSync(stage, { recursive: true, force: true });
+  const { own, archs, out, name, more } = options;
+  const engines = enginesHere(options.engines);
+  await makeFolder(out, archs);
+  console.log(`folder   ${out}, for ${archs.join(" and ")}`);
+  const tags = [`${name}:${manifest.version}`, `${name}:latest`];
+  for (const engine of archs.includes(own) ? engines : []) {
+    // The OCI's format has no health check.
+    const format = engine === "podman" ? ["--format", "docker"] : [];
+    const args = [`--build-arg=TARGETARCH=${own}`, ...tags.map((tag) => `--tag=${tag}`), ...format, ...more];
+    run(engine, ["build", "-f", join(out, "Containerfile"), ...args, out]);
+    const bytes = execFileSync(engine, ["image", "inspect", "--format", "{{.Size}}", `${name}:latest`]);
+    console.log(`${engine.padEnd(8)} ${tags.join(", ")}: ${(Number(bytes) / 1e6).toFixed(0)} MB`);
   }
 }
 
 function readOptions() {
-  const own = ownArchitecture(process.arch);
-  const given = readArguments();
-  if (given.help) return void console.log(USAGE);
-  const {
-    arch = own,
-    name = program,
-    out = join(ROOT, "build/image"),
-    engine = ["docker", "podman"],
-  } = given;
-  const archs: Architecture[] =
-    arch === "both" ? ["amd64", "arm64"] : [isArchitecture(arch) ? arch : misuse(`--arch ${arch}`)];
+  const { values, positionals } = readArguments();
+  if (values.help) return void console.log(USAGE);
+  const own = ({ x64: "amd64", arm64: "arm64" } as const)[process.arch as string];
+  if (own === undefined)
+    throw new ImageError(`there are images for amd64 and arm64, and this machine is ${process.arch}`);
+  const { arch = own, name = manifest.name, base, out = join(ROOT, "build/image"), engine } = values;
+  const archs = arch === "both" ? ["amd64", "arm64"] : [arch];
+  if (!archs.every(isArchitecture)) misuse(`--arch ${arch}`);
   // A colon may only be that of a registry's port: the tags are the version and `latest`.
   if (!/^[a-z0-9][a-z0-9._/:-]*$/.test(name) || /:[^/]*$/.test(name)) misuse(`--name ${name}`);
-  const kinds = engine.flatMap((kind): EngineKind[] => {
-    if (kind === "none") return [];
-    return kind === "docker" || kind === "podman" ? [kind] : misuse(`--engine ${kind}`);
-  });
-  return { archs, own, name, out: resolve(out), kinds };
+  const unknown = engine?.find((one) => one !== "none" && !ENGINES.includes(one));
+  if (unknown !== undefined) misuse(`--engine ${unknown}`);
+  const more = [...(base === undefined ? [] : [`--build-arg=BASE=${base}`]), ...positionals];
+  return { own, archs: archs.filter(isArchitecture), name, out: resolve(out), engines: engine, more };
 }
-
-const OPTIONS = {
-  arch: { type: "string" },
-  name: { type: "string" },
-  out: { type: "string" },
-  engine: { type: "string", multiple: true },
-  help: { type: "boolean" },
-} as const;
 
 function readArguments() {
   try {
-    return parseArgs({ options: OPTIONS }).values;
+    return parseArgs({
+      options: {
+        arch: { type: "string" },
+        name: { type: "string" },
+        base: { type: "string" },
+        out: { type: "string" },
+        engine: { type: "string", multiple: true },
+        help: { type: "boolean" },
+      },
+      allowPositionals: true,
+    });
   } catch (error) {
     return misuse(error instanceof Error ? error.message : String(error));
   }
@@ -118,140 +107,113 @@ function misuse(what: string): never {
 }
 
 function isArchitecture(arch: string): arch is Architecture {
-  return arch === "amd64" || arch === "arm64";
+  return arch in CPUS;
 }
 
-interface Making {
-  readonly arch: Architecture;
-  readonly own: Architecture;
-  readonly distribution: Distribution;
-  readonly layout: OciLayout;
-  /** Has the program in `program`. */
-  readonly stage: string;
-}
-
-/** What changes least comes first: an update then costs what it changes. */
-async function makeImage({ arch, own, distribution, layout, stage }: Making): Promise<Image> {
-  const packages = lockedPackages(arch);
-  const layers: Layer[] = [];
-  const warn = (message: string) => console.error(`warning: ${message}`);
-  const debs = await fetchDebianPackages({ arch, own, distribution, cache: CACHE, warn });
-  const root = join(stage, arch);
-  await makeBaseRoot(root, { debs, distribution });
-  const base = { from: root, paths: walk(root), about: `packages of ${distribution.title}` };
-  layers.push(await layout.addLayer({ ...base, to: ".", modes: "kept" }));
-  for (const [is, title, to] of [
-    [isNode, "Node", () => "opt/node"],
-    [isWorkerd, "workerd", (path: string) => `opt/sluice/${path}`],
-  ] as const) {
-    const one = packages.find(is);
-    const folder = one && (await packageFolder(one, { cache: CACHE }));
-    if (!folder) throw new ImageError(`package-lock.json has no ${title} for ${arch}`);
-    const paths = filesOf(folder).filter((path) => !/^(include|share)(\/|$)/.test(path));
-    layers.push(
-      await layout.addLayer({
-        from: folder,
-        paths,
-        to: to(one.path),
-        modes: "settled",
-        about: `${title} ${one.version}`,
-      }),
+/** Those that were named, or all that answer. Throws an ImageError if one does not that was named, or if none does. */
+function enginesHere(named: readonly string[] | undefined): string[] {
+  const wanted = (named ?? ENGINES).filter((engine) => engine !== "none");
+  const silent = wanted.flatMap((engine) => {
+    const { status, error, stderr } = spawnSync(engine, ["ps", "-q"], { encoding: "utf8" });
+    if (status === 0) return [];
+    return [{ engine, why: error ? "it is not installed" : stderr.trim().split("\n").at(-1) }];
+  });
+  const here = wanted.filter((one) => !silent.some(({ engine }) => engine === one));
+  if (silent.length > 0 && (named || here.length === 0)) {
+    const tried = silent.map(({ engine, why }) => `${engine} (${why})`).join(" nor ");
+    throw new ImageError(
+      `there is no answer from ${tried}: start it, or take --engine none for the folder alone, which any builder of images takes`,
     );
   }
-  const others = packages.filter((one) => !isNode(one) && !isWorkerd(one));
-  layers.push(await packagesLayer(others, layout));
-  const program = join(stage, "program");
-  layers.push(
-    await layout.addLayer({
-      from: program,
-      paths: walk(program),
-      ...{ to: ".", modes: "settled" },
-      about: `Sluice ${version}`,
-    }),
-  );
-  return layout.addImage({ arch, layers, created: createdAt(), config: configOf() });
+  return here;
 }
 
-/** All of them are below the repository's `node_modules`: only Node and workerd are another machine's. */
-async function packagesLayer(packages: readonly LockedPackage[], layout: OciLayout): Promise<Layer> {
-  const paths = new Set<string>();
-  for (const one of packages) {
-    const folder = await packageFolder(one, { cache: CACHE });
-    if (folder === undefined) continue;
-    for (let parent = one.path; parent !== "."; parent = dirname(parent)) paths.add(parent);
-    for (const path of filesOf(folder)) paths.add(join(one.path, path));
+/** What deploy/image/Containerfile copies. Throws an ImageError if the folder holds anything else. */
+async function makeFolder(out: string, archs: readonly Architecture[]): Promise<void> {
+  if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, "Containerfile"))) {
+    throw new ImageError(
+      `${out} holds something else than an image's parts: name another folder, or an empty one`,
+    );
   }
-  const about = `${packages.length} packages of package-lock.json`;
-  return layout.addLayer({ from: ROOT, paths: [...paths], to: "opt/sluice", modes: "settled", about });
-}
-
-/** The program as the image has it, which is as npm would install it. */
-async function makeProgram(root: string): Promise<void> {
-  const home = join(root, "opt/sluice");
+  rmSync(out, { recursive: true, force: true });
+  cpSync(join(ROOT, "deploy/image"), out, { recursive: true });
+  appendFileSync(join(out, "Containerfile"), labels());
+  for (const arch of archs) placePrograms(join(out, arch), arch);
+  copyPackages(out);
+  const home = join(out, "sluice");
   await buildProgram(join(home, "dist"));
   for (const one of ["bin", "schema", "package.json", "LICENSE"]) {
     cpSync(join(ROOT, one), join(home, one), { recursive: true });
   }
-  mkdirSync(join(root, "usr/local/bin"), { recursive: true });
-  symlinkSync("/opt/sluice/bin/sluice.js", join(root, "usr/local/bin/sluice"));
+  // Anybody may read them and root alone may change them, whatever this machine's umask is.
+  run("chmod", ["-R", "u+rwX,go+rX,go-w", out]);
 }
 
-const SECOND_NS = 1_000_000_000;
-
-/** How it runs. What the OCI has no word for is the engines' own: the health check. */
-function configOf(): object {
-  return {
-    Env: ["PATH=/usr/local/bin:/opt/node/bin:/usr/bin:/bin", "NODE_ENV=production"],
-    // tini hands signals on, and takes in the processes that commands leave behind.
-    Entrypoint: ["tini", "--", "sluice"],
-    Cmd: ["dev", "--host", "0.0.0.0", "--data", "/srv/sluice", "--wait-for-engine"],
-    WorkingDir: "/work",
-    ExposedPorts: { "8787/tcp": {} },
-    StopSignal: "SIGTERM",
-    Labels: {
-      "org.opencontainers.image.title": program,
-      "org.opencontainers.image.description": description,
-      "org.opencontainers.image.version": version,
-      "org.opencontainers.image.licenses": license,
-      ...revision(),
-    },
-    Healthcheck: {
-      Test: ["CMD", "sluice-healthcheck"],
-      Interval: 5 * SECOND_NS,
-      Timeout: 10 * SECOND_NS,
-      StartPeriod: 60 * SECOND_NS,
-      StartInterval: SECOND_NS,
-      Retries: 3,
-    },
-  };
+/** Node and workerd for an architecture, as they are installed here or else from npm, held to the lockfile's digests. */
+function placePrograms(folder: string, arch: Architecture): void {
+  const wanted = Object.entries(lock.packages).filter(
+    ([path, { cpu }]) => /\/(node|workerd)-linux-/.test(path) && cpu?.includes(CPUS[arch]),
+  );
+  const installed = wanted.every(([path, { version }]) => isInstalled(path, version));
+  const root = installed ? ROOT : join(folder, "fetched");
+  if (!installed) fetchPackages(root, arch, wanted);
+  for (const [path] of wanted) {
+    const name = basename(path);
+    cpSync(join(root, path), join(folder, name.startsWith("node") ? "node" : `workerd/${name}`), {
+      recursive: true,
+    });
+  }
+  rmSync(join(folder, "fetched"), { recursive: true, force: true });
 }
 
-function revision(): Record<string, string> {
-  const commit = gitSays("rev-parse", "HEAD");
-  return commit === undefined ? {} : { "org.opencontainers.image.revision": commit };
+/** A lockfile of these packages alone, installed. */
+function fetchPackages(
+  folder: string,
+  arch: Architecture,
+  wanted: readonly (readonly [string, Locked])[],
+): void {
+  const versions = wanted.map(([path, { version }]) => [path.replace("node_modules/", ""), version]);
+  const root = { name: "programs", dependencies: Object.fromEntries(versions) };
+  const packages = { "": root, ...Object.fromEntries(wanted) };
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify(root));
+  writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ ...root, lockfileVersion: 3, packages }));
+  const target = ["--force", "--os=linux", `--cpu=${CPUS[arch]}`, "--libc=glibc"];
+  const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
+  run("npm", ["ci", ...target, ...quiet], folder);
 }
 
-/** `SOURCE_DATE_EPOCH`, else the time of the commit: the same sources are the same image. */
-function createdAt(): string {
-  const seconds = Number(process.env.SOURCE_DATE_EPOCH || gitSays("log", "-1", "--format=%ct") || 0);
-  return new Date(seconds * 1000).toISOString();
-}
-
-function gitSays(...args: string[]): string | undefined {
-  try {
-    return execFileSync("git", ["-C", ROOT, ...args], {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"],
-    }).trim();
-  } catch {
-    return undefined;
+/** What else the program needs of the lockfile, as `npm ci` has installed it here: it is the same for all architectures. */
+function copyPackages(out: string): void {
+  for (const [path, { version, dev, optional }] of Object.entries(lock.packages)) {
+    if (path === "" || dev || optional) continue;
+    if (!isInstalled(path, version))
+      throw new ImageError(`${path} is not what package-lock.json says: run npm ci`);
+    // Packages inside it are packages of their own.
+    const filter = (from: string) => basename(from) !== "node_modules";
+    cpSync(join(ROOT, path), join(out, path), { recursive: true, filter });
   }
 }
 
-function tell({ arch, layers }: Image): void {
-  const size = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`.padStart(7);
-  console.log(`image    linux/${arch}, ${size(layers.reduce((sum, layer) => sum + layer.size, 0)).trim()}`);
-  for (const layer of layers) console.log(`${size(layer.size)}  ${layer.about}`);
+function isInstalled(path: string, version: string): boolean {
+  const file = join(ROOT, path, "package.json");
+  return existsSync(file) && readJson(file).version === version;
+}
+
+function labels(): string {
+  const { name, version, description, license } = manifest;
+  const { stdout: revision } = spawnSync("git", ["-C", ROOT, "rev-parse", "HEAD"], { encoding: "utf8" });
+  const told = { title: name, version, description, licenses: license, revision: revision?.trim() };
+  return Object.entries(told)
+    .filter(([, value]) => value)
+    .map(([label, value]) => `LABEL org.opencontainers.image.${label}=${JSON.stringify(value)}\n`)
+    .join("");
+}
+
+/** Runs a program, which tells its progress itself. Throws an ImageError if it fails. */
+function run(program: string, args: readonly string[], cwd = ROOT): void {
+  const { status, error } = spawnSync(program, args, { cwd, stdio: "inherit" });
+  if (status !== 0) throw new ImageError(`${program} ${args[0]} failed${error ? `: ${error.message}` : ""}`);
 }
 
 try {

@@ -1,10 +1,9 @@
 // @module-tag rest
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
-import { readDistribution } from "../../../scripts/image/distribution.ts";
 import { PYTHON } from "../../support/clients/duckdb.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { findEngines, type TestEngine } from "../../support/engines.ts";
@@ -20,6 +19,7 @@ const IMAGE = `sluice-image-test-${MARK}`;
 const engines = await findEngines();
 const hasCompose = (await run([PYTHON, "-c", "import podman_compose"])).code === 0;
 const HOME = scratchFolder();
+const OWN = process.arch === "x64" ? "amd64" : process.arch;
 /** npm fetches what is for the other architecture: from where this machine's settings say, which may be in the environment. */
 const CACHE = Object.fromEntries(
   Object.entries({ HOME: "/root", ...process.env }).filter(([name]) =>
@@ -42,145 +42,59 @@ const HOSTS = Object.fromEntries(
   ),
 );
 
-let layout: string;
-let told: string;
+/** An image of this machine's own files, so that nothing is pulled. */
+const BASE = `localhost/sluice-image-base-${MARK}`;
+const folder = join(scratchFolder(), "image");
+let output: string;
 
 beforeAll(async () => {
-  layout = join(scratchFolder(), "layout");
-  const options = ["--arch", "both", "--name", IMAGE, "--out", layout];
-  told = await mustRun(["npm", "run", "image", "--", ...options], { cwd: ROOT, env: { ...CACHE, ...HOSTS } });
-}, 300_000);
+  const here = engines.flatMap(({ engine }) => engine ?? []);
+  for (const engine of here) {
+    await engine.client.getImage(await engine.image("base")).tag({ repo: BASE, tag: "latest" });
+  }
+  const builders = (here.length > 0 ? here.map(({ name }) => name) : ["none"]).flatMap((name) => [
+    "--engine",
+    name,
+  ]);
+  const options = ["--arch", "both", "--name", IMAGE, "--base", BASE, "--out", folder, ...builders];
+  output = await mustRun(["npm", "run", "image", "--", ...options, "--", "--network", "none"], {
+    cwd: ROOT,
+    env: { ...CACHE, ...HOSTS },
+  });
+}, 600_000);
 
 afterAll(async () => {
   for (const { engine } of engines) {
-    await engine?.forget(`${IMAGE}:${version}`);
-    await engine?.forget(`${IMAGE}:latest`);
+    for (const name of [`${IMAGE}:${version}`, IMAGE, `${IMAGE}-recipe`, BASE]) await engine?.forget(name);
     await engine?.close();
   }
-  removeScratch(join(layout, ".."));
+  removeScratch(join(folder, ".."));
   removeScratch(HOME);
-});
+}, 300_000);
 
-describe("the layout", () => {
-  const Index = z.object({
-    manifests: z.array(
-      z.object({
-        digest: z.string(),
-        platform: z.object({ architecture: z.string() }).optional(),
-      }),
-    ),
-  });
-  const Manifest = z.object({
-    config: z.object({ digest: z.string() }),
-    layers: z.array(z.object({ digest: z.string(), size: z.int() })),
-  });
-  const Config = z.object({
-    architecture: z.string(),
-    config: z.looseObject({ Env: z.array(z.string()), Labels: z.record(z.string(), z.string()) }),
-    rootfs: z.object({ diff_ids: z.array(z.string()) }),
-  });
-
-  const blob = (digest: string) => join(layout, "blobs", digest.replace(":", "/"));
-  const read = (digest: string): unknown => JSON.parse(readFileSync(blob(digest), "utf8"));
-
-  /** The images of it, by their architectures. */
-  function images() {
-    const [index] = Index.parse(JSON.parse(readFileSync(join(layout, "index.json"), "utf8"))).manifests;
-    return Index.parse(read(index?.digest ?? "")).manifests.map(({ digest, platform }) => {
-      const { config, layers } = Manifest.parse(read(digest));
-      return { arch: platform?.architecture, layers, config: Config.parse(read(config.digest)) };
-    });
+test("the folder has Node and workerd for each architecture, and all else once", () => {
+  const kinds = {
+    amd64: [62, "/lib64/ld-linux-x86-64.so.2", "workerd-linux-64"],
+    arm64: [183, "/lib/ld-linux-aarch64.so.1", "workerd-linux-arm64"],
+  } as const;
+  for (const [arch, [machine, loader, workerd]] of Object.entries(kinds)) {
+    for (const program of ["node/bin/node", `workerd/${workerd}/bin/workerd`]) {
+      const head = readFileSync(join(folder, arch, program)).subarray(0, 4096);
+      expect([head.readUInt32BE(0), head.readUInt16LE(18)], program).toEqual([0x7f454c46, machine]);
+      // Where Debian has it.
+      expect(head.toString("latin1"), program).toContain(`${loader}\0`);
+    }
   }
-
-  const list = async (digest: string) =>
-    (await mustRun(["tar", "--numeric-owner", "--utc", "-tvf", blob(digest)])).trim().split("\n");
-  const pathOf = (line: string) => line.replace(/^(\S+\s+){5}/, "").replace(/ -> .*$/, "");
-
-  test("has an image for each architecture, and all of both but Debian's packages, Node and workerd is the same", () => {
-    const [amd64, arm64] = images();
-    expect([amd64?.arch, arm64?.arch]).toEqual(["amd64", "arm64"]);
-    const digests = (image: typeof amd64) => image?.layers.map(({ digest }) => digest) ?? [];
-    expect(digests(arm64).slice(3)).toEqual(digests(amd64).slice(3));
-    expect(new Set([...digests(amd64).slice(0, 3), ...digests(arm64)]).size).toBe(8);
-    expect(amd64?.config.rootfs.diff_ids).toEqual(digests(amd64));
-  });
-
-  test("is no larger than it says it is", () => {
-    for (const { arch, layers } of images()) {
-      const megabytes = layers.reduce((sum, { size }) => sum + size, 0) / 1e6;
-      expect(told).toContain(`linux/${arch}, ${megabytes.toFixed(0)} MB`);
-      expect(megabytes).toBeLessThan(420);
-    }
-  });
-
-  test("has programs of the machine that each image is for, which find their loader and libraries in it", async () => {
-    const kinds = { amd64: [62, "x86_64-linux-gnu"], arm64: [183, "aarch64-linux-gnu"] } as const;
-    const programs = ["./usr/bin/busybox", "opt/node/bin/node", "/bin/workerd"];
-    for (const { arch, layers } of images()) {
-      const [machine, triplet] = kinds[arch === "arm64" ? "arm64" : "amd64"];
-      const base = new Set((await list(layers[0]?.digest ?? "")).map(pathOf));
-      for (const [index, name] of programs.entries()) {
-        const digest = layers[index]?.digest ?? "";
-        const path = (await list(digest)).map(pathOf).find((one) => one.endsWith(name)) ?? "";
-        const head = await headOf(blob(digest), path);
-        expect([head.readUInt32BE(0), head.readUInt16LE(18)], path).toEqual([0x7f454c46, machine]);
-        const [, loader = ""] = /(\/lib(?:64)?\/ld-[a-z0-9_.-]+)\0/.exec(head.toString("latin1")) ?? [];
-        const places = [`./usr${loader}`, `./usr/lib/${triplet}/${loader.split("/").at(-1)}`];
-        expect(
-          places.some((place) => base.has(place)),
-          `${path}: ${loader}`,
-        ).toBe(true);
-      }
-      const libraries = ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1"];
-      for (const library of [...libraries, "libstdc++.so.6", "libcap.so.2", "libselinux.so.1"]) {
-        expect(base).toContain(`./usr/lib/${triplet}/${library}`);
-      }
-    }
-  });
-
-  test("has all of Sluice in the folder that the recipe for an image with other tools copies", async () => {
-    const recipe = blocksOfPage("docs/runners.md").find(({ language }) => language === "dockerfile")?.text;
-    expect(recipe).toContain("COPY --from=registry.example.org/sluice:0.1.0 /opt /opt\n");
-    const named = [...(recipe?.matchAll(/\/opt\/[\w./-]+/g) ?? [])].map(([path]) => path);
-    expect(named).toEqual(["/opt/node/bin", "/opt/sluice/bin/sluice.js"]);
-    for (const { layers } of images()) {
-      const paths = (await Promise.all(layers.slice(1).map(({ digest }) => list(digest)))).flat().map(pathOf);
-      const files = paths.filter((path) => !path.endsWith("/")).map((path) => path.replace(/^\.?\/?/, "/"));
-      for (const path of ["/opt/node/bin/node", "/opt/sluice/bin/sluice.js"]) expect(files).toContain(path);
-      expect(files.filter((path) => !path.startsWith("/opt/"))).toEqual(["/usr/local/bin/sluice"]);
-    }
-  });
-
-  test("has nothing in it that another build of the same would have differently: times, owners, order", async () => {
-    for (const { layers } of images()) {
-      for (const { digest } of [layers[0], layers[4]].flatMap((layer) => layer ?? [])) {
-        const lines = await list(digest);
-        expect(lines.filter((line) => !/^\S+ 0\/0 +\S+ 1970-01-01 00:00 /.test(line))).toEqual([]);
-        expect(lines.map(pathOf)).toEqual(lines.map(pathOf).toSorted());
-      }
-    }
-  });
-
-  test("has no key and no secret, and says what it is", async () => {
-    const [{ config, layers } = { config: undefined, layers: [] }] = images();
-    expect(config?.config.Env.filter((line) => /KEY|SECRET|TOKEN|PASSWORD/.test(line))).toEqual([]);
-    expect(config?.config.Labels).toMatchObject({
-      "org.opencontainers.image.version": version,
-      "org.opencontainers.image.licenses": "Apache-2.0",
-    });
-    const paths = (await Promise.all(layers.map(({ digest }) => list(digest)))).flat().map(pathOf);
-    expect(
-      paths.filter((path) => /root-key|encryption-key|\.npmrc$|\.dev\.vars|\/\.env$/.test(path)),
-    ).toEqual([]);
-    expect(paths).toContain("./usr/share/doc/libc6/copyright");
-    expect(paths.filter((path) => /\.(map|d\.ts)$/.test(path))).toEqual([]);
-  });
-
-  /** The first bytes of a file in a layer. */
-  async function headOf(tar: string, path: string): Promise<Buffer> {
-    const script = 'tar -xOf "$1" -- "$2" 2>/dev/null | head -c 4096 | base64 -w0';
-    return Buffer.from(await mustRun(["sh", "-c", script, "head", tar, path]), "base64");
-  }
+  const names = [
+    ".dockerignore",
+    "Containerfile",
+    "amd64",
+    "arm64",
+    "healthcheck.sh",
+    "node_modules",
+    "sluice",
+  ];
+  expect(readdirSync(folder).toSorted()).toEqual(names);
 });
 
 describe.each(engines)("$name", ({ engine, name: kind }) => {
@@ -222,6 +136,105 @@ describe.each(engines)("$name", ({ engine, name: kind }) => {
       );
     removeScratch(data);
   });
+
+  const Healthcheck = z.object({ Test: z.array(z.string()) });
+  const Inspected = z.object({
+    Size: z.int(),
+    RootFS: z.object({ Layers: z.array(z.string()) }),
+    Config: z.object({
+      Env: z.array(z.string()),
+      Labels: z.record(z.string(), z.string()),
+      Healthcheck: Healthcheck.optional(),
+    }),
+    /** Podman has it here. */
+    Healthcheck: Healthcheck.optional(),
+  });
+  const inspect = async (image: string) => {
+    const [one] = z.tuple([Inspected]).parse(JSON.parse(await type(`docker image inspect ${image}\n`)));
+    return one;
+  };
+  /** What is in an image, by the links' and files' own paths. */
+  const filesOf = async (image: string) =>
+    (await type(`docker run --rm --network none --entrypoint find ${image} / -xdev ! -type d\n`))
+      .trim()
+      .split("\n");
+
+  test.skipIf(!engine)("is no larger than it says it is", async () => {
+    const { Size } = await inspect(`${IMAGE}:latest`);
+    const line = `${kind.padEnd(8)} ${IMAGE}:${version}, ${IMAGE}:latest: ${(Size / 1e6).toFixed(0)} MB`;
+    expect(output).toContain(line);
+    expect(Size / 1e6).toBeLessThan(420);
+  });
+
+  test.skipIf(!engine)("has no key and no secret, and says what it is", async () => {
+    const { Config, Healthcheck } = await inspect(`${IMAGE}:latest`);
+    expect(Config.Env.filter((line) => /KEY|SECRET|TOKEN|PASSWORD/.test(line))).toEqual([]);
+    expect(Config.Labels).toMatchObject({
+      "org.opencontainers.image.title": "sluice",
+      "org.opencontainers.image.version": version,
+      "org.opencontainers.image.licenses": "Apache-2.0",
+    });
+    expect((Config.Healthcheck ?? Healthcheck)?.Test).toEqual(["CMD", "sluice-healthcheck"]);
+    const files = await filesOf(IMAGE);
+    expect(
+      files.filter((path) => /root-key|encryption-key|\.npmrc$|\.dev\.vars|\/\.env$/.test(path)),
+    ).toEqual([]);
+    expect(files.filter((path) => /\.(map|d\.ts)$/.test(path))).toEqual([]);
+    expect(files.filter((path) => /\/node_modules\/(.*\/)?(sharp|@img|@?esbuild)\//.test(path))).toEqual([]);
+    for (const one of ["node", "sluice", "sluice/node_modules/zod"])
+      expect(files).toContain(`/opt/${one}/LICENSE`);
+  });
+
+  test.skipIf(!engine)(
+    "has all of Sluice in the folder that the recipe for an image with other tools copies",
+    async () => {
+      const before = new Set(await filesOf(BASE));
+      const added = (await filesOf(IMAGE)).filter(
+        (path) => !before.has(path) && !/^\/(proc|sys|dev|opt)\//.test(path),
+      );
+      const own = [
+        "/etc/group",
+        "/usr/local/bin/sluice",
+        "/usr/local/bin/sluice-healthcheck",
+        "/work/.sluice",
+      ];
+      expect(added.toSorted()).toEqual(own);
+      const recipe =
+        blocksOfPage("docs/runners.md").find(({ language }) => language === "dockerfile")?.text ?? "";
+      const from = /^FROM \S+$/m;
+      const packages = /^RUN apt-get .*$/m;
+      const copied = "registry.example.org/sluice:0.1.0";
+      for (const part of [from, packages, new RegExp(`^COPY --from=${copied} /opt /opt$`, "m")])
+        expect(recipe).toMatch(part);
+      // Of this test's base, which has the packages.
+      const at = join(HOME, `recipe-${kind}`);
+      mkdirSync(at);
+      writeFileSync(
+        join(at, "Dockerfile"),
+        recipe.replace(from, `FROM ${BASE}`).replace(packages, "").replace(copied, IMAGE),
+      );
+      await type(`docker build --network none -t ${IMAGE}-recipe ${at}\n`);
+      const said = await type(`docker run --rm --network none ${IMAGE}-recipe --version\n`);
+      expect(said.trim()).toBe(version);
+    },
+    120_000,
+  );
+
+  test.skipIf(!engine)(
+    "costs an update what it changes: another Sluice is another last layer",
+    async () => {
+      const { RootFS: before } = await inspect(`${IMAGE}:latest`);
+      appendFileSync(join(folder, "sluice/LICENSE"), "\n");
+      const format = kind === "podman" ? "--format docker" : "";
+      const args = `--build-arg=TARGETARCH=${OWN} --build-arg=BASE=${BASE} --network none ${format}`;
+      await type(`docker build ${args} -f ${folder}/Containerfile -t ${IMAGE}-update ${folder}\n`);
+      const { RootFS } = await inspect(`${IMAGE}-update`);
+      await engine?.forget(`${IMAGE}-update`);
+      expect(RootFS.Layers.length).toBe(before.Layers.length);
+      expect(RootFS.Layers.filter((layer) => !before.Layers.includes(layer))).toEqual([RootFS.Layers.at(-1)]);
+    },
+    120_000,
+  );
 
   test.skipIf(!engine)(
     "runs a pipeline in the image of its specification, through the engine's socket",
@@ -377,20 +390,21 @@ function composeFile({ name, folder, socket }: { name: string; folder: string; s
   return file;
 }
 
-test("elsewhere than on Debian or Ubuntu it is told at once what to do", async () => {
-  const file = join(HOME, "os-release");
-  writeFileSync(file, 'ID=fedora\nPRETTY_NAME="Fedora Linux 43"\nVERSION_ID=43\n');
-  const root = process.getuid?.() === 0;
-  const script = 'mount --bind "$1" /etc/os-release && exec "$2" scripts/image.ts --out "$3"';
-  const inNamespace = ["unshare", root ? "-m" : "-rm", "sh", "-c", script, "sh", file, process.execPath];
-  const { code, stderr } = await run([...inNamespace, join(HOME, "none")], { cwd: ROOT });
+test("without an engine it is told at once what to do", async () => {
+  const none = join(HOME, "no-programs");
+  mkdirSync(none);
+  const make = [process.execPath, "scripts/image.ts", "--out", join(HOME, "none")];
+  const { code, stderr } = await run(make, { cwd: ROOT, env: { PATH: none } });
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr:
-      "error: the image is made of the packages of Debian or Ubuntu, and this is Fedora Linux 43: run npm run image there, such as in a virtual machine\n",
+      "error: there is no answer from docker (it is not installed) nor podman (it is not installed): start it, or take --engine none for the folder alone, which any builder of images takes\n",
   });
-  const ubuntu = 'ID=ubuntu\nPRETTY_NAME="Ubuntu 24.04 LTS"\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n';
-  expect(readDistribution(ubuntu)).toMatchObject({ id: "ubuntu", codename: "noble" });
+  const deaf = [...make, "--engine", "docker", "--engine", "podman"];
+  const away = { DOCKER_HOST: "unix:///nowhere.sock", CONTAINER_HOST: "unix:///nowhere.sock" };
+  expect((await run(deaf, { cwd: ROOT, env: { HOME, ...away } })).stderr).toMatch(
+    /^error: there is no answer from docker \(.+\) nor podman \(.+\): /,
+  );
 });
 
 test("a folder that holds something else is not replaced by a layout", async () => {
