@@ -253,6 +253,7 @@ describe("what asks for less or for more is refused with what public means here,
     ["versions", one({}, [...BOTH, "s3:GetObjectVersion", "s3:ListBucketVersions"])],
     ["one account", one({ Principal: { AWS: "arn:aws:iam::123456789012:root" } })],
     ["an account by its number", one({ Principal: { AWS: ["123456789012"] } })],
+    ["everybody in a list, which is no principal of IAM's grammar", one({ Principal: ["*"] })],
     ["everybody and a service", one({ Principal: { AWS: "*", Service: "cloudfront.amazonaws.com" } })],
     ["all but some", one({ NotPrincipal: { AWS: "123456789012" }, Principal: undefined })],
     ["all actions but some", one({ NotAction: "s3:PutObject", Action: undefined })],
@@ -338,6 +339,18 @@ describe("what asks for less or for more is refused with what public means here,
   });
 });
 
+/** A public policy to who reads the last of two fields of a name, and less to who reads the first. */
+const REPEATED = [
+  PLAIN.replace('"Statement":', '"Statement":[{"Effect":"Deny","Principal":"*"}],"Statement":'),
+  PLAIN.replace('"Effect":', '"Effect":"Deny","Effect":'),
+  PLAIN.replace('"Principal":', '"Principal":{"AWS":"123456789012"},"Principal":'),
+  PLAIN.replace('"Principal":"*"', '"Principal":{"AWS":"123456789012","AWS":"*"}'),
+  PLAIN.replace(
+    '"Effect":',
+    '"Condition":{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}},"Condit\\u0069on" : {},"Effect":',
+  ),
+];
+
 describe("what is no policy is MalformedPolicy, as on S3:", () => {
   const all = [bucketArn(), objectsArn()];
   test.each([
@@ -391,11 +404,18 @@ describe("what is no policy is MalformedPolicy, as on S3:", () => {
       policy(statement("s3:???BucketVersioning", objectsArn())),
       "Action does not apply to any resource(s) in statement",
     ],
+    ...REPEATED.map((body) => [body, "comes twice"] as const),
   ])("%s", async (body, words) => {
     const refused = await failure(s3(`PUT ${BUCKET}?policy`, { body }));
     expect(refused).toMatchObject({ status: 400, Code: "MalformedPolicy" });
     expect(refused.Message).toContain(words);
     expect(await isPublic()).toBe(false);
+  });
+
+  test("but a name may come again in another object, or as a text", async () => {
+    const again = { Sid: '"Sid": {"Effect": ["Sid"' };
+    const body = policy(statement("s3:GetObject", objectsArn(), again), statement(BOTH, all, again));
+    expect((await good(`PUT ${BUCKET}?policy`, { body })).status).toBe(204);
   });
 
   test("and one of more than 20 KiB is not read", async () => {

@@ -82,6 +82,7 @@ function statementsOf(text: string): readonly Fields[] {
     throw malformed("Policies must be valid JSON and the first byte must be '{'");
   }
   const document = parseJson(text);
+  refuseRepeated(text);
   const policy = isFields(document) ? document : {};
   refuseUnknown(policy, FIELDS);
   const { Version: version, Id: id, Statement: statement } = policy;
@@ -100,19 +101,21 @@ function statementsOf(text: string): readonly Fields[] {
 
 function parseStatement(fields: Fields, isBucket: (name: string) => boolean): Statement {
   refuseUnknown(fields, STATEMENT_FIELDS);
-  const { Sid: sid, Effect: effect, Condition: condition } = fields;
+  const { Sid: sid, Effect: effect, Principal: principal, Condition: condition } = fields;
   if (sid !== undefined && typeof sid !== "string") throw malformed("Sid must be a string");
   if (effect === undefined) throw malformed("Missing required field Effect");
   if (effect !== "Allow" && effect !== "Deny") throw malformed(`Invalid effect: ${nameOf(effect)}`);
   if (condition !== undefined && !isFields(condition)) throw malformed("Condition must be an object");
   const negated = ["NotPrincipal", "NotAction", "NotResource"].find((name) => name in fields);
   const hasCondition = condition !== undefined && Object.keys(condition).length > 0;
+  // By IAM's grammar a principal is `*` or a map, whose values alone may be lists.
+  const hasList = Array.isArray(principal);
   const statement = {
     effect,
     isForEverybody: "NotPrincipal" in fields ? false : isEverybody(required(fields, "Principal")),
     actions: "NotAction" in fields ? [] : actionsOf(required(fields, "Action")),
     resources: "NotResource" in fields ? [] : resourcesOf(required(fields, "Resource"), isBucket),
-    beyond: negated ?? (hasCondition ? "Condition" : undefined),
+    beyond: negated ?? (hasCondition ? "Condition" : hasList ? "a list as its Principal" : undefined),
   };
   const { actions, resources } = statement;
   if (negated === undefined && actions.some((action) => !appliesTo(action, resources))) {
@@ -256,6 +259,27 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     throw malformed("This policy contains invalid Json");
+  }
+}
+
+/**
+ * Throws MalformedPolicy for two fields of one name in one object. JSON.parse takes the last one, and who wrote the first one
+ * may have meant that. The text is valid JSON, so that what is in quotes before a colon is a name.
+ */
+function refuseRepeated(text: string): void {
+  const objects: Set<string>[] = [];
+  for (const [token, name] of text.matchAll(
+    /("[^"\\]*(?:\\.[^"\\]*)*")\s*:|"[^"\\]*(?:\\.[^"\\]*)*"|[{}]/g,
+  )) {
+    if (token === "{") objects.push(new Set());
+    else if (token === "}") objects.pop();
+    else if (name !== undefined) {
+      const names = objects.at(-1);
+      // A name may be written in several ways: `\u0053id` is Sid.
+      const read = String(JSON.parse(name));
+      if (names?.has(read)) throw malformed(`The field ${read} comes twice in one object`);
+      names?.add(read);
+    }
   }
 }
 
