@@ -228,8 +228,9 @@ async function run<R>(
     throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
   }
   const handled = operation.handle(open());
-  const answered = operation.tellsEncryption ? handled.then((good) => tellEncryption(good, asked)) : handled;
-  return await (operation.mayTakeLong ? keepWaiting(answered, { fail }) : answered);
+  const good = await (operation.mayTakeLong ? keepWaiting(handled, { fail }) : handled);
+  // An answer that begins before its work is done has no other headers, but this one is known by then.
+  return operation.tellsEncryption ? tellEncryption(good, asked) : good;
 }
 
 /**

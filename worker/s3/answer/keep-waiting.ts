@@ -2,7 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import { XML_DECLARATION } from "./xml.ts";
 
 /** How long an answer may take before its client gets a first byte, in milliseconds. Clients give up after about a minute of silence. */
-const PATIENCE_MS = 10_000;
+export const PATIENCE_MS = 10_000;
 /** Time between two bytes that only say that the work goes on, in milliseconds. */
 const INTERVAL_MS = 10_000;
 

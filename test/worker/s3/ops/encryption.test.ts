@@ -1,7 +1,8 @@
 import { env } from "cloudflare:test";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Config } from "../../../../worker/env.ts";
 import { readConfig } from "../../../../worker/env.ts";
+import { PATIENCE_MS } from "../../../../worker/s3/answer/keep-waiting.ts";
 import { publicBranch } from "../public/support.ts";
 import { type Ask, answer, failure, signed, unsigned, xml } from "../support.ts";
 
@@ -14,6 +15,23 @@ function gateway(config: Partial<Config>) {
 }
 const sealed = gateway({ isEncrypted: true });
 const plain = gateway({ isEncrypted: false });
+
+/** The answer of a gateway whose patience is over before any work can be done. */
+async function early(line: string, ask: Ask): Promise<Response> {
+  const wait = scheduler.wait.bind(scheduler);
+  let isOver = false;
+  vi.spyOn(scheduler, "wait").mockImplementation(async (ms, options) => {
+    if (isOver || ms !== PATIENCE_MS) return await wait(ms, options);
+    isOver = true;
+  });
+  try {
+    const response = await sealed(line, ask);
+    expect(isOver).toBe(true);
+    return response;
+  } finally {
+    vi.restoreAllMocks();
+  }
+}
 
 beforeAll(async () => {
   await publicBranch(BUCKET, { key: "x" });
@@ -62,6 +80,20 @@ describe("a gateway on which what is stored lies encrypted", () => {
         expect([name, response.ok, response.headers.get(SSE)]).toEqual([name, true, "AES256"]);
       }
     }
+  });
+
+  test("says so as well in a 200 that begins before its work is done", async () => {
+    const begun = await xml(sealed(`POST ${BUCKET}/long?uploads`));
+    const target = `${BUCKET}/long?uploadId=${begun.InitiateMultipartUploadResult.UploadId}`;
+    const headers = { "x-amz-copy-source": `${BUCKET}/key` };
+    const copied = await early(`PUT ${target}&partNumber=1`, { headers });
+    const { ETag } = (await xml(copied)).CopyPartResult;
+    const body = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${ETag}</ETag></Part></CompleteMultipartUpload>`;
+    const completed = await early(`POST ${target}`, { body });
+    expect((await xml(completed)).CompleteMultipartUploadResult.Key).toBe("long");
+    const copy = await early(`PUT ${BUCKET}/long-copy`, { headers });
+    expect((await xml(copy)).CopyObjectResult.ETag).toBe(ETag);
+    for (const response of [copied, completed, copy]) expect(response.headers.get(SSE)).toBe("AES256");
   });
 
   test("says nothing of it where no object is told of", async () => {
