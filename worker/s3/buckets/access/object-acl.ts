@@ -6,7 +6,7 @@ import { MAX_SETTING_BYTES } from "../../limits.ts";
 import { readVersion } from "../../objects/select-object.ts";
 import type { ObjectRequest, Operation } from "../../operation.ts";
 import { versionId } from "../../request/query-values.ts";
-import { aclTags, readAcl } from "./acl-document.ts";
+import { type Acl, aclTags, readAcl } from "./acl-document.ts";
 import { ACCESS_OF_BRANCH, aclOfBucket } from "./public-switch.ts";
 
 /** An object is as public as its bucket. */
@@ -29,7 +29,7 @@ export const putObjectAcl: Operation<ObjectRequest> = {
     const file = await readVersion(request, versionId(request.query));
     const asked = readObjectAcl(request.headers, await readTextBody(request, MAX_SETTING_BYTES));
     const is = await aclOfBucket(request);
-    if (asked !== is) {
+    if (asked !== undefined && asked !== is) {
       throw new S3Error("NotImplemented", {
         message: `The ACL '${asked}' of one object is not implemented, because an object is as public as its branch, which is '${is}': 'sluice branch public <branch>.<repo> ${asked === "private" ? "off" : "on"}' or PutBucketAcl changes that for all of it.`,
       });
@@ -38,8 +38,10 @@ export const putObjectAcl: Operation<ObjectRequest> = {
   },
 };
 
-/** The one owner has every object, so that to let him have full control is to let nobody else in. */
-function readObjectAcl(headers: ReadonlyMap<string, string>, body: string): ReturnType<typeof readAcl> {
+/** Undefined for `bucket-owner-full-control`: the one owner has that of every object, public or not. */
+function readObjectAcl(headers: ReadonlyMap<string, string>, body: string): Acl | undefined {
   if (headers.get("x-amz-acl") !== "bucket-owner-full-control") return readAcl(headers, body);
-  return readAcl(new Map([...headers, ["x-amz-acl", "private"]]), body);
+  // The ways to ask for it wrongly are those of any list.
+  readAcl(new Map([...headers, ["x-amz-acl", "private"]]), body);
+  return undefined;
 }
