@@ -4,6 +4,7 @@ import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
 import { type Client, GatewayError } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
+import { listFiles } from "./objects.ts";
 
 /** Calls of the control API about branches. */
 
@@ -47,18 +48,34 @@ export async function createPlainBranch(client: Client, { repo, branch }: Branch
   }
 }
 
-/** Deletes a branch, with all that it has. */
-export async function deleteBranch(client: Client, { repo, branch, bucket }: Address): Promise<void> {
+/** Deletes a branch, with all that it has, or `onlyEmpty` if it has no file, which the gateway judges as it deletes it. */
+export async function deleteBranch(
+  client: Client,
+  { repo, branch, bucket }: Address,
+  { onlyEmpty }: { onlyEmpty: boolean },
+): Promise<void> {
+  // An earlier release does not judge that: all that can be done there is to look before.
+  const first = onlyEmpty ? await listFiles(client, { bucket, prefix: "" }).next() : undefined;
+  if (first && !first.done) throw holdsFiles(bucket);
   try {
     const path = `/api/v1/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
-    const answer = await client.send({ method: "DELETE", path });
+    const answer = await client.send({
+      method: "DELETE",
+      path,
+      ...(onlyEmpty && { query: { empty: "true" } }),
+    });
     await answer.body.dump();
   } catch (error) {
+    if (error instanceof GatewayError && error.code === "NotEmpty") throw holdsFiles(bucket);
     if (!(error instanceof GatewayError && error.code === "MethodNotAllowed")) throw error;
     // A gateway of an earlier release, where S3 deletes every bucket.
     const answer = await client.send({ method: "DELETE", path: `/${bucket}` });
     await answer.body.dump();
   }
+}
+
+function holdsFiles(bucket: string): CliError {
+  return new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
 }
 
 export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {

@@ -141,14 +141,16 @@ export interface BranchApi {
 
   /**
    * Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation.
-   * `not-empty`: it goes only when it is empty, and HEAD has a file.
+   * `not-empty`: it is to go only when it is empty, and HEAD has a file. `forking`: whether it is empty is not known yet.
    */
   destroy(
     request?: DestroyBranch,
   ): Promise<
     | Done
     | Protected
-    | Refused<"no-such-branch" | "pipeline-output" | "not-empty" | "catalogue-unavailable" | "busy">
+    | Refused<
+        "no-such-branch" | "forking" | "pipeline-output" | "not-empty" | "catalogue-unavailable" | "busy"
+      >
   >;
   /**
    * Tells the catalogue again all that it is to know of the branch, of its settings and its tags, whatever it knows.
@@ -566,7 +568,10 @@ export type CreateBranch = Partial<Pick<BranchSettings, "public" | "keep" | "mod
 export interface DestroyBranch {
   /** Of the client; a protected branch is deleted by whom it is protected for alone. */
   readonly key?: string;
-  /** Also a branch that is set to `emptyOnly`, with what it has. */
+  /**
+   * True: also a branch that is set to `emptyOnly`, with what it has. False: no branch that has a file, whatever it is set
+   * to. Absent: as the branch is set.
+   */
   readonly withFiles?: boolean;
 }
 

@@ -3,7 +3,6 @@ import { type Address, parseBranchBucket } from "../../gateway/address.ts";
 import { deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
-import { listFiles } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
@@ -56,12 +55,7 @@ async function removeBucket(client: Client, { address, options }: Removal): Prom
       { code: "InUse" },
     );
   }
-  // The gateway deletes a branch that is not empty; at a prompt that is seldom what was meant.
-  const first = options.force ? undefined : await listFiles(client, { bucket, prefix: "" }).next();
-  if (first && !first.done) {
-    throw new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
-  }
-  await deleteBranch(client, address);
+  await deleteBranch(client, address, { onlyEmpty: !options.force });
   if (options.json) return printJson({ bucket });
   if (readers.length > 0) printNote(`it was read by ${namesOf(readers)}: the input is empty now`);
   printLine(`removed s3://${bucket}`);

@@ -28,6 +28,7 @@ interface Call {
 
 interface Reply {
   readonly status: number;
+  /** A text is XML. */
   readonly body: unknown;
 }
 
@@ -38,7 +39,9 @@ async function standIn(answer: (call: string) => Reply) {
     const call = `${request.method} ${(request.url ?? "").replace("/api/v1", "")}`;
     asked.push({ call, body: request.method === "POST" ? await json(request) : undefined });
     const { status, body } = answer(call);
-    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    const [type, text] =
+      typeof body === "string" ? ["application/xml", body] : ["application/json", JSON.stringify(body)];
+    response.writeHead(status, { "content-type": type }).end(text);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -59,6 +62,15 @@ function refusal(
   return { status, body: { error: { code, message: "The request has a problem.", issues }, requestId: "1" } };
 }
 
+/** A whole list of S3. */
+function listing(keys: readonly string[]): Reply {
+  const contents = keys.map(
+    (key) =>
+      `<Contents><Key>${key}</Key><Size>1</Size><ETag>"e"</ETag><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`,
+  );
+  return good(`<ListBucketResult><IsTruncated>false</IsTruncated>${contents.join("")}</ListBucketResult>`);
+}
+
 const SPEC = {
   pipeline: { name: "edges" },
   transform: { image: "busybox", cmd: ["true"] },
@@ -75,6 +87,22 @@ function specFile(): string {
   return file;
 }
 
+describe("rb without --force", () => {
+  test("leaves it to the gateway whether the bucket is empty, in the call that deletes it", async () => {
+    const { door, asked } = await standIn((call) => {
+      if (call.startsWith("DELETE")) return refusal(409, "NotEmpty");
+      return call.startsWith("GET /master.images") ? listing([]) : good({ pipelines: [] });
+    });
+    const { code, stderr } = await sluice(door, "rb", "s3://images");
+    expect([code, stderr]).toEqual([
+      1,
+      "error: s3://master.images holds files: add --force to remove them with it\n",
+    ]);
+    const deletions = asked.map(({ call }) => call).filter((call) => call.startsWith("DELETE"));
+    expect(deletions).toEqual(["DELETE /repos/images/branches/master?empty=true"]);
+  });
+});
+
 describe("a gateway that has no DELETE of branches", () => {
   test("is asked by rb --force as S3 has it", async () => {
     const { door, asked } = await standIn((call) => {
@@ -84,6 +112,28 @@ describe("a gateway that has no DELETE of branches", () => {
     const { code, stdout, stderr } = await sluice(door, "rb", "--force", "s3://images");
     expect([code, stdout.toString(), stderr]).toEqual([0, "removed s3://master.images\n", ""]);
     expect(asked.at(-1)?.call).toBe("DELETE /master.images");
+  });
+
+  test.each([
+    { keys: [], exit: 0, says: "", last: "DELETE /master.images" },
+    {
+      ...{ keys: ["a"], exit: 1, last: "GET /master.images" },
+      says: "error: s3://master.images holds files: add --force to remove them with it\n",
+    },
+  ])("is asked by rb what the bucket has before it is asked to delete it ($keys)", async ({
+    keys,
+    exit,
+    says,
+    last,
+  }) => {
+    const { door, asked } = await standIn((call) => {
+      if (call.startsWith("DELETE /repos/")) return refusal(405, "MethodNotAllowed");
+      if (call.startsWith("DELETE")) return { status: 204, body: undefined };
+      return call.startsWith("GET /master.images") ? listing(keys) : good({ pipelines: [] });
+    });
+    const { code, stderr } = await sluice(door, "rb", "s3://images");
+    expect([code, stderr]).toEqual([exit, says]);
+    expect(asked.at(-1)?.call.split("?")[0]).toBe(last);
   });
 
   test("makes no plain bucket, and mb --plain says why", async () => {

@@ -242,6 +242,23 @@ describe("DELETE /repos/{repo}/branches/{branch}", () => {
     expect(await failed(`DELETE ${path}`)).toMatchObject({ status: 404, code: "NoSuchBranch" });
   });
 
+  test("with empty=true leaves every branch alone that has a file, whatever it is set to", async () => {
+    const { repo } = await freshRepo();
+    const path = `/repos/${repo}/branches/master`;
+    expect(await failed(`DELETE ${path}?empty=true`)).toMatchObject({
+      ...{ status: 409, code: "NotEmpty" },
+      message: expect.stringContaining("has files"),
+    });
+    expect(await good(`GET ${path}`)).toMatchObject({ emptyOnly: false });
+    for (const query of ["empty=yes", "empty", "empty=true&empty=true", "full=true"]) {
+      expect(await failed(`DELETE ${path}?${query}`)).toMatchObject({ status: 400, code: "InvalidRequest" });
+    }
+    await makeBranch({ repo, branch: "bare" });
+    expect(await good(`DELETE /repos/${repo}/branches/bare?empty=true`)).toBeUndefined();
+    expect(await good(`DELETE ${path}?empty=false`)).toBeUndefined();
+    expect((await failed(`GET ${path}`)).code).toBe("NoSuchBranch");
+  });
+
   test("leaves alone what is protected for somebody else, and the output of a pipeline", async () => {
     const { repo } = await freshRepo();
     const { id } = await good("POST /keys", { body: { level: "write", repos: [repo] } });

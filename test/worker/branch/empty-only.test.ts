@@ -110,6 +110,31 @@ describe("a branch that is set to go only when it is empty", () => {
   });
 });
 
+describe("a deletion that is to take no file", () => {
+  test("leaves a branch alone while HEAD has one, though the branch is not set so", async () => {
+    const branch = await freshBranch();
+    await put(branch, "a");
+    expect(await branch.destroy({ withFiles: false })).toEqual(NOT_EMPTY);
+    expect(await listed(branch)).toEqual(["a"]);
+    committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    expect(await branch.destroy({ withFiles: false })).toEqual({ ok: true });
+  });
+
+  test("takes none that comes at the same time: either both see the file, or neither", async () => {
+    for (let round = 0; round < 20; round++) {
+      const branch = await freshBranch();
+      const write = () => branch.put({ path: "a", content: inline("a"), attributes: {} });
+      const destroy = () => branch.destroy({ withFiles: false });
+      const [written, deleted] =
+        round % 2 === 0
+          ? await Promise.all([write(), destroy()])
+          : await Promise.all([destroy(), write()]).then(([gone, put]) => [put, gone] as const);
+      if (written.ok) expect(deleted).toEqual(NOT_EMPTY);
+      else expect([written.reason, deleted]).toEqual(["no-such-branch", { ok: true }]);
+    }
+  });
+});
+
 describe("what a branch is made with", () => {
   const SETTINGS = { keep: { commits: 1 }, modified: "file", emptyOnly: true } as const;
 

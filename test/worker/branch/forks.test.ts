@@ -207,6 +207,7 @@ describe("while its rows are on their way a fork", () => {
       () => branch.commit({ operations: [{ delete: "large" }] }),
       () => branch.startOpenCommit({ ttlMs: 1000 }),
       () => branch.revert({ commit }),
+      () => branch.destroy({ withFiles: false }),
     ];
     for (const call of calls) expect(await call(), String(call)).toEqual(FORKING);
     expect(await branch.create()).toEqual({ ok: false, reason: "already-exists" });

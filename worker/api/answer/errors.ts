@@ -31,6 +31,7 @@ const STATUS = {
   JobEnded: 409,
   JobRunning: 409,
   NoInputData: 409,
+  NotEmpty: 409,
   NotKept: 409,
   PipelineStopped: 409,
   SessionApplying: 409,

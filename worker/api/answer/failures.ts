@@ -51,7 +51,10 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
     "InvalidRequest",
     "writer.pipeline: the branch is not the output of that pipeline: name the one whose output it is, or a key.",
   ],
-  "not-empty": ["InvalidRequest", "The branch has files, and goes only when it is empty: delete them first."],
+  "not-empty": [
+    "NotEmpty",
+    "The branch has files, and is to be deleted only if it has none: delete them first, or leave out 'empty=true'.",
+  ],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
   "read-only": [
     "MethodNotAllowed",

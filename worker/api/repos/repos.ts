@@ -211,11 +211,16 @@ async function createEmpty(
   throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
 }
 
-/** `DELETE /repos/{repo}/branches/{branch}`: also one that is not empty, whatever DeleteBucket may do. */
+const DeletionQuery = z.strictObject({
+  /** Only if it has no file. */
+  empty: z.enum(["true", "false"], { error: "must be true or false" }).optional(),
+});
+
+/** `DELETE /repos/{repo}/branches/{branch}`: with its files, or with `empty=true` if it has none, whatever DeleteBucket may do. */
 export async function deleteBranch(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
+  const { empty } = readQuery(asked, DeletionQuery);
   const { address, branch } = branchInPath(asked);
-  const deleted = await branch.destroy({ key: asked.caller.keyId, withFiles: true });
+  const deleted = await branch.destroy({ key: asked.caller.keyId, withFiles: empty !== "true" });
   if (!deleted.ok) throw branchError(deleted, address);
   return new Response(null, { status: 204 });
 }

@@ -7,7 +7,7 @@ import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
 import { nextRound } from "./rules/plan.ts";
-import { changeSettings, emptyOnlyRefusal, letsIn, protectionRefusal } from "./settings.ts";
+import { changeSettings, letsIn, notEmptyRefusal, protectionRefusal } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
@@ -157,17 +157,18 @@ export class LifecycleCalls {
     courier.watch();
   }
 
-  async #destroy({ key, withFiles = false }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
+  async #destroy({ key, withFiles }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
     const fork = live || !ledger.exists ? undefined : ledger.forks.coming();
     if (!live && !fork) return refused("no-such-branch");
     if (ledger.claim.get()) return refused("pipeline-output");
+    if (fork && withFiles === false) return refused("forking");
     const refusal = ledger.transaction((tx) => {
       const refusal =
         live &&
         (protectionRefusal(tx, ledger, { gen: live.gen, key }) ??
-          (withFiles ? undefined : emptyOnlyRefusal(tx, ledger, live)));
+          notEmptyRefusal(tx, ledger, { gen: live.gen, withFiles }));
       if (live && !refusal) endGeneration(tx, ledger, { live, moment: moment() });
       if (fork) endFork(tx, ledger, { fork, moment: moment() });
       return refusal;

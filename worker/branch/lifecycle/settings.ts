@@ -76,18 +76,16 @@ export function protectionRefusal(
 }
 
 /**
- * Why a branch that goes only when it is empty does not go: HEAD has a file, or the key of an empty directory. What open
- * commits and uploads hold is no file yet, as in S3, where uploads in parts keep no bucket
+ * Why a branch that is to go only when it is empty, as is asked or as it is set, does not go: HEAD has a file, or the key of
+ * an empty directory. What open commits and uploads hold is no file yet, as in S3, where uploads in parts keep no bucket
  * (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html). To be asked in the transaction that deletes it.
  */
-export function emptyOnlyRefusal(
+export function notEmptyRefusal(
   _: Tx,
   { settings, files }: Pick<Ledger, "settings" | "files">,
-  { gen }: Pick<Live, "gen">,
+  { gen, withFiles = !settings.of(gen).emptyOnly }: { gen: number; withFiles: boolean | undefined },
 ): Refused<"not-empty"> | undefined {
-  return settings.of(gen).emptyOnly && files.anyAtHead(gen, "")
-    ? { ok: false, reason: "not-empty" }
-    : undefined;
+  return withFiles || !files.anyAtHead(gen, "") ? undefined : { ok: false, reason: "not-empty" };
 }
 
 /** Whether a change may give somebody an answer who got none before. */
