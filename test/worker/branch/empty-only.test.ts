@@ -175,4 +175,17 @@ describe("what a branch is made with", () => {
     await givenBack(written);
     expect(await written.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
   });
+
+  test("takes no more commits once the one finishes it who wants all kept", async () => {
+    const branch = branchOf(freshBucket());
+    const first = await withoutCatalogue(async () => {
+      expect(await branch.create(SETTINGS)).toEqual({ ok: false, reason: "catalogue-unavailable" });
+      return await put(branch, "a", "1");
+    });
+    expect(await branch.create()).toMatchObject({ ok: true });
+    expect(await branch.settings()).toMatchObject({ keep: null, modified: null, emptyOnly: false });
+    await put(branch, "a", "2");
+    await givenBack(branch);
+    expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
+  });
 });

@@ -150,8 +150,8 @@ export class LifecycleCalls {
       const live = ledger.generations.live();
       if (!live) return;
       // Somebody may have written to one that was begun before, and loses no commit to what a new branch is to keep.
-      const isNew = live.head.id === null;
-      const change = { public: isPublic, modified, emptyOnly, ...(isNew && { keep }) };
+      const losesNone = live.head.id === null || keep === null;
+      const change = { public: isPublic, modified, emptyOnly, ...(losesNone && { keep }) };
       changeSettings(tx, ledger, { live, change, now: moment.now });
     });
     courier.watch();
