@@ -103,6 +103,12 @@ describe("a document that asks for what is so is taken, and changes nothing", ()
     ["logging", "<BucketLoggingStatus xmlns='http://doc.s3.amazonaws.com/2006-03-01' />"],
     ["accelerate", "<AccelerateConfiguration><Status>Suspended</Status></AccelerateConfiguration>"],
     ["publicAccessBlock", block("<BlockPublicAcls>false</BlockPublicAcls>")],
+    [
+      "publicAccessBlock",
+      block(
+        "<BlockPublicAcls>false</BlockPublicAcls><IgnorePublicAcls>false</IgnorePublicAcls><BlockPublicPolicy>false</BlockPublicPolicy><RestrictPublicBuckets>false</RestrictPublicBuckets>",
+      ),
+    ],
   ])("?%s: %s", async (query, body) => {
     const settings = () => testContext().branch({ repo: "fixed", branch: "master" }).settings();
     const [before, shown] = [await settings(), await (await s3(`GET ${BUCKET}?${query}`)).text()];
