@@ -410,7 +410,7 @@ describe("what is no policy is MalformedPolicy, as on S3:", () => {
       policy(statement("s3:???BucketVersioning", objectsArn())),
       "Action does not apply to any resource(s) in statement",
     ],
-    ...REPEATED.map((body) => [body, "comes twice"] as const),
+    ...REPEATED.map((body): [string, string] => [body, "comes twice"]),
   ])("%s", async (body, words) => {
     const refused = await failure(s3(`PUT ${BUCKET}?policy`, { body }));
     expect(refused).toMatchObject({ status: 400, Code: "MalformedPolicy" });
