@@ -227,8 +227,8 @@ const ChecksumValue = z
   .string()
   .max(128)
   .regex(/^[A-Za-z0-9+/]+=*(-[0-9]+)?$/, { error: "must be a checksum in base64" });
-/** Every algorithm of a gateway: those of worker/core/checksums.ts. */
-const CHECKSUMS = [
+/** The additional checksums that S3 knows (S3 User Guide, "Checking object integrity"). */
+export const CHECKSUM_ALGORITHMS = [
   "CRC32",
   "CRC32C",
   "CRC64NVME",
@@ -246,7 +246,7 @@ const RUNS = z.array(z.tuple([z.int().nonnegative(), z.int().min(1).max(10_000)]
 export const ArchivedAttributes = Attributes.extend({
   checksum: z
     .strictObject({
-      algorithm: z.enum(CHECKSUMS),
+      algorithm: z.enum(CHECKSUM_ALGORITHMS),
       type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
       value: ChecksumValue,
     })

@@ -1,19 +1,8 @@
+import { CHECKSUM_ALGORITHMS } from "../../protocol/archives.ts";
 import { decodeBase64, encodeBase64 } from "./base64.ts";
 import { type Crc, combineCrcs } from "./crc-combine.ts";
 
-/** The additional checksums that S3 knows (S3 User Guide, "Checking object integrity"). */
-export const CHECKSUM_ALGORITHMS = [
-  "CRC32",
-  "CRC32C",
-  "CRC64NVME",
-  "SHA1",
-  "SHA256",
-  "SHA512",
-  "MD5",
-  "XXHASH64",
-  "XXHASH3",
-  "XXHASH128",
-] as const;
+export { CHECKSUM_ALGORITHMS };
 export type ChecksumAlgorithm = (typeof CHECKSUM_ALGORITHMS)[number];
 
 /** Over all bytes of the object, or over the checksums of its parts. */
