@@ -194,9 +194,9 @@ describe.each(engines)("$name", ({ engine, name: kind }) => {
       );
       const own = [
         "/etc/group",
+        "/home/sluice/.sluice",
         "/usr/local/bin/sluice",
         "/usr/local/bin/sluice-healthcheck",
-        "/work/.sluice",
       ];
       expect(added.toSorted()).toEqual(own);
       const recipe =
