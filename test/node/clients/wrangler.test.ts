@@ -22,7 +22,7 @@ describe("on wrangler dev, over R2", () => {
 
   describeStories(() => server, { clients: AWS_CLIENTS, largeBytes: LARGE_BYTES });
   describeScenarios(() => server, SDKS);
-  testRecordings(() => server);
+  testRecordings(() => server, { encrypts: true });
   test.skipIf(!CURL)("plain curl writes, reads and reaches the control API", () => tellCurlStory(server));
   test("a pipeline runs over what was put through S3", () => tellPipelineStory(server));
 });

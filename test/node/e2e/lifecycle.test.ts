@@ -31,6 +31,7 @@ async function passed(bucket: string, days: number): Promise<void> {
   const database = databaseOf(bucket);
   for (const [table, columns] of [
     ["commits", ["created_at"]],
+    ["files", ["bytes_at"]],
     ["multiparts", ["initiated_at"]],
     ["rounds", ["due", "midnight", "cutoff", "oldest"]],
   ] as const) {
@@ -64,6 +65,12 @@ const RULES = [
     AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 },
   },
   { ID: "tmp", Filter: { Prefix: "tmp/" }, Status: "Disabled", Expiration: { Days: 1 } },
+  {
+    ID: "tagged",
+    Filter: { Tag: { Key: "for", Value: "now" } },
+    Status: "Enabled",
+    Expiration: { Days: 30 },
+  },
 ];
 
 /** The rules that a tool shows. */
@@ -98,7 +105,7 @@ describe.each(TOOLS)("a lifecycle configuration written by %s", (name, there, op
         good(await tool.call("create-multipart-upload", upload));
         for (const refused of [
           { Transitions: [{ Days: 1, StorageClass: "GLACIER" }] },
-          { Filter: { Tag: { Key: "a", Value: "b" } }, Expiration: { Days: 1 } },
+          { Filter: { ObjectSizeGreaterThan: 1 }, Expiration: { Days: 1 } },
           { Expiration: { ExpiredObjectDeleteMarker: true } },
         ]) {
           const Rules = [{ ID: "no", Filter: { Prefix: "" }, Status: "Enabled", ...refused }];
