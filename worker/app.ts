@@ -11,9 +11,9 @@ import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
+import { madeObjects } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
-import { madeObjects } from "./sqlite/made-objects.ts";
 
 /** The sender of a request whose signature is good, or of one that needs none. */
 export interface Caller {

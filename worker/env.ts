@@ -9,7 +9,7 @@ export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
     /** The files of the console, by their names. Absent: the gateway is served without it. */
     readonly CONSOLE?: Fetcher;
     readonly DISK?: Fetcher;
-    /** Embedded: the folders of the objects' own files (sqlite/made-objects.ts). */
+    /** Embedded: the folders of the objects' own files (objects/made-objects.ts). */
     readonly BRANCH_FILES?: Fetcher;
     readonly PIPELINE_FILES?: Fetcher;
     /** Embedded: the host, which does what needs that the runtime does not run (embedded/scrub/scrubs.ts). */

@@ -8,7 +8,7 @@ import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrit
 /**
  * The *scrub*: databases of objects that owe it are written anew, so that what was erased is in no file any more. Rows that
  * are deleted stay in free pages of a database's file; so an object that erases writes down that it owes a rewrite, in the same
- * transaction (worker/sqlite/rewrite.ts). The host pays while the runtime does not run: at each start, and when it is asked to.
+ * transaction (worker/objects/rewrite.ts). The host pays while the runtime does not run: at each start, and when it is asked to.
  *
  * The catalogue has no debts of its own: it is written anew before the first that pays, since it repeats what objects tell
  * it, such as the reason of a job. A crash in between then leaves a debt, by which it is written anew again.

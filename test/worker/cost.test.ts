@@ -3,7 +3,7 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import gateway from "../../worker/index.ts";
-import { Sql } from "../../worker/sqlite/sql.ts";
+import { Sql } from "../../worker/objects/sql.ts";
 import { UNKEPT } from "./branch/unkept.ts";
 import { commit, makePipeline, makeRepo, workUntil } from "./pipeline/support.ts";
 

@@ -20,7 +20,7 @@ export interface BranchContext {
   readonly later: (work: Promise<unknown>) => void;
   /** Lets other calls in for so many milliseconds; with 0, those that have arrived. */
   readonly pause: (ms: number) => Promise<unknown>;
-  /** Lets everybody in, between two slices of long work (worker/sqlite/turns.ts). */
+  /** Lets everybody in, between two slices of long work (worker/objects/turns.ts). */
   readonly turn: () => Promise<unknown>;
   /** Resolves when what was written is durable. */
   readonly durable: () => Promise<unknown>;

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { Job } from "../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Env } from "../env.ts";
-import { mustNotBeNobody } from "../sqlite/made-objects.ts";
+import { mustNotBeNobody } from "../objects/made-objects.ts";
 import type { PipelineContext } from "./context.ts";
 import type { PipelineApi, Submitter } from "./contract.ts";
 import { tellAgain } from "./engine/catalogue-outbox.ts";

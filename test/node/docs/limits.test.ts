@@ -43,7 +43,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "time after which a key expires (`--expires`)": [["protocol/key-expiry.ts", "MAX_DAYS", 1]],
   "presigned URL": [["worker/s3/auth/presigned.ts", "MAX_EXPIRES", 24 * 60 * 60]],
   "rows of a branch": [
-    ["worker/sqlite/space.ts", "OBJECT_BYTES", 1e9],
+    ["worker/objects/space.ts", "OBJECT_BYTES", 1e9],
     ["protocol/repos.ts", "TOLD_FROM", 0.01],
     ["worker/branch/ledger/ledger.ts", "FULL_AT", 0.01],
     ["worker/branch/ledger/ledger.ts", "CLOSED_AT", 0.01],

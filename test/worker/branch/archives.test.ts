@@ -6,7 +6,7 @@ import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { AnswerOf, ArchivedBytes, BranchApi } from "../../../worker/branch/contract.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { atRest, entriesOf, forkOf, rowsOf as forkRowsOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import { dayAfterTags, givenBack, rowsLeft } from "./retention-support.ts";

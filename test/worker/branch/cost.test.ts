@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi, ListFiles, ListVersions } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { type BranchStub, commitFiles, freshBranch, put } from "./support.ts";
 
 /** How many rows the database read for a call. */

@@ -4,7 +4,7 @@ import type { Branch } from "../../../worker/branch/branch.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { RELEASED } from "../../../worker/branch/uploads/upload-store.ts";
-import type { Tx } from "../../../worker/sqlite/transaction.ts";
+import type { Tx } from "../../../worker/objects/transaction.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import {
   type BranchStub,

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { expect, vi } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Operation } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { type BranchStub, commitFiles, committed, inline, startOpenCommit } from "./support.ts";
 
 /** Small contents that a seeded branch has, by their texts. */

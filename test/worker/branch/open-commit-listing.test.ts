@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi, ListFiles, Operation } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
   type BranchStub,

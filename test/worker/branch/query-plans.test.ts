@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { DIFFERENCES } from "../../../worker/branch/history/diff.ts";
 import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
 import { branchOf, chunked, committed, completion, freshBucket, inline, joined } from "./support.ts";
 import { UNKEPT } from "./unkept.ts";

@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi, FileRead } from "../../../worker/branch/contract.ts";
 import { type CachedRead, ReadCache } from "../../../worker/branch/tree/read-cache.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import {
   type BranchStub,
   begin,

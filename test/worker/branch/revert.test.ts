@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { AnswerOf } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import { REST } from "../../support/suite.ts";
 import { treeOf } from "./fork-support.ts";
 import {

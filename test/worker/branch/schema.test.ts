@@ -1,9 +1,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../../worker/branch/ledger/migrations.ts";
-import { migrate } from "../../../worker/sqlite/migrations.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
-import { transaction } from "../../../worker/sqlite/transaction.ts";
+import { migrate } from "../../../worker/objects/migrations.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
+import { transaction } from "../../../worker/objects/transaction.ts";
 import { branchOf, freshBranch, freshBucket, listed, put } from "./support.ts";
 
 /** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */

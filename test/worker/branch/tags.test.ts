@@ -2,7 +2,7 @@ import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } fr
 import { describe, expect, test, vi } from "vitest";
 import { parseBucketName } from "../../../protocol/names.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import {
   allTold,
   type BranchStub,

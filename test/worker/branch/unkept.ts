@@ -1,5 +1,5 @@
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
-import type { Tx } from "../../../worker/sqlite/transaction.ts";
+import type { Tx } from "../../../worker/objects/transaction.ts";
 
 /** A content of another branch that nothing keeps: its owner may delete the bytes while somebody comes upon it here. */
 export const UNKEPT = "SELECT 1 FROM contents INDEXED BY contents_unkept WHERE lent = 1 AND refs = 0 LIMIT 1";

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Maker } from "../../../protocol/commits.ts";
 import type { Ran } from "../../../protocol/runner.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
 import {
   allJobs,
   type Command,

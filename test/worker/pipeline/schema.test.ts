@@ -1,9 +1,9 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { migrate } from "../../../worker/objects/migrations.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
+import { transaction } from "../../../worker/objects/transaction.ts";
 import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
-import { migrate } from "../../../worker/sqlite/migrations.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
-import { transaction } from "../../../worker/sqlite/transaction.ts";
 import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from "./support.ts";
 
 const DIGEST = "d".repeat(64);

@@ -1,5 +1,5 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A content, by name, that a version which was erased had. */
 interface ErasedContent {

@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../sqlite/store.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import { Store } from "../../objects/store.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Subscriber } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { ancestorsOf } from "../write/plan.ts";

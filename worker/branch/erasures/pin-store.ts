@@ -1,6 +1,6 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { ContentStore, OwnedContent } from "../tree/content-store.ts";
 
 /** Contents that one statement takes, so that what it is given stays far below what a value may be. */

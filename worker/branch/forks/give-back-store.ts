@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { OwnedContent } from "../tree/content-store.ts";
 
 /** A content that a fork had of its parent and needs no more. */

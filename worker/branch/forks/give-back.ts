@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { BranchApi } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OwnedContent } from "../tree/content-store.ts";

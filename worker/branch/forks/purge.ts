@@ -1,5 +1,5 @@
 import { contentName } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import { NO_VERSION } from "../erasures/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** How long it is remembered that a root is gone; milliseconds. No call is under way for so long. */

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { Committed } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";

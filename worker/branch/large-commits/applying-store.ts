@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { CommitNote } from "../contract.ts";
 import { type ConditionProgress, NONE_CHANGED } from "../open-commits/judged.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";

@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Sql } from "../../objects/sql.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { leaveOutWritten } from "../lifecycle/rules/expire.ts";

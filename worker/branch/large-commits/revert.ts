@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { AnswerOf, Committed, RequestOf } from "../contract.ts";
 import { differences } from "../history/diff.ts";

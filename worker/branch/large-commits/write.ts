@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { tellsRenewals } from "../write/renew.ts";
 import type { Applying } from "./applying-store.ts";

@@ -1,9 +1,9 @@
 import { TOLD_FROM } from "../../../protocol/repos.ts";
-import { hasTables, migrate } from "../../sqlite/migrations.ts";
-import { oweRewrite } from "../../sqlite/rewrite.ts";
-import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
-import { Sql } from "../../sqlite/sql.ts";
-import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
+import { hasTables, migrate } from "../../objects/migrations.ts";
+import { oweRewrite } from "../../objects/rewrite.ts";
+import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
+import { Sql } from "../../objects/sql.ts";
+import { type TransactionStorage, type Tx, transaction } from "../../objects/transaction.ts";
 import type { ModifiedOf } from "../contract.ts";
 import { ErasedContentStore } from "../erasures/erased-content-store.ts";
 import { ErasureStore } from "../erasures/erasure-store.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A pipeline's claim on the branch: it is the pipeline's output, and only its jobs write to it. */
 interface Claim {

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { Refused } from "../contract.ts";
 import { forgetErasures } from "../erasures/erasure-store.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { Subscriber } from "../contract.ts";
 import type { Need } from "../retention/floor.ts";
 

@@ -1,7 +1,7 @@
 import type { CorsRule } from "../../core/cors.ts";
 import type { LifecycleRule, Term } from "../../core/lifecycle-rules.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
 
 /** What a life of the branch is set to. */

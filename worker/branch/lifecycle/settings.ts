@@ -1,5 +1,5 @@
 import { daysKept, isKeptBy } from "../../core/lifecycle-rules.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Done, Keep, Lifecycle, ModifiedOf, Protected, Refused, SettingsChange } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext } from "../context.ts";
 import { forgetNews, hasOldNews } from "../erasures/news.ts";
 import { FORK_WATCH_MS, forkAtWork } from "../forks/work.ts";

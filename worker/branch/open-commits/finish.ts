@@ -1,5 +1,5 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type {
   CommitNote,

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { CommitRefused, Done, Refused, StageOutput } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";

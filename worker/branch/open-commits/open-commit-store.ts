@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { CommitNote, CommitRefused, ConditionsChanged } from "../contract.ts";
 import { noteText, readNote } from "../tree/note.ts";
 

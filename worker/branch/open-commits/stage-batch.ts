@@ -1,5 +1,5 @@
 import { contentName } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";

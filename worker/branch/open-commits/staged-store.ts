@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";

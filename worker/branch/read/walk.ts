@@ -1,5 +1,5 @@
 import { comparePaths } from "../../core/path-order.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import type { Sql } from "../../objects/sql.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head } from "../tree/generation-store.ts";
 import { justAfter, type PathRange } from "../tree/path-ranges.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** How far the freeing of a generation's history came; `free.ts` tells the steps. */
 export interface Horizon {

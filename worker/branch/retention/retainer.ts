@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";

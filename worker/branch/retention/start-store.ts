@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { InputStart } from "../contract.ts";
 import type { Position } from "../tree/commit-store.ts";
 

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** How long the commit of a tag that was deleted or moved is still kept; milliseconds. */

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** Most keys whose numbers are kept in memory. */
 const MAX_KNOWN = 1000;

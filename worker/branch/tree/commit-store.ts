@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { CommitNote, Redaction } from "../contract.ts";
 import { AuthorStore } from "./author-store.ts";
 import { redactedText, saidText } from "./note.ts";

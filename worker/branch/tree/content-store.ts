@@ -1,8 +1,8 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { UnwantedBlob } from "../../blobs/port.ts";
-import { renewRewrite } from "../../sqlite/rewrite.ts";
-import { Store } from "../../sqlite/store.ts";
+import { renewRewrite } from "../../objects/rewrite.ts";
+import { Store } from "../../objects/store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */

@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { Position } from "./commit-store.ts";
 import { directoryOf, justAfter, rangeOf, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";

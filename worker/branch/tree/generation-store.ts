@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import { CommitStore } from "./commit-store.ts";
 
 export interface GenerationRow {

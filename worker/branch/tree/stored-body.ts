@@ -1,5 +1,5 @@
 import type { Body } from "../../blobs/content.ts";
-import type { SqlValue } from "../../sqlite/sql.ts";
+import type { SqlValue } from "../../objects/sql.ts";
 
 const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly Body["kind"][];
 

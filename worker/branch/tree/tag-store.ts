@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A name for a commit. */
 export interface TagRow {

@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { MultipartStatus } from "../contract.ts";
 
 /** How long a completed multipart upload is remembered for clients that ask again; milliseconds. */

@@ -1,8 +1,8 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type {
   CommitNote,
   CompleteMultipart,

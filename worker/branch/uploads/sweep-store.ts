@@ -1,6 +1,6 @@
 import { BLOB_FOLDERS, manifestBytes } from "../../blobs/blob-name.ts";
 import type { JsonBlob } from "../../blobs/manifest.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { SweepTotals } from "../contract.ts";
 
 /**

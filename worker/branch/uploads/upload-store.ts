@@ -1,8 +1,8 @@
 import { encodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { readBody, type StoredBody } from "../tree/stored-body.ts";

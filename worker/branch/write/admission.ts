@@ -1,7 +1,7 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { CommitNote, CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";

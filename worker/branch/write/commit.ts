@@ -1,5 +1,5 @@
 import type { Content } from "../../blobs/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type {
   CommitNote,

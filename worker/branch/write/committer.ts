@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { Courier } from "../lifecycle/courier.ts";
 import { expectRounds, hastenRounds } from "../lifecycle/rules/plan.ts";

@@ -1,5 +1,5 @@
 import { EMPTY_DIGEST } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { attributesText } from "../tree/attributes.ts";

@@ -1,5 +1,5 @@
 import { EMPTY_DIGEST } from "../../../protocol/content.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { SetTags, TagsRefused, TagsSet } from "../contract.ts";
 import { concludeStaging, type StageStores } from "../open-commits/stage.ts";

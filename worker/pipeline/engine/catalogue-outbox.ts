@@ -1,6 +1,6 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { viewJob } from "../jobs/view.ts";

@@ -1,6 +1,6 @@
 import type { PipelineLoops } from "../../../protocol/admin.ts";
 import { bucketName } from "../../../protocol/names.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Peers, PipelineContext } from "../context.ts";
 import { advanceOldestJob } from "../finish/advance.ts";
 import { fillJobs } from "../inputs/fill.ts";

@@ -1,4 +1,4 @@
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 
 /** Rounds between two turns of others, of a body that is woken again and again. Long bodies let others in by themselves. */
 const ROUNDS_PER_TURN = 10;

@@ -1,5 +1,5 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 
 /** `work`: loops may have something to go on with; `leases`: a lease runs out; `jobs`: a job's time does. */
 export type TimerKind = "work" | "leases" | "jobs";

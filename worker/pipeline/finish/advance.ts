@@ -40,7 +40,7 @@
  *  - A crash: goes on with the step that is written down. Each may be done again.
  */
 import { skipsBadDatums } from "../../../protocol/spec.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { JobContext, PipelineContext, Uses } from "../context.ts";
 import { failOldest } from "../jobs/end.ts";
 import { TOOK_OVER } from "../jobs/job-store.ts";

@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Operation } from "../../branch/contract.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { ChangePlace } from "../inputs/datum-store.ts";
 import type { Written } from "./published-store.ts";
 

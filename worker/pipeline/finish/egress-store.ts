@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A file that the external store is to get; null content: that it is to lose. */
 export interface EgressEntry {

@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { DatumRow } from "../inputs/datum-store.ts";
 import type { ResultKey } from "../work/result-store.ts";
 

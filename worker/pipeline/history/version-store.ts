@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import { type Submission, storedSpec } from "../definition.ts";
 
 /** So many of the newest versions are kept, whatever jobs there are. */

@@ -1,5 +1,5 @@
 import type { Axis } from "../../core/cross-product.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A file or directory that an input's glob matches, with what is in it. */
 export interface Element {

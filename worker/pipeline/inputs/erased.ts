@@ -1,6 +1,6 @@
 import { bucketName } from "../../../protocol/names.ts";
 import type { CommitPosition, Erasure } from "../../branch/contract.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import type { Definition, InputRule } from "../definition.ts";
 import { endEarly } from "../jobs/end.ts";

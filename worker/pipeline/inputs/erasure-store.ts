@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A content that a result had, and the upload in the output branch that keeps it. */
 export interface GivenUp extends ContentId {

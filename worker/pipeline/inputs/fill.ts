@@ -1,4 +1,4 @@
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { type EndsEarly, endEarly } from "../jobs/end.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";

@@ -24,7 +24,7 @@
  */
 import { bucketName } from "../../../protocol/names.ts";
 import type { FeedEvent } from "../../branch/contract.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";

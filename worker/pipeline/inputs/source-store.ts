@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { CommitPosition, Lineage } from "../../branch/contract.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** A place in a branch's history and the commit there; null: none is there, or the branch was deleted. */
 export interface Position extends CommitPosition {

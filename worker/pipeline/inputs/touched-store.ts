@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Element } from "./element-store.ts";
 

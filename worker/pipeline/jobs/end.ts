@@ -1,5 +1,5 @@
-import type { Tx } from "../../sqlite/transaction.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "./job-store.ts";
 

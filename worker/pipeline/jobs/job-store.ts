@@ -1,5 +1,5 @@
 import type { JobState } from "../../../protocol/pipelines.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**

@@ -19,7 +19,7 @@
  * The files of a commit are the branch's own affair, and stay or go by what it keeps, whatever is done here. What results
  * hold beside that is let go of with them (work/given-up.ts).
  */
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import type { DeadPlace } from "../finish/published-store.ts";
 import type { EndedPlace, ResultKey } from "../work/result-store.ts";

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { candidates, readersOf } from "../inputs/candidates.ts";

@@ -1,5 +1,5 @@
 import type { Refused } from "../../branch/contract.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { ALL_COLLECTED } from "./job-store.ts";

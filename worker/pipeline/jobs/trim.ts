@@ -1,5 +1,5 @@
-import { renewRewrite } from "../../sqlite/rewrite.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { renewRewrite } from "../../objects/rewrite.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import type { MadePlace } from "../finish/published-store.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";

@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { JobContext } from "../context.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";
 import type { Ledger } from "./ledger.ts";

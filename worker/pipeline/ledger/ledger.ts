@@ -1,8 +1,8 @@
-import { hasTables, migrate } from "../../sqlite/migrations.ts";
-import { oweRewrite } from "../../sqlite/rewrite.ts";
-import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
-import { Sql } from "../../sqlite/sql.ts";
-import { type Tx, transaction } from "../../sqlite/transaction.ts";
+import { hasTables, migrate } from "../../objects/migrations.ts";
+import { oweRewrite } from "../../objects/rewrite.ts";
+import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
+import { Sql } from "../../objects/sql.ts";
+import { type Tx, transaction } from "../../objects/transaction.ts";
 import type { Definition } from "../definition.ts";
 import { TimerStore } from "../engine/timer-store.ts";
 import { BadDatumStore, ErrorChangeStore } from "../finish/bad-store.ts";

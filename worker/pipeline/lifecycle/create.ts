@@ -23,7 +23,7 @@
 import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { checkSpec } from "../../core/spec.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { CircleRefused, Submitter } from "../contract.ts";
 import { type Definition, markerName } from "../definition.ts";

@@ -1,5 +1,5 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import { markerName } from "../definition.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";

@@ -1,5 +1,5 @@
-import type { Tx } from "../../sqlite/transaction.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { finishStep } from "../finish/advance.ts";

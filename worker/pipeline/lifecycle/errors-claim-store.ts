@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** The pipeline's claim on its errors branch. */
 interface ErrorsClaim {

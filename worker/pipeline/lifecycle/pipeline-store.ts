@@ -1,6 +1,6 @@
 import type { CommitPosition } from "../../branch/contract.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import { type Definition, define, type Revision, type Submission, storedSpec } from "../definition.ts";
 import type { VersionStore } from "../history/version-store.ts";
 

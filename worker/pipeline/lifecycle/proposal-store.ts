@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** The proposals of this pipeline that the catalogue may have (lifecycle/propose.ts). Not of one life of a pipeline. */
 export class ProposalStore extends Store {

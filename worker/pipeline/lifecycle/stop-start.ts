@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";

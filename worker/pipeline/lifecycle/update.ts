@@ -2,7 +2,7 @@ import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import { type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 import { checkSpec } from "../../core/spec.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import type { Circle, Submitter } from "../contract.ts";
 import type { Definition, Revision } from "../definition.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 import type { ChunkLine } from "./log-store.ts";
 
 /** About the most bytes of one page, more than a row has, and the most rows. */

@@ -1,6 +1,6 @@
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
+import type { Tx } from "../../objects/transaction.ts";
 
 /** How much of what commands print is kept, in bytes. */
 export interface LogLimits {

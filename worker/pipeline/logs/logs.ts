@@ -1,4 +1,4 @@
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Peers, Uses } from "../context.ts";
 import type { LogChunk, LogPage, LogsCall, PipelineApi } from "../contract.ts";
 import { findDatum } from "../jobs/datum-view.ts";

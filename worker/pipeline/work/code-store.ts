@@ -1,5 +1,5 @@
 import type { Code } from "../../../protocol/pipelines.ts";
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** Most that are kept in memory, each way. */
 const MAX_KNOWN = 1000;

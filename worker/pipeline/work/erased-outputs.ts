@@ -1,8 +1,8 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import { bucketName } from "../../../protocol/names.ts";
 import type { Erasure } from "../../branch/contract.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 import { type Definition, errorsOf } from "../definition.ts";
 import type { MakerRow } from "../finish/published-store.ts";

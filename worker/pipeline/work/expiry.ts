@@ -1,5 +1,5 @@
 import { LEASE_MS } from "../../../protocol/runner.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { InputCommit, Renewal, RenewedLeases } from "../contract.ts";
 import type { Definition } from "../definition.ts";

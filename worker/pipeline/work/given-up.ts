@@ -1,5 +1,5 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 
 /** Uploads that the branch is told of in one call, and the most contents of them that are still named. */

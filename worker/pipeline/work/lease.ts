@@ -2,7 +2,7 @@ import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { LeaseCall, Leased } from "../contract.ts";
 import type { Definition } from "../definition.ts";

@@ -1,4 +1,4 @@
-import { Store } from "../../sqlite/store.ts";
+import { Store } from "../../objects/store.ts";
 
 /** Leases that ended without a result, until the output branch knows that what was uploaded under them is nobody's. */
 export class LostLeaseStore extends Store {

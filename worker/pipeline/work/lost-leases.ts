@@ -1,4 +1,4 @@
-import { yieldToOthers } from "../../sqlite/turns.ts";
+import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
 
 /** Leases that the branch is told of in one call. */

@@ -1,7 +1,7 @@
 import { PATH_FAULT_TEXT, pathFault } from "../../../protocol/paths.ts";
 import type { Outcome } from "../../../protocol/runner.ts";
 import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import { endEarly } from "../jobs/end.ts";
 import type { AttemptRow, Fault, HeldAttempt } from "./attempt-store.ts";

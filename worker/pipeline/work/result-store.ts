@@ -1,7 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Output } from "../../../protocol/runner.ts";
-import type { Sql } from "../../sqlite/sql.ts";
-import { Store } from "../../sqlite/store.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
 import type { GivenUp } from "../inputs/erasure-store.ts";
 import type { GivenUpStore } from "./given-up-store.ts";
 

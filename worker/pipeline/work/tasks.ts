@@ -1,5 +1,5 @@
 import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
-import type { Tx } from "../../sqlite/transaction.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { type EndsEarly, endEarly } from "../jobs/end.ts";

@@ -1,7 +1,7 @@
 // @module-tag rest
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ContentStore } from "../../../../worker/branch/tree/content-store.ts";
-import { Sql } from "../../../../worker/sqlite/sql.ts";
+import { Sql } from "../../../../worker/objects/sql.ts";
 import { makePipeline } from "../../pipeline/support.ts";
 import { branchOf, freshBranch, randomNumbers } from "../support.ts";
 import { type Crash, Effects, passTime } from "./effects.ts";

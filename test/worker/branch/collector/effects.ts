@@ -2,8 +2,8 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { vi } from "vitest";
 import { R2BlobStore } from "../../../../worker/blobs/stores.ts";
 import { Ledger as BranchLedger } from "../../../../worker/branch/ledger/ledger.ts";
+import { Sql } from "../../../../worker/objects/sql.ts";
 import { Ledger as PipelineLedger } from "../../../../worker/pipeline/ledger/ledger.ts";
-import { Sql } from "../../../../worker/sqlite/sql.ts";
 
 /** What everything says that meets a crash. */
 const DEAD = "the test has let it die";

@@ -1,5 +1,5 @@
 import { decodeTime } from "ulid";
-import { Store } from "../../../sqlite/store.ts";
+import { Store } from "../../../objects/store.ts";
 import type { Position } from "../../tree/commit-store.ts";
 
 /** An export: what it reads are the commits of a generation up to one. */

@@ -11,7 +11,7 @@ import {
 import type { ArchivedCommit, ArchivedFile, ArchivedTag } from "../../../../protocol/archives.ts";
 import { contentName, parseContentName } from "../../../../protocol/content.ts";
 import { comparePaths } from "../../../core/path-order.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { ArchivedBytes, ImportedFile, Lineage } from "../../contract.ts";
 import { HOLLOW } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";

@@ -1,6 +1,6 @@
 import { decodeTime } from "ulid";
 import type { FilePlace } from "../../../../protocol/archives.ts";
-import { Store } from "../../../sqlite/store.ts";
+import { Store } from "../../../objects/store.ts";
 import type { Imported, ImportSettings } from "../../contract.ts";
 
 /** How long after the purge of an import was begun the alarm looks after it; milliseconds. */

@@ -1,6 +1,6 @@
 import { branchFault } from "../../../../protocol/archive-rules.ts";
 import { IMPORT_LEASE_MS } from "../../../../protocol/archives.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
 import type { AnswerOf, Refused, RequestOf } from "../../contract.ts";
 import type { Forker } from "../../forks/forker.ts";

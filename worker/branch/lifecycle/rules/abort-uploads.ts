@@ -1,5 +1,5 @@
 import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { rangeOf } from "../../tree/path-ranges.ts";
 import { RELEASED } from "../../uploads/upload-store.ts";

@@ -1,7 +1,7 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
 import type { ObjectTag } from "../../../../protocol/object-tags.ts";
 import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { Moment } from "../../context.ts";
 import type { CommitNote, CommitRefused, Committed } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";

@@ -5,7 +5,7 @@ import {
   roundTime,
   termOf,
 } from "../../../core/lifecycle-rules.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { Lifecycle } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Head, Live } from "../../tree/generation-store.ts";

@@ -1,5 +1,5 @@
 import type { RoundAction } from "../../../core/lifecycle-rules.ts";
-import { Store } from "../../../sqlite/store.ts";
+import { Store } from "../../../objects/store.ts";
 
 /** The action of a row of `rounds`, by its number. */
 const ACTIONS: readonly RoundAction[] = ["expire", "abort"];

@@ -7,7 +7,7 @@ import {
   type Term,
   termOf,
 } from "../../../core/lifecycle-rules.ts";
-import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
 import { APPLYING_WATCH_MS, type Applier } from "../../large-commits/applier.ts";
 import type { Live } from "../../tree/generation-store.ts";

@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { MIGRATIONS as BRANCH } from "../../../worker/branch/ledger/migrations.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { migrate } from "../../../worker/objects/migrations.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
+import { type Tx, transaction } from "../../../worker/objects/transaction.ts";
 import { MIGRATIONS as PIPELINE } from "../../../worker/pipeline/ledger/migrations.ts";
-import { migrate } from "../../../worker/sqlite/migrations.ts";
-import { Sql } from "../../../worker/sqlite/sql.ts";
-import { type Tx, transaction } from "../../../worker/sqlite/transaction.ts";
 import {
   begin,
   branchOf,
