@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { runAgent } from "./agent/agent.ts";
 import type { RunnerConfig } from "./agent/config.ts";
-import { Crew } from "./agent/crew.ts";
 import { type OpenedNode, openNode } from "./agent/node.ts";
+import { Crew } from "./agent/worker-pool.ts";
 import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
@@ -10,7 +10,7 @@ import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/egress-terms.ts";
-import { Places } from "./worker/places.ts";
+import { Places } from "./worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */

@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import type { Crew } from "./crew.ts";
+import type { Crew } from "./worker-pool.ts";
 
 const BEAT_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 2000;

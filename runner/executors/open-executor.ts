@@ -8,7 +8,6 @@ import {
 } from "../agent/config.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import { guardDisk } from "../limits/guard-disk.ts";
 import { containerExecutor } from "./container/container-executor.ts";
 import { removeLeftovers } from "./container/engine/disposal.ts";
 import type { Engine, EngineKind } from "./container/engine/engine.ts";
@@ -17,6 +16,7 @@ import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
 import { type Limits, NoEngineError, NoExecutorError } from "./executor.ts";
+import { guardDisk } from "./guard-disk.ts";
 import { noEngineYet, waitingExecutor } from "./waiting-executor.ts";
 
 /** The engine of each kind, or what was tried to find it. */

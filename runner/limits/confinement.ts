@@ -1,7 +1,7 @@
 import type { Limits } from "../executors/executor.ts";
-import { findTool } from "../executors/find-tool.ts";
 import type { LauncherOptions } from "../executors/process/launcher.ts";
 import { outOfMemory } from "../executors/reasons.ts";
+import { findTool } from "../lib/find-tool.ts";
 import { AgentGroup } from "./agent-group.ts";
 import { controllersFor } from "./cgroup-files.ts";
 

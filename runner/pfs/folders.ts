@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { killStrays } from "../executors/process/strays.ts";
 import { messageOf } from "../lib/fault.ts";
 import { removeTree } from "./remove.ts";
+import { killStrays } from "./strays.ts";
 
 /**
  * The data folder of a node:

@@ -2,11 +2,11 @@ import { lstat, mkdtemp, readdir, readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { clearLeftovers, findEngines } from "../executors/open-executor.ts";
-import { killStrays } from "../executors/process/strays.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { agentName, isAgentAlive } from "../pfs/folders.ts";
 import { removeTree } from "../pfs/remove.ts";
+import { killStrays } from "../pfs/strays.ts";
 
 const PREFIX = "sluice-replay";
 

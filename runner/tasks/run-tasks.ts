@@ -9,9 +9,9 @@ import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import { type BatchOptions, LONG_BATCH_MS } from "../worker/batch.ts";
 import type { Leases } from "../worker/leases.ts";
 import type { Reporter } from "../worker/reporter.ts";
-import { egressEntries } from "./egress.ts";
 import type { EgressTerms } from "./egress-terms.ts";
 import { mergeParts } from "./merge.ts";
+import { egressEntries } from "./push-entries.ts";
 
 export interface RunTasksDeps {
   /** Does one task. Never throws. */

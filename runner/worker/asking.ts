@@ -1,7 +1,7 @@
 import type { Lease } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Signals } from "./leases.ts";
-import type { Place, Places } from "./places.ts";
+import type { Place, Places } from "./run-permits.ts";
 
 /**
  * How a worker comes to its work. It is to have a place of its node before it is leased anything, and it is not to sit on

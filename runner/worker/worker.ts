@@ -15,9 +15,9 @@ import { type Ask, Asking, type Work } from "./asking.ts";
 import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
-import type { Places } from "./places.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
+import type { Places } from "./run-permits.ts";
 import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
 
 /** What all workers of a node share. */

@@ -1,10 +1,10 @@
 import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
-import { ensureImage } from "../images/ensure-image.ts";
-import { PrivateImages } from "../images/private-images.ts";
-import { ToldImages } from "../images/told-image.ts";
 import { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
+import { ensureImage } from "./images/ensure-image.ts";
+import { PrivateImages } from "./images/private-images.ts";
+import { ToldImages } from "./images/told-image.ts";
 import { type AgentEngine, isRoot } from "./make-container.ts";
 import { ContainerSandbox } from "./sandbox.ts";
 

@@ -3,13 +3,13 @@ import { existsSync } from "node:fs";
 import { access } from "node:fs/promises";
 import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Command, Limits, PrepareRequest } from "../executor.ts";
-import { ensureImage } from "../images/ensure-image.ts";
-import type { PrivateImages } from "../images/private-images.ts";
-import type { ToldImages } from "../images/told-image.ts";
 import type { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
 import { labelsOf, type Owner } from "./engine/labels.ts";
-import { CONTROL } from "./resident/resident-script.ts";
+import { ensureImage } from "./images/ensure-image.ts";
+import type { PrivateImages } from "./images/private-images.ts";
+import type { ToldImages } from "./images/told-image.ts";
+import { CONTROL } from "./init/init-script.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
 
 /** An engine as one agent uses it: shared by all its sandboxes. */

@@ -10,8 +10,8 @@ import { LogTail } from "../log-tail.ts";
 import { noCommand, noFolder, outOfMemory } from "../reasons.ts";
 import { attach, Frames } from "./engine/attach.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
+import { seesAllFiles } from "./engine/open-outputs.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
-import { seesAllFiles } from "./open-outputs.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
 import { type Screen, showOnTerminal } from "./terminal.ts";
 

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../../lib/fault.ts";
-import { findTool } from "../find-tool.ts";
+import { findTool } from "../../lib/find-tool.ts";
 import { closeInherited } from "./inherited.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
 import type { LauncherOptions } from "./launcher.ts";

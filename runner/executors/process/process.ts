@@ -8,6 +8,7 @@ import {
   type ConfinementTerms,
   openConfinement,
 } from "../../limits/confinement.ts";
+import { killStrays } from "../../pfs/strays.ts";
 import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
 import { noCommand, noFolder } from "../reasons.ts";
@@ -17,7 +18,6 @@ import { findHidden, type HiddenPaths, isWithin } from "./hidden.ts";
 import { type Jail, type Place, permitted, type Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
-import { killStrays } from "./strays.ts";
 
 /**
  * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError if

@@ -4,7 +4,7 @@ import { statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EXIT } from "../../../cli/output/exit-codes.ts";
-import { findTool } from "../../../runner/executors/find-tool.ts";
+import { findTool } from "../../../runner/lib/find-tool.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { mustRun } from "../../support/processes.ts";

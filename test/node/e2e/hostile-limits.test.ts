@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../protocol/runner.ts";
 import type { Limits } from "../../../runner/executors/executor.ts";
-import { findTool } from "../../../runner/executors/find-tool.ts";
+import { findTool } from "../../../runner/lib/find-tool.ts";
 import { HostileStage } from "./hostile-stage.ts";
 
 // Much is written and removed again; the time only bounds a hang.

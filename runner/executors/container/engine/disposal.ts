@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isAgentAlive } from "../../../pfs/folders.ts";
 import { NodeTrouble } from "../../executor.ts";
-import { openOutputs } from "../open-outputs.ts";
 import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
 import { AGENT_LABEL, DATA_LABEL, type Owner } from "./labels.ts";
+import { openOutputs } from "./open-outputs.ts";
 
 const GONE = 404;
 const REMOVED_WITHIN_MS = 15_000;

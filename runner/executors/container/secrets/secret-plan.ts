@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import type { MountedSecret } from "../../executor.ts";
-import { CONTROL } from "../resident/resident-script.ts";
+import { CONTROL } from "../init/init-script.ts";
 
 /** The kernel's own, what holds the datum, and what the agent speaks through. */
 const RESERVED = ["/proc", "/sys", "/dev", "/pfs", CONTROL];

@@ -1,8 +1,8 @@
 // @module-tag rest
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ensureImage } from "../../../../runner/executors/container/images/ensure-image.ts";
+import { PrivateImages } from "../../../../runner/executors/container/images/private-images.ts";
 import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
-import { ensureImage } from "../../../../runner/executors/images/ensure-image.ts";
-import { PrivateImages } from "../../../../runner/executors/images/private-images.ts";
 import { findEngines, type Published, TEST_REGISTRY } from "../../../support/engines.ts";
 import { freePort } from "../../../support/ports.ts";
 import { removeScratch, scratchFolder } from "../../../support/scratch.ts";

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ensureImage } from "../../../../runner/executors/container/images/ensure-image.ts";
+import { PrivateImages } from "../../../../runner/executors/container/images/private-images.ts";
 import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
-import { ensureImage } from "../../../../runner/executors/images/ensure-image.ts";
-import { PrivateImages } from "../../../../runner/executors/images/private-images.ts";
 import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
 import { soon } from "../support/running.ts";
 import { FakeEngine } from "./fake-engine.ts";

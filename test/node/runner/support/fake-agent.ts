@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { runAgent } from "../../../../runner/agent/agent.ts";
-import { Crew } from "../../../../runner/agent/crew.ts";
+import { Crew } from "../../../../runner/agent/worker-pool.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
-import { Places } from "../../../../runner/worker/places.ts";
+import { Places } from "../../../../runner/worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";

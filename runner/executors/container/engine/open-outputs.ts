@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine/engine.ts";
+import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
 
 const ASK_EVERY_MS = 25;
 

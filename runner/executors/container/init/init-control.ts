@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "../../../lib/fault.ts";
 import { LogFifo } from "../../log-fifo.ts";
-import { RESIDENT } from "./resident-script.ts";
+import { RESIDENT } from "./init-script.ts";
 
 const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;
 

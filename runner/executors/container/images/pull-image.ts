@@ -1,8 +1,8 @@
 import type Dockerode from "dockerode";
-import { Stalled, whileItGoesOn } from "../../lib/concurrency.ts";
-import { messageOf } from "../../lib/fault.ts";
-import type { Credentials } from "./credentials.ts";
+import { Stalled, whileItGoesOn } from "../../../lib/concurrency.ts";
+import { messageOf } from "../../../lib/fault.ts";
 import { ProgressReader } from "./progress-reader.ts";
+import type { Credentials } from "./pull-secrets.ts";
 
 export interface PullOptions {
   /** The full name. */

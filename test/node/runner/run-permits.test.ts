@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../protocol/runner.ts";
 import { type Ask, Asking } from "../../../runner/worker/asking.ts";
-import { type Place, Places } from "../../../runner/worker/places.ts";
+import { type Place, Places } from "../../../runner/worker/run-permits.ts";
 
 const never = new AbortController().signal;
 

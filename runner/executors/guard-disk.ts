@@ -1,10 +1,10 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Command, type Executor, KILLED, type Run, type Sandbox } from "../executors/executor.ts";
 import { sizeText } from "../lib/sizes.ts";
-import { folderSize } from "./folder-size.ts";
-import { FreeSpace, spaceOf } from "./free-space.ts";
+import { folderSize } from "../limits/folder-size.ts";
+import { FreeSpace, spaceOf } from "../limits/free-space.ts";
+import { type Command, type Executor, KILLED, type Run, type Sandbox } from "./executor.ts";
 
 export interface GuardOptions {
   /** Bytes that a datum may have in `/pfs/out`; absent: as many as the disk holds. */

@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Container } from "dockerode";
 import { NodeTrouble } from "../../executor.ts";
 import { ask, type Engine, EngineRefusal, isNoProgram, notSeen } from "../engine/engine.ts";
-import { type Control, newKey } from "./control.ts";
-import { NOT_FIRST, type OrderRequest, orderScript } from "./resident-script.ts";
+import { type Control, newKey } from "./init-control.ts";
+import { NOT_FIRST, type OrderRequest, orderScript } from "./init-script.ts";
 
 /** How an order ended. */
 export type OrderEnd =

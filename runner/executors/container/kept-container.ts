@@ -1,14 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { removeTree } from "../../../pfs/remove.ts";
-import { type Command, KILLED, type Run } from "../../executor.ts";
-import { noCommand, noFolder, outOfMemory } from "../../reasons.ts";
-import { ask, asTrouble, EngineRefusal } from "../engine/engine.ts";
-import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "../make-container.ts";
-import { openOutputs, seesAllFiles } from "../open-outputs.ts";
-import type { SecretFiles } from "../secrets/secret-files.ts";
-import { Control } from "./control.ts";
-import { type Order, type OrderEnd, Resident, type Unfit } from "./resident.ts";
-import { CONTROL, OPEN_OUTPUTS } from "./resident-script.ts";
+import { removeTree } from "../../pfs/remove.ts";
+import { type Command, KILLED, type Run } from "../executor.ts";
+import { noCommand, noFolder, outOfMemory } from "../reasons.ts";
+import { ask, asTrouble, EngineRefusal } from "./engine/engine.ts";
+import { openOutputs, seesAllFiles } from "./engine/open-outputs.ts";
+import { type Order, type OrderEnd, Resident, type Unfit } from "./init/init.ts";
+import { Control } from "./init/init-control.ts";
+import { CONTROL, OPEN_OUTPUTS } from "./init/init-script.ts";
+import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
+import type { SecretFiles } from "./secrets/secret-files.ts";
 
 const MAX_LOOKS = 100;
 const LOOK_EVERY_MS = 50;

@@ -1,4 +1,4 @@
-import { unlessAborted } from "../../lib/concurrency.ts";
+import { unlessAborted } from "../../../lib/concurrency.ts";
 
 interface Task {
   readonly result: Promise<string>;

@@ -1,5 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
-import { errorCode } from "../../lib/fault.ts";
+import { errorCode } from "../lib/fault.ts";
 
 /**
  * Kills tools that were to make a jail around a folder of ours, and that nobody waits for any more. A command dies with

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode } from "../../lib/fault.ts";
-import type { Credentials } from "./credentials.ts";
+import { errorCode } from "../../../lib/fault.ts";
+import type { Credentials } from "./pull-secrets.ts";
 import type { ImageReference } from "./reference.ts";
 
 /** A key to a registry; undefined: none, as anybody comes. */

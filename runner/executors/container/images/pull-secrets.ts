@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { NamedSecret } from "../executor.ts";
+import type { NamedSecret } from "../../executor.ts";
 import type { ImageReference } from "./reference.ts";
 import { opensRegistry } from "./registry-pattern.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { credentialsFor } from "../../../../runner/executors/images/credentials.ts";
-import { type ImageReference, parseImage } from "../../../../runner/executors/images/reference.ts";
-import { opensRegistry } from "../../../../runner/executors/images/registry-pattern.ts";
+import { credentialsFor } from "../../../../runner/executors/container/images/pull-secrets.ts";
+import { type ImageReference, parseImage } from "../../../../runner/executors/container/images/reference.ts";
+import { opensRegistry } from "../../../../runner/executors/container/images/registry-pattern.ts";
 
 const PASSWORD = "p:a:s:s";
 const AUTH = Buffer.from(`me:${PASSWORD}`).toString("base64");

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
-import { unlessAborted } from "../../lib/concurrency.ts";
-import { errorCode } from "../../lib/fault.ts";
-import type { Engine } from "../container/engine/engine.ts";
-import { type NamedSecret, NodeTrouble } from "../executor.ts";
-import { credentialsFor } from "./credentials.ts";
+import { unlessAborted } from "../../../lib/concurrency.ts";
+import { errorCode } from "../../../lib/fault.ts";
+import { type NamedSecret, NodeTrouble } from "../../executor.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Login, PrivateImages } from "./private-images.ts";
-import { engineMessage, type Pulled, pull, silent } from "./pull.ts";
+import { engineMessage, type Pulled, pull, silent } from "./pull-image.ts";
+import { credentialsFor } from "./pull-secrets.ts";
 import { type ImageReference, parseImage } from "./reference.ts";
 import { SharedWork } from "./shared-work.ts";
 

@@ -1,4 +1,4 @@
-import type { Engine } from "../container/engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { parseImage } from "./reference.ts";
 
 /** Most images whose names are remembered. */
