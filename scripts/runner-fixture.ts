@@ -21,8 +21,7 @@ const LAUNCHER_FILE = 'new URL("launcher-process.ts", import.meta.url)';
 
 const PROGRAM = `
 import { readRunnerConfig } from "./runner/agent/config.ts";
-import { stopOnSignals } from "./runner/agent/signals.ts";
-import { startRunner } from "./runner/main.ts";
+import { startRunner, stopOnSignals } from "./runner/main.ts";
 
 async function run() {
   const say = (level) => (fields, message) => console.log(JSON.stringify({ level, ...fields, message }));

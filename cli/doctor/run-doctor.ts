@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { release } from "node:os";
-import { ConfigError } from "../../runner/agent/config.ts";
+import { ConfigError } from "../../runner/lib/fault.ts";
 import { type ConfinementTerms, openConfinement } from "../../runner/limits/confinement.ts";
 import { agentName } from "../../runner/pfs/folders.ts";
 import type { ConnectionOptions } from "../gateway/connection/connection.ts";

@@ -1,5 +1,4 @@
-import { stopOnSignals } from "../../runner/agent/signals.ts";
-import { startRunner } from "../../runner/main.ts";
+import { startRunner, stopOnSignals } from "../../runner/main.ts";
 import { type ConnectionOptions, DEFAULT_DATA } from "../gateway/connection/connection.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { openConnection } from "../gateway/with-client.ts";

@@ -1,10 +1,6 @@
 import { type Command, Option } from "commander";
-import {
-  EXECUTORS,
-  type RunnerConfig,
-  type RunnerFlags,
-  readRunnerConfig,
-} from "../../runner/agent/config.ts";
+import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
+import { EXECUTORS } from "../../runner/executors/executor.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */

@@ -2,15 +2,12 @@ import { availableParallelism, hostname } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
-import type { Limits } from "../executors/executor.ts";
-import { messageOf } from "../lib/fault.ts";
+import { EXECUTORS, type ExecutorChoice, noDevices, noNetwork } from "../executors/executor.ts";
+import { ConfigError, messageOf } from "../lib/fault.ts";
 import { parseSize } from "../lib/sizes.ts";
+import type { Limits } from "../limits/limits.ts";
 import { parseDestination } from "../tasks/destination.ts";
 import type { EgressTerms } from "../tasks/egress-terms.ts";
-
-/** Values of `--executor`; "auto" is the first container engine that answers here. */
-export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
-export type ExecutorChoice = (typeof EXECUTORS)[number];
 
 /** Values of `--device`. A command can do much with them that it could not do without: file systems, machines in a machine. */
 const EXTRA_DEVICES = ["fuse", "kvm"] as const;
@@ -65,11 +62,6 @@ export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | unde
 type Flag =
   | ("node" | "executor" | "network" | "data" | "secrets")
   | ("cacheSize" | "maxRunning" | "maxWorkers" | "memory" | "cpus" | "pids" | "disk");
-
-/** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-}
 
 /** The runner's settings from the command line and the environment. Throws ConfigError. */
 export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): RunnerConfig {
@@ -153,11 +145,6 @@ function readNetwork({ network, executor }: RunnerFlags): Pick<RunnerConfig, "ne
   return { network };
 }
 
-/** Why processes can't be given a network. */
-export function noNetwork(network: string): string {
-  return `--network is "${network}", but commands that run as processes have this machine's network: take --executor docker or podman, or leave it out`;
-}
-
 function readHidden(path: string): string {
   if (path !== "" && resolve(path) !== "/") return resolve(path);
   throw new ConfigError(`--hide is "${path}"; it must be a folder or a file, and not the whole machine`);
@@ -174,11 +161,6 @@ function readDevices({ device, executor = "auto" }: RunnerFlags): Pick<RunnerCon
   });
   if (executor === "docker" || executor === "podman") throw new ConfigError(noDevices(devices));
   return { devices };
-}
-
-/** Why containers can't be given devices. */
-export function noDevices(devices: readonly string[]): string {
-  return `--device is "${devices.join('", "')}", but containers get no devices of this machine: take --executor process, or leave it out`;
 }
 
 /** The folder is not looked at yet: it may be mounted after the runner has started. */

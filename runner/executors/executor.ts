@@ -2,6 +2,10 @@ import { constants } from "node:os";
 import type { SecretMount } from "../../protocol/spec.ts";
 import type { Secret } from "../secrets/source.ts";
 
+/** Values of `--executor`; "auto" is the first container engine that answers here. */
+export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
+export type ExecutorChoice = (typeof EXECUTORS)[number];
+
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {
   override readonly name: string = "NoExecutorError";
@@ -47,17 +51,6 @@ export interface PrepareRequest {
 export interface NamedSecret {
   readonly name: string;
   readonly secret: Secret;
-}
-
-/** What the commands of one worker may take of the machine; absent: as much as there is. */
-export interface Limits {
-  readonly memoryBytes?: number;
-  /** Cores, such as 1.5. */
-  readonly cpus?: number;
-  /** Processes and threads at a time. */
-  readonly pids?: number;
-  /** Bytes that a datum may have in `/pfs/out`. */
-  readonly outBytes?: number;
 }
 
 /** Runs one worker's commands, one at a time. */
@@ -125,3 +118,22 @@ export type Run =
 
 /** The code of a command that was killed. */
 export const KILLED = 128 + constants.signals.SIGKILL;
+
+/** Why a command could not be started. */
+export function noFolder(workingDir: string): string {
+  return `the working directory "${workingDir}" is not there or can't be entered`;
+}
+
+export function noCommand(name: string): string {
+  return `the command "${name}" was not found or can't be executed`;
+}
+
+/** Why processes can't be given a network. */
+export function noNetwork(network: string): string {
+  return `--network is "${network}", but commands that run as processes have this machine's network: take --executor docker or podman, or leave it out`;
+}
+
+/** Why containers can't be given devices. */
+export function noDevices(devices: readonly string[]): string {
+  return `--device is "${devices.join('", "')}", but containers get no devices of this machine: take --executor process, or leave it out`;
+}

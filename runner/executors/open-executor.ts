@@ -1,13 +1,7 @@
 import { basename } from "node:path";
-import {
-  ConfigError,
-  type ExecutorChoice,
-  noDevices,
-  noNetwork,
-  type RunnerConfig,
-} from "../agent/config.ts";
-import { messageOf } from "../lib/fault.ts";
+import { ConfigError, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import type { Limits } from "../limits/limits.ts";
 import { containerExecutor } from "./container/container-executor.ts";
 import { removeLeftovers } from "./container/engine/disposal.ts";
 import type { Engine, EngineKind } from "./container/engine/engine.ts";
@@ -15,7 +9,7 @@ import { findEngine } from "./container/engine/find-engine.ts";
 import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
-import { type Limits, NoEngineError, NoExecutorError } from "./executor.ts";
+import { type ExecutorChoice, NoEngineError, NoExecutorError, noDevices, noNetwork } from "./executor.ts";
 import { guardDisk } from "./guard-disk.ts";
 import { noEngineYet, waitingExecutor } from "./waiting-executor.ts";
 
@@ -51,14 +45,14 @@ export async function clearLeftovers(
 export interface ExecutorTerms {
   readonly choice: ExecutorChoice;
   /** See RunnerConfig. */
-  readonly withoutEngine?: RunnerConfig["withoutEngine"] | undefined;
+  readonly withoutEngine?: "process" | "wait" | undefined;
   readonly network?: string | undefined;
   /** The node's data folder: absolute, and without links on the way. */
   readonly dataDir: string;
   /** What commands that run as processes do not see, as in Jail. */
   readonly hidden?: readonly string[] | undefined;
   /** Devices that commands which run as processes see besides the usual ones. */
-  readonly devices?: RunnerConfig["devices"] | undefined;
+  readonly devices?: readonly string[] | undefined;
   /** The agent's folder, inside `dataDir`. */
   readonly agentDir: string;
   /** This node's name. */

@@ -3,6 +3,11 @@ export class DatumFault extends Error {
   override readonly name = "DatumFault";
 }
 
+/** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
 /** The code of a failed system call, such as "ENOENT". */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;

@@ -1,11 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError } from "../agent/config.ts";
-import type { Limits } from "../executors/executor.ts";
-import { messageOf } from "../lib/fault.ts";
+import { ConfigError, messageOf } from "../lib/fault.ts";
 import { controllersFor, flagOf } from "./cgroup-files.ts";
 import { makeAgentGroup, removeAgentGroup } from "./cgroup-folders.ts";
 import { type CgroupTree, type Controller, cgroupTrees } from "./cgroup-tree.ts";
+import type { Limits } from "./limits.ts";
 import { WorkerGroup } from "./worker-group.ts";
 
 /** A hierarchy, and which of the limits are kept there. */

@@ -1,5 +1,5 @@
-import type { Limits } from "../executors/executor.ts";
 import type { Controller } from "./cgroup-tree.ts";
+import type { Limits } from "./limits.ts";
 
 /** What is written into a file of a control group. */
 export interface Setting {

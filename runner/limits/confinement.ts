@@ -1,9 +1,7 @@
-import type { Limits } from "../executors/executor.ts";
-import type { LauncherOptions } from "../executors/process/launcher.ts";
-import { outOfMemory } from "../executors/reasons.ts";
 import { findTool } from "../lib/find-tool.ts";
 import { AgentGroup } from "./agent-group.ts";
 import { controllersFor } from "./cgroup-files.ts";
+import { type Limits, outOfMemory } from "./limits.ts";
 
 export interface ConfinementTerms {
   readonly limits: Limits;
@@ -24,6 +22,14 @@ export interface Confinement {
   /** For one worker. */
   confine(): Promise<Confined>;
   close(): Promise<void>;
+}
+
+/** How the process is started that starts commands. */
+export interface LauncherOptions {
+  /** What starts its process instead of Node: a program and words, to which those that start Node are added. */
+  readonly through?: readonly [program: string, ...words: string[]];
+  /** Is awaited when the process is there, and before it starts anything. */
+  readonly enter?: (pid: number) => Promise<void>;
 }
 
 export interface Confined {

@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Limits } from "../executors/executor.ts";
 import { errorCode } from "../lib/fault.ts";
 import { OOM_FILE, oomKillsIn, settingsFor } from "./cgroup-files.ts";
 import { move, removeGroup } from "./cgroup-folders.ts";
 import type { Controller } from "./cgroup-tree.ts";
+import type { Limits } from "./limits.ts";
 
 /** A group in one hierarchy, and which of the limits are kept there. */
 export interface GroupPlace {

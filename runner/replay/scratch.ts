@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { clearLeftovers, findEngines } from "../executors/open-executor.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import { agentName, isAgentAlive } from "../pfs/folders.ts";
+import { agentName, isAgentAlive, killStrays } from "../pfs/folders.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { killStrays } from "../pfs/strays.ts";
 
 const PREFIX = "sluice-replay";
 

@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { ConfigError } from "../agent/config.ts";
+import { ConfigError } from "../lib/fault.ts";
 import { folderSecrets } from "./folder.ts";
 import { kubernetesSecrets } from "./kubernetes.ts";
 import { type Asker, checkOwner } from "./owners.ts";

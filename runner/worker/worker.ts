@@ -10,7 +10,7 @@ import type { Log } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
-import { performTask, runTasks, type TaskDeps, type TaskWork } from "../tasks/run-tasks.ts";
+import { performTask, type TaskDeps, type TaskWork } from "../tasks/perform-task.ts";
 import { type Ask, Asking, type Work } from "./asking.ts";
 import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
@@ -18,6 +18,7 @@ import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
 import type { Places } from "./run-permits.ts";
+import { runTasks } from "./run-tasks.ts";
 import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
 
 /** What all workers of a node share. */

@@ -1,4 +1,5 @@
-import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
+import type { Limits } from "../../limits/limits.ts";
+import type { Executor, PrepareRequest, Sandbox } from "../executor.ts";
 import { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";

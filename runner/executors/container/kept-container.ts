@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { outOfMemory } from "../../limits/limits.ts";
 import { removeTree } from "../../pfs/remove.ts";
-import { type Command, KILLED, type Run } from "../executor.ts";
-import { noCommand, noFolder, outOfMemory } from "../reasons.ts";
+import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
 import { ask, asTrouble, EngineRefusal } from "./engine/engine.ts";
 import { openOutputs, seesAllFiles } from "./engine/open-outputs.ts";
 import { type Order, type OrderEnd, Resident, type Unfit } from "./init/init.ts";

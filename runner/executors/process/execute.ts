@@ -4,9 +4,9 @@ import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../../lib/fault.ts";
 import { findTool } from "../../lib/find-tool.ts";
+import type { LauncherOptions } from "../../limits/confinement.ts";
 import { closeInherited } from "./inherited.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
-import type { LauncherOptions } from "./launcher.ts";
 
 const { signals } = os;
 

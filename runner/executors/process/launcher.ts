@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
+import type { LauncherOptions } from "../../limits/confinement.ts";
 import type { Ended, ExecuteOptions } from "./execute.ts";
 import type { Launch } from "./jail.ts";
 
@@ -21,13 +22,6 @@ type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 /** The launcher's process has ended, and with it all that it ran: of each command nobody knows how it would have gone. */
 export class LauncherLost extends Error {
   override readonly name = "LauncherLost";
-}
-
-export interface LauncherOptions {
-  /** What starts its process instead of Node: a program and words, to which those that start Node are added. */
-  readonly through?: readonly [program: string, ...words: string[]];
-  /** Is awaited when the process is there, and before it starts anything. */
-  readonly enter?: (pid: number) => Promise<void>;
 }
 
 /**

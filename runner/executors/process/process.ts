@@ -8,10 +8,18 @@ import {
   type ConfinementTerms,
   openConfinement,
 } from "../../limits/confinement.ts";
-import { killStrays } from "../../pfs/strays.ts";
-import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
+import { killStrays } from "../../pfs/folders.ts";
+import {
+  type Command,
+  type Executor,
+  KILLED,
+  NodeTrouble,
+  noCommand,
+  noFolder,
+  type Run,
+  type Sandbox,
+} from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
-import { noCommand, noFolder } from "../reasons.ts";
 import { findDevices } from "./devices.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
 import { findHidden, type HiddenPaths, isWithin } from "./hidden.ts";

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../protocol/runner.ts";
-import type { Limits } from "../../../runner/executors/executor.ts";
 import { findTool } from "../../../runner/lib/find-tool.ts";
+import type { Limits } from "../../../runner/limits/limits.ts";
 import { HostileStage } from "./hostile-stage.ts";
 
 // Much is written and removed again; the time only bounds a hang.

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { expect } from "vitest";
 import { FinishRequest, type Outcome } from "../../../protocol/runner.ts";
 import type { RunnerConfig } from "../../../runner/agent/config.ts";
-import type { Limits } from "../../../runner/executors/executor.ts";
+import type { Limits } from "../../../runner/limits/limits.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import type { TestEngine } from "../../support/engines.ts";

@@ -1,8 +1,9 @@
 import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
+import { nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
 import { pathsToHide } from "../../../runner/executors/process/hidden.ts";
+import { ConfigError } from "../../../runner/lib/fault.ts";
 
 const KEYS = { SLUICE_ACCESS_KEY_ID: "id", SLUICE_SECRET_ACCESS_KEY: "secret" };
 

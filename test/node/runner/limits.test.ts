@@ -3,11 +3,12 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Executor, Limits, Run, Sandbox } from "../../../runner/executors/executor.ts";
+import type { Executor, Run, Sandbox } from "../../../runner/executors/executor.ts";
 import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { removeGroup } from "../../../runner/limits/cgroup-folders.ts";
 import { cgroupTrees } from "../../../runner/limits/cgroup-tree.ts";
+import type { Limits } from "../../../runner/limits/limits.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { JAILS } from "./support/datums.ts";
 import { nobody, withoutPrivileges } from "./support/nobody.ts";

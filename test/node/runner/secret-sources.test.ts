@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ConfigError } from "../../../runner/agent/config.ts";
+import { ConfigError } from "../../../runner/lib/fault.ts";
 import { findTool } from "../../../runner/lib/find-tool.ts";
 import { folderSecrets } from "../../../runner/secrets/folder.ts";
 import { kubernetesSecrets } from "../../../runner/secrets/kubernetes.ts";

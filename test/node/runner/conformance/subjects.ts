@@ -1,10 +1,11 @@
 import { containerExecutor } from "../../../../runner/executors/container/container-executor.ts";
 import { openEngine } from "../../../../runner/executors/container/engine/engine.ts";
 import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
-import type { Executor, Limits } from "../../../../runner/executors/executor.ts";
+import type { Executor } from "../../../../runner/executors/executor.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 import { findTool } from "../../../../runner/lib/find-tool.ts";
+import type { Limits } from "../../../../runner/limits/limits.ts";
 import { findEngines, type TestEngine } from "../../../support/engines.ts";
 import { REST } from "../../../support/suite.ts";
 import type { TestImage } from "../../../support/test-images.ts";

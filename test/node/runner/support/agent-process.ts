@@ -1,7 +1,6 @@
 import { pino } from "pino";
 import { readRunnerConfig } from "../../../../runner/agent/config.ts";
-import { stopOnSignals } from "../../../../runner/agent/signals.ts";
-import { startRunner } from "../../../../runner/main.ts";
+import { startRunner, stopOnSignals } from "../../../../runner/main.ts";
 
 /** An agent as a process of its own, as `sluice runner` is one: to be signalled and killed. `argv`: data folder, node. */
 const [, , data, node] = process.argv;

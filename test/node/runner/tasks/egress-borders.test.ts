@@ -7,7 +7,7 @@ import type { Egress } from "../../../../protocol/spec.ts";
 import { checkHost, isLocalAddress, withinBorder } from "../../../../runner/tasks/border.ts";
 import { isWithin, parseDestination } from "../../../../runner/tasks/destination.ts";
 import { type EgressTerms, STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
-import { performTask } from "../../../../runner/tasks/run-tasks.ts";
+import { performTask } from "../../../../runner/tasks/perform-task.ts";
 import { sampled } from "../../../support/suite.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
 import { strangersKey } from "./support/stores.ts";

@@ -4,7 +4,7 @@ import type { ContentId } from "../../../../protocol/content.ts";
 import type { Outcome } from "../../../../protocol/runner.ts";
 import { environmentCredentials } from "../../../../runner/tasks/credentials.ts";
 import { parseDestination } from "../../../../runner/tasks/destination.ts";
-import { performTask } from "../../../../runner/tasks/run-tasks.ts";
+import { performTask } from "../../../../runner/tasks/perform-task.ts";
 import { openAzure } from "../../../../runner/tasks/stores/azure.ts";
 import { openGcs } from "../../../../runner/tasks/stores/gcs.ts";
 import { openS3 } from "../../../../runner/tasks/stores/s3.ts";

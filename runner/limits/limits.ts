@@ -1,13 +1,14 @@
 import { sizeText } from "../lib/sizes.ts";
-import type { Limits } from "./executor.ts";
 
-/** Why a command could not be started. */
-export function noFolder(workingDir: string): string {
-  return `the working directory "${workingDir}" is not there or can't be entered`;
-}
-
-export function noCommand(name: string): string {
-  return `the command "${name}" was not found or can't be executed`;
+/** What the commands of one worker may take of the machine; absent: as much as there is. */
+export interface Limits {
+  readonly memoryBytes?: number;
+  /** Cores, such as 1.5. */
+  readonly cpus?: number;
+  /** Processes and threads at a time. */
+  readonly pids?: number;
+  /** Bytes that a datum may have in `/pfs/out`. */
+  readonly outBytes?: number;
 }
 
 /** Why a command was killed that took too much memory. */
