@@ -11,7 +11,7 @@ import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
-import { madeObjects } from "./objects/made-objects.ts";
+import { madeFacets, madeObjects } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
 
@@ -103,7 +103,10 @@ function openShared(env: Env, config: Config): Shared {
     files: env.BRANCH_FILES,
     makers: ["create", "fork", "beginImport", "subscribe", "claim"],
   });
-  const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
+  const pipelines = madeFacets<PipelineApi>(env.PIPELINE, {
+    files: env.PIPELINE_FILES,
+    makers: ["lifecycle.create"],
+  });
   const branch = (address: BranchAddress) => branches(bucketName(address));
   const askHost = openHost(env, config);
   const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);

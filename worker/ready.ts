@@ -99,7 +99,7 @@ export async function findAlmostFull(parts: SpaceParts): Promise<AlmostFull[] | 
 
 async function lookAt(row: AlmostFullRow, parts: SpaceParts): Promise<AlmostFull | undefined> {
   const { kind, name } = row;
-  const space = await (kind === "branch" ? branchSpace(name, parts) : parts.pipeline(name).space());
+  const space = await (kind === "branch" ? branchSpace(name, parts) : parts.pipeline(name).admin.space());
   if (space && isAlmostFull(space)) return { kind, name, ...space, fix: FIXES[kind](name) };
   await parts.catalogue.almostFull.forget(row);
   return undefined;

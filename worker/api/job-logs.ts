@@ -62,13 +62,13 @@ interface Call {
   readonly follows: boolean;
 }
 
-type Answer = Awaited<ReturnType<PipelineApi["logs"]>>;
+type Answer = Awaited<ReturnType<PipelineApi["logs"]["read"]>>;
 
 async function pageOf(
   { pipeline, which, follows }: Call,
   { waitMs, ...from }: { after: string | null; waitMs: number; tail?: number },
 ): Promise<Answer> {
-  return await pipeline.logs({ ...which, ...from, waitMs: follows ? waitMs : null });
+  return await pipeline.logs.read({ ...which, ...from, waitMs: follows ? waitMs : null });
 }
 
 /** The first page and those behind it. A job that goes away with its pipeline has no more. */

@@ -49,7 +49,7 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   const before = after === undefined ? {} : { after };
   if (pipeline !== undefined && state === undefined) {
     return Response.json(
-      (await asked.context.pipeline(pipeline).jobs({ limit, ...before })) satisfies JobPage,
+      (await asked.context.pipeline(pipeline).jobs.list({ limit, ...before })) satisfies JobPage,
     );
   }
   const { repos } = asked.caller.scope;
@@ -109,7 +109,7 @@ export async function unfinishedJobs(
   const answers = await Promise.allSettled(
     pipelines.map((name) => {
       const ids = waiting.filter(({ pipeline }) => pipeline === name).map(({ id }) => id);
-      return context.pipeline(name).unfinished(ids);
+      return context.pipeline(name).jobs.unfinished(ids);
     }),
   );
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
@@ -129,7 +129,7 @@ export async function jobRepo(asked: ApiRequest): Promise<readonly string[]> {
 /** The repos that the job in the path reads. */
 export async function jobInputs(asked: ApiRequest): Promise<readonly string[]> {
   const id = jobParam(asked);
-  const job = await asked.context.pipeline(await pipelineOf(asked)).job(id);
+  const job = await asked.context.pipeline(await pipelineOf(asked)).jobs.view(id);
   if (!job) throw noSuchJob(id);
   return job.inputs.map(({ repo }) => repo);
 }
@@ -139,7 +139,7 @@ export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const there: Job | null = await pipeline.waitJob({ id, waitMs: waitMsFor(asked, wait * 1000) });
+  const there: Job | null = await pipeline.jobs.wait({ id, waitMs: waitMsFor(asked, wait * 1000) });
   // Of a deleted pipeline whose output was kept, the catalogue still knows the jobs.
   const job = there ?? (await asked.context.catalogue.jobs.find(id));
   if (!job) throw noSuchJob(id);
@@ -169,7 +169,7 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const [job, summary] = await Promise.all([pipeline.job(id), pipeline.summary(id)]);
+  const [job, summary] = await Promise.all([pipeline.jobs.view(id), pipeline.jobs.summary(id)]);
   const shown = job ?? (await asked.context.catalogue.jobs.find(id));
   if (!shown) throw noSuchJob(id);
   // Of a job that the catalogue alone knows, nothing is known of its datums.
@@ -182,7 +182,7 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
 export async function stopJob(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const id = jobParam(asked);
-  const stopped = await asked.context.pipeline(await pipelineOf(asked)).stopJob(id);
+  const stopped = await asked.context.pipeline(await pipelineOf(asked)).jobs.stop(id);
   if (stopped.ok) return Response.json(stopped.job);
   if (stopped.reason === "no-such-job") throw noSuchJob(id);
   throw stopError(stopped.reason, id);
@@ -200,7 +200,7 @@ export async function retryJob(asked: ApiRequest): Promise<Response> {
   const pipeline = await pipelineOf(asked);
   const retried = await asked.context
     .pipeline(pipeline)
-    .retry({ job: id, every: datums === "all", key: asked.caller.keyId });
+    .jobs.retry({ job: id, every: datums === "all", key: asked.caller.keyId });
   if (retried.ok) {
     const { job, newest } = retried;
     return Response.json({ job, newest } satisfies JobRetry, { status: 201 });
@@ -211,7 +211,7 @@ export async function retryJob(asked: ApiRequest): Promise<Response> {
 
 /** The repos that the pipeline of the job in the path reads now. */
 export async function retryInputs(asked: ApiRequest): Promise<readonly string[]> {
-  const found = await asked.context.pipeline(await pipelineOf(asked)).inspect();
+  const found = await asked.context.pipeline(await pipelineOf(asked)).lifecycle.inspect();
   if (!found.ok) throw noSuchJob(jobParam(asked));
   return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
 }
@@ -231,7 +231,7 @@ export async function listDatums(asked: ApiRequest): Promise<Response> {
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
   const more = { ...(after !== undefined && { after }), ...(why === "true" && { why: true as const }) };
-  const page = await pipeline.datums({ job: id, limit, ...more });
+  const page = await pipeline.datums.list({ job: id, limit, ...more });
   if (page.ok) {
     const datums = why === "true" ? await shownWhy(asked, page.datums) : page.datums;
     return Response.json({ datums, next: page.next } satisfies DatumPage);
@@ -244,7 +244,7 @@ export async function listDatums(asked: ApiRequest): Promise<Response> {
 async function shownWhy(asked: ApiRequest, datums: readonly JobDatum[]): Promise<JobDatum[]> {
   const { scope } = asked.caller;
   if (scope.repos === null) return [...datums];
-  const job = await asked.context.pipeline(await pipelineOf(asked)).job(jobParam(asked));
+  const job = await asked.context.pipeline(await pipelineOf(asked)).jobs.view(jobParam(asked));
   const readsAll = job?.inputs.every(({ repo }) => permits(scope, { permission: "read", repo })) ?? false;
   if (readsAll) return [...datums];
   return datums.map((datum) => ({ ...datum, ...(datum.why && { why: datum.why.map(withoutChanges) }) }));
@@ -261,7 +261,7 @@ function withoutChanges(why: NonNullable<JobDatum["why"]>[number]): NonNullable<
 export async function inspectDatum(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const call = datumInPath(asked);
-  const found = await asked.context.pipeline(await pipelineOf(asked)).datum(call);
+  const found = await asked.context.pipeline(await pipelineOf(asked)).datums.view(call);
   if (!found.ok) throw datumRefused(found.reason, call);
   const { ok: _, ...detail } = found;
   return Response.json(detail satisfies DatumDetail);
@@ -277,7 +277,7 @@ export async function listDatumOutputs(asked: ApiRequest): Promise<Response> {
   const { after, limit } = readQuery(asked, OutputsQuery);
   const call = datumInPath(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const page = await pipeline.datumOutputs({ ...call, limit, ...(after !== undefined && { after }) });
+  const page = await pipeline.datums.outputs({ ...call, limit, ...(after !== undefined && { after }) });
   if (page.ok) return Response.json({ outputs: page.outputs, next: page.next } satisfies DatumOutputPage);
   if (page.reason === "no-such-place") throw invalidField("after", "must be the 'next' of an earlier page");
   throw datumRefused(page.reason, call);

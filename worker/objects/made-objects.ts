@@ -1,3 +1,5 @@
+import { type CallName, clientOf, type Faceted } from "./facets.ts";
+
 /**
  * An object of workerd leaves files on the disk as soon as it is called, also if it then has nothing to keep: with a
  * key that may only read, anybody could fill the disk by asking for made-up names. (On Cloudflare an object without
@@ -18,9 +20,11 @@ export function mustNotBeNobody(name: string | undefined): void {
 
 type Callable = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
 
+/** The folder of the objects' files, served by the disk service. Absent: objects that were not made leave nothing. */
+type Files = Fetcher | undefined;
+
 export interface Made<Call> {
-  /** The folder of the objects' files, served by the disk service. Absent: objects that were not made leave nothing. */
-  readonly files: Fetcher | undefined;
+  readonly files: Files;
   /** The calls that make an object. */
   readonly makers: readonly Call[];
 }
@@ -33,31 +37,57 @@ export function madeObjects<Api extends object>(
   objects: DurableObjectNamespace<undefined>,
   { files, makers }: Made<keyof Api>,
 ): (name: string) => Api {
-  // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
-  const stubOf = (name: string) => objects.getByName(name) as unknown as Api;
-  if (!files) return stubOf;
+  const finderOf = finders(objects, files);
+  return (name) => {
+    const find = finderOf(name);
+    return new Proxy({} as Api, {
+      get(_, call) {
+        // A promise is asked for this, and a stub is none.
+        if (typeof call !== "string" || call === "then") return undefined;
+        return async (...args: unknown[]): Promise<unknown> => {
+          const object = await find({ makes: makers.some((maker) => maker === call) });
+          return await (object as unknown as Callable)[call]?.(...args);
+        };
+      },
+    });
+  };
+}
+
+/** The same, of objects whose calls are in facets. */
+export function madeFacets<Api>(
+  objects: DurableObjectNamespace<undefined>,
+  { files, makers }: Made<CallName<Api>>,
+): (name: string) => Api {
+  const finderOf = finders(objects, files);
+  return (name) => {
+    const find = finderOf(name);
+    return clientOf<Api>({
+      async call(call, args) {
+        const object = await find({ makes: makers.some((maker) => maker === call) });
+        return await (object as unknown as Faceted).call(call, args);
+      },
+    });
+  };
+}
+
+type Stub = DurableObjectStub<undefined>;
+
+/** Finds the object of a name for a call; `makes`: also if it was never made. */
+type Finder = (call: { makes: boolean }) => Stub | Promise<Stub>;
+
+function finders(objects: DurableObjectNamespace<undefined>, files: Files): (name: string) => Finder {
   const made = new Set<string>();
-  const isMade = async (name: string): Promise<boolean> => {
-    const id = objects.idFromName(name);
-    const { status } = await files.fetch(`http://disk/${id}.sqlite`, { method: "HEAD" });
+  const isMade = async (name: string, disk: Fetcher): Promise<boolean> => {
+    if (made.has(name)) return true;
+    const { status } = await disk.fetch(`http://disk/${objects.idFromName(name)}.sqlite`, { method: "HEAD" });
     if (status === 404) return false;
     if (made.size === MAX_REMEMBERED) made.clear();
     made.add(name);
     return true;
   };
   return (name) => {
-    const stub = stubOf(name);
-    if (made.has(name)) return stub;
-    return new Proxy(stub, {
-      get(_, call) {
-        // A promise is asked for this, and a stub is none.
-        if (typeof call !== "string" || call === "then") return undefined;
-        return async (...args: unknown[]): Promise<unknown> => {
-          const makes = makers.some((maker) => maker === call);
-          const answers = makes || made.has(name) || (await isMade(name)) ? stub : stubOf(NOBODY);
-          return await (answers as unknown as Callable)[call]?.(...args);
-        };
-      },
-    });
+    const own = objects.getByName(name);
+    if (!files) return () => own;
+    return async ({ makes }) => (makes || (await isMade(name, files)) ? own : objects.getByName(NOBODY));
   };
 }

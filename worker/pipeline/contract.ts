@@ -44,6 +44,18 @@ export type PlanAnswer =
 
 /** What a Pipeline object does for the gateway and for Branch objects. */
 export interface PipelineApi {
+  readonly lifecycle: LifecycleCalls;
+  readonly specification: SpecificationCalls;
+  readonly jobs: JobCalls;
+  readonly datums: DatumCalls;
+  readonly logs: LogCalls;
+  readonly lineage: LineageCalls;
+  readonly leases: LeaseCalls;
+  readonly wakeUps: WakeUpCalls;
+  readonly admin: AdminCalls;
+}
+
+export interface LifecycleCalls {
   /** Makes the pipeline: claims its output, subscribes to its inputs, tells the catalogue; goes on by itself after a crash. Returns when it is active. */
   create(
     spec: PipelineSpec,
@@ -59,7 +71,16 @@ export interface PipelineApi {
     | Refused<CatalogueFault>
   >;
   inspect(): Promise<Found | Refused<"no-such-pipeline">>;
-  /** The versions of its specification that are kept, newest first, those before `before`. */
+  /** Ends the jobs and follows the inputs no more; succeeds if it is stopped. `unavailable`: it goes on by itself. */
+  stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
+  /** Follows the inputs again, with one job for their HEADs if those moved; succeeds if it runs. */
+  start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
+  /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
+  destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
+}
+
+export interface SpecificationCalls {
+  /** The versions of it that are kept, newest first, those before `before`. */
   versions(request: {
     before?: number;
     limit: number;
@@ -68,15 +89,11 @@ export interface PipelineApi {
   version(
     version: number | null,
   ): Promise<({ ok: true } & WholeVersion) | Refused<"no-such-pipeline" | "no-such-version" | "not-kept">>;
-  /** Ends the jobs and follows the inputs no more; succeeds if it is stopped. `unavailable`: it goes on by itself. */
-  stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
-  /** Follows the inputs again, with one job for their HEADs if those moved; succeeds if it runs. */
-  start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
   /**
-   * A new version of the specification, which was checked. With `reprocess`, results count no more even
-   * if nothing else changes. `other-output`: the output branch can't change.
+   * A new version, which was checked. With `reprocess`, results count no more even if nothing else changes. `other-output`:
+   * the output branch can't change.
    */
-  update(request: { spec: PipelineSpec; reprocess: boolean } & Submitter): Promise<
+  update(request: UpdateCall): Promise<
     | Found
     | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit" | "errors-exist">
     /** Nothing was begun: the version of before runs on. */
@@ -87,116 +104,141 @@ export interface PipelineApi {
    * What an update would change, which of these datums would keep their results, and why the others would run. Nothing is
    * written.
    */
-  planUpdate(request: {
-    spec: PipelineSpec;
-    reprocess: boolean;
-    ids: readonly string[];
-    /** Of each id the paths that its datum reads, in order of the inputs' names. */
-    paths?: readonly (readonly string[])[];
-  }): Promise<PlanAnswer>;
-  /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
-  destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
+  plan(request: PlanCall): Promise<PlanAnswer>;
+}
 
-  /**
-   * Tells the catalogue of the pipeline and of its newest jobs again, whatever that knows. It knows the pipeline when this
-   * answers; jobs follow by themselves. `unavailable`: a change is under way, or the catalogue is away; it goes on by itself.
-   */
-  announce(): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
-
-  /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
-  ring(request: { uid: string; output?: true }): Promise<void>;
-
-  /**
-   * The output branch keeps fewer of its commits than it did: what only those needed may go. Idempotent; returns at once.
-   * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
-   */
-  outputKept(request: { uid: string }): Promise<void>;
-
+export interface JobCalls {
   /** Newest first, those before `after`. */
-  jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
-  job(id: string): Promise<Job | null>;
+  list(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
+  view(id: string): Promise<Job | null>;
+  /** Those of these jobs that have not ended, each with what it waits for. For lists that do not come from here. */
+  unfinished(jobs: readonly string[]): Promise<Job[]>;
+  /** The job when it has ended, or as it is after `waitMs`. */
+  wait(request: { id: string; waitMs: number }): Promise<Job | null>;
+  /** How the datums of a job did, put together. */
+  summary(id: string): Promise<({ ok: true } & DatumSummary) | Refused<"no-such-job">>;
   /**
    * Ends a job at once, `killed`; succeeds if it was killed before. What it has committed stays. `job-ended`: it has
    * ended otherwise; `job-ending`: its output is being committed.
    */
-  stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
+  stop(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
   /**
    * Makes one job for the HEADs of the inputs that tries what failed, or runs every datum. `newest`: the job before it.
    * `job-running`: the newest job has not ended; if that was made by this very retry, it is the answer instead.
    * `no-data`: an input holds nothing since the inputs were changed.
    */
   retry(request: { job: string; every: boolean; key?: string }): Promise<RetryAnswer>;
+}
+
+export interface DatumCalls {
   /** What a job ran and skipped. Pages may be short; `next` says whether that was all. `why`: with the reasons of each. */
-  datums(request: {
+  list(request: {
     job: string;
     after?: string;
     limit: number;
     why?: true;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
-  /** How the datums of a job did, put together. */
-  summary(job: string): Promise<({ ok: true } & DatumSummary) | Refused<"no-such-job">>;
   /** All that it takes to run a datum of a job again; `datum`: what its id begins with. */
-  datum(request: DatumCall): Promise<({ ok: true } & DatumDetail) | DatumRefused>;
+  view(request: DatumCall): Promise<({ ok: true } & DatumDetail) | DatumRefused>;
   /** The files that a job has of a datum, a page. `no-such-place`: `after` is no page's `next`. */
-  datumOutputs(
+  outputs(
     request: DatumCall & { after?: string; limit: number },
   ): Promise<({ ok: true } & DatumOutputPage) | DatumRefused | Refused<"no-such-place">>;
-  /** Those of these jobs that have not ended, each with what it waits for. For lists that do not come from here. */
-  unfinished(jobs: readonly string[]): Promise<Job[]>;
+}
+
+export interface LogCalls {
   /**
    * What the datums of a job printed, a page; `datum`: of one, by what its id begins with. With `waitMs`,
    * it follows a job that goes on: it waits so long for more. Null: it does not follow.
    */
-  logs(request: LogsCall): Promise<
+  read(request: LogsCall): Promise<
     | ({ ok: true } & LogPage)
     | Refused<"no-such-job" | "no-such-datum" | "no-such-place">
     /** More than one datum's id begins so. */
     | Refused<"several-datums">
   >;
+  /** Keeps what leases printed. Returns the leases that are lost. */
+  add(request: { worker: string; entries: LogsRequest["entries"] }): Promise<{ lost: string[] }>;
+}
+
+export interface LineageCalls {
   /**
    * The datums that made a path of a job's output commit, in order of their keys, after one. `branch`: the one that the
    * commit is in; absent: the output branch. No datum made what a job tells of bad ones. `not-kept`: the job ended
    * before that was written down; `not-yet`: its end is being written down.
    */
-  provenance(request: {
-    job: string;
-    branch?: string;
-    path: string;
-    after: string | null;
-    limit: number;
-  }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
-  /** How its loops stand; null if there is no such pipeline. */
-  loops(): Promise<PipelineLoops | null>;
-  /** How large its database is; null if there is no such pipeline. */
-  space(): Promise<{ readonly usedBytes: number; readonly limitBytes: number } | null>;
+  provenance(
+    request: ProvenanceCall,
+  ): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
   /** Files of the output that were computed from files of an input branch as some of its commits had them. Pages may be empty. */
-  outputsOf(request: {
-    repo: string;
-    branch: string;
-    files: readonly FileSpans[];
-    after?: string;
-  }): Promise<OutputsPage>;
+  outputsOf(request: OutputsCall): Promise<OutputsPage>;
   /** What became of a commit on one of its inputs: the oldest job that reads it, or why there is none. */
   fate(request: FateCall): Promise<({ ok: true } & Fate) | Refused<"no-such-pipeline">>;
-  /** The job when it has ended, or as it is after `waitMs`. */
-  waitJob(request: { id: string; waitMs: number }): Promise<Job | null>;
+}
 
+export interface LeaseCalls {
   /**
    * Tasks or datums for a worker; waits up to `waitMs` for one. Never empty while one is queued and the worker has a slot.
    * A look waits in the same way, and leaves them to be leased.
    * `present` is called after a wait: if it fails, the caller has gone, and nothing is leased to it.
    */
-  lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
-  /** The caller of a lease call went away while it waited: its slot is free, unless it called again or holds a lease. */
+  take(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
+  /** The caller of `take` went away while it waited: its slot is free, unless it called again or holds a lease. */
   vacate(request: { worker: string; visit: string }): Promise<void>;
   /** Keeps leases. Returns those that are lost, and what the jobs of the others read, by job. */
   renew(request: Renewal): Promise<RenewedLeases>;
-  /** Keeps what leases printed. Returns the leases that are lost. */
-  addLogs(request: { worker: string; entries: LogsRequest["entries"] }): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
+}
+
+export interface WakeUpCalls {
+  /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
+  ring(request: { uid: string; output?: true }): Promise<void>;
+  /**
+   * The output branch keeps fewer of its commits than it did: what only those needed may go. Idempotent; returns at once.
+   * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
+   */
+  outputKept(request: { uid: string }): Promise<void>;
+}
+
+export interface AdminCalls {
+  /** How its loops stand; null if there is no such pipeline. */
+  loops(): Promise<PipelineLoops | null>;
+  /** How large its database is; null if there is no such pipeline. */
+  space(): Promise<{ readonly usedBytes: number; readonly limitBytes: number } | null>;
+  /**
+   * Tells the catalogue of the pipeline and of its newest jobs again, whatever that knows. It knows the pipeline when this
+   * answers; jobs follow by themselves. `unavailable`: a change is under way, or the catalogue is away; it goes on by itself.
+   */
+  announce(): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
+}
+
+export interface UpdateCall extends Submitter {
+  readonly spec: PipelineSpec;
+  readonly reprocess: boolean;
+}
+
+export interface PlanCall {
+  readonly spec: PipelineSpec;
+  readonly reprocess: boolean;
+  readonly ids: readonly string[];
+  /** Of each id the paths that its datum reads, in order of the inputs' names. */
+  readonly paths?: readonly (readonly string[])[];
+}
+
+export interface ProvenanceCall {
+  readonly job: string;
+  readonly branch?: string;
+  readonly path: string;
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface OutputsCall extends BranchAddress {
+  readonly files: readonly FileSpans[];
+  readonly after?: string;
 }
 
 export interface FateCall extends BranchAddress {

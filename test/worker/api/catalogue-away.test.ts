@@ -1,5 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test } from "vitest";
+import { clientOf } from "../../../worker/objects/facets.ts";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { failed, good, makeBranch } from "./support.ts";
 
 const TABLES = ["branches", "pipelines", "proposals", "jobs", "nodes", "access_keys"];
@@ -109,7 +111,9 @@ describe("a migration that was not applied", () => {
         message: expect.stringMatching(NAMED),
       });
     }
-    expect(await env.PIPELINE.getByName("early-new").inspect()).toMatchObject({ ok: false });
+    expect(
+      await clientOf<PipelineApi>(env.PIPELINE.getByName("early-new")).lifecycle.inspect(),
+    ).toMatchObject({ ok: false });
     expect(await env.BRANCH.getByName("master.early-new").status()).toMatchObject({ ok: false });
     expect(await good("GET /pipelines/early-there")).toMatchObject({ version: 1, state: "active" });
     await takeAway("access_keys");

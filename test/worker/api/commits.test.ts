@@ -39,7 +39,7 @@ async function runOne(name: string, output: { path: string; text: string }): Pro
   const { id, bytes } = await contentOf(output.text);
   const pipeline = testContext().pipeline(name);
   for (;;) {
-    const leased = await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: LEASE_MS });
+    const leased = await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: LEASE_MS });
     if (!leased.ok) throw new Error(leased.reason);
     const [datum] = leased.datums;
     if (!datum) continue;
@@ -49,13 +49,13 @@ async function runOne(name: string, output: { path: string; text: string }): Pro
     const body = { kind: "inline" as const, bytes: Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)) };
     await branch.addContents({ upload: opened.upload, contents: [{ ...id, body }] });
     const outputs = [{ path: output.path, ...id }];
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: [
         { lease: datum.lease, state: "success", exitCode: 0, outputs, upload: opened.upload, millis: 1 },
       ],
     });
-    await pipeline.waitJob({ id: datum.job, waitMs: LEASE_MS });
+    await pipeline.jobs.wait({ id: datum.job, waitMs: LEASE_MS });
     return;
   }
 }

@@ -68,8 +68,8 @@ describe("erasing a file", () => {
     const id = await commit("halt-in", { a: "1" });
     await workUntil(first, { jobs: 1 });
     await workUntil(second, { jobs: 1 });
-    await first.stop();
-    await second.stop();
+    await first.lifecycle.stop();
+    await second.lifecycle.stop();
     const told = await good(erasures("halt-in"), { body: { path: "a", version: id } });
     expect(told.outputs).toMatchObject([
       { bucket: "master.halt-one", path: "a.out" },

@@ -88,7 +88,7 @@ describe("a name with '--', which in a host's label is two names", () => {
     const old = spec("old--pipe", { outputBranch: "ma--in" });
     const made = await testContext()
       .pipeline("old--pipe")
-      .create(PipelineSpec.parse(old), { limited: false });
+      .lifecycle.create(PipelineSpec.parse(old), { limited: false });
     expect(made.ok).toBe(true);
     await good("POST /pipelines?update=true&dryRun=true", { body: { ...old, description: "new" } });
     await good("POST /pipelines?update=true", { body: { ...old, description: "new" } });

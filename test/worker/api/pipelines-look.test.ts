@@ -10,7 +10,7 @@ import { planUpdate } from "../../../worker/api/pipelines/plan.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { ancestors, type Glob, parseGlob } from "../../../worker/core/glob.ts";
 import { comparePaths } from "../../../worker/core/path-order.ts";
-import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import type { PipelineApi, PlanCall } from "../../../worker/pipeline/contract.ts";
 import { seededRandom } from "../../support/random.ts";
 
 function globOf(text: string): Glob {
@@ -236,10 +236,12 @@ describe("a plan over a look", () => {
     const look = await lookAtInput(branch.api, globOf("/*"));
     const total = knowsAll ? look.matches : null;
     const pipeline = {
-      planUpdate: async ({ ids }: Parameters<PipelineApi["planUpdate"]>[0]) => ({
-        ...{ ok: true, changes: [], runsAll, kept: ids.map(() => false) },
-        why: ids.map(() => ({ reason: "new" })),
-      }),
+      specification: {
+        plan: async ({ ids }: PlanCall) => ({
+          ...{ ok: true, changes: [], runsAll, kept: ids.map(() => false) },
+          why: ids.map(() => ({ reason: "new" })),
+        }),
+      },
     } as unknown as PipelineApi;
     const api = { ...branch.api, fingerprint: async () => ({ digest: "d", size: 1 }) } as BranchApi;
     const context = { branch: () => api, pipeline: () => pipeline } as unknown as Parameters<

@@ -110,7 +110,7 @@ describe("a job of a pipeline that skips bad datums", () => {
       reason: "1 datum failed and is left out: s3://errors.bad-skip tells why",
     });
     expect(await output(name)).toEqual(["good.out"]);
-    const page = await pipeline.datums({ job: job?.id ?? "", limit: 10 });
+    const page = await pipeline.datums.list({ job: job?.id ?? "", limit: 10 });
     const evil = page.ok ? page.datums.find(({ state }) => state === "failed") : undefined;
     expect(await told(name)).toEqual({
       evil: {
@@ -191,7 +191,7 @@ describe("a job of a pipeline that skips bad datums", () => {
         ),
       );
       tries += datums.filter((datum) => pathsOf(datum)[0] === "evil").length;
-      await pipeline.finish({ worker: "w1", outcomes });
+      await pipeline.leases.finish({ worker: "w1", outcomes });
     }
     await workUntil(pipeline, { jobs: 2 });
     const [, second] = await allJobs(pipeline);
@@ -262,12 +262,12 @@ describe("a job of a pipeline that skips bad datums", () => {
       const evil = datums.find((datum) => pathsOf(datum)[0] === "evil");
       const other = datums.find((datum) => pathsOf(datum)[0] === "b");
       if (!evil || !other) throw new Error("both are to be leased");
-      await pipeline.finish({ worker: "w1", outcomes: [failure(evil, { blame: "datum" })] });
+      await pipeline.leases.finish({ worker: "w1", outcomes: [failure(evil, { blame: "datum" })] });
       // The fourth job waited for it, and tries it while the second goes on.
       const ahead = await leaseSome(pipeline);
       expect(ahead.datums.map((datum) => pathsOf(datum)[0])).toEqual(["evil"]);
       for (const datum of [...ahead.datums, other]) {
-        await pipeline.finish({
+        await pipeline.leases.finish({
           worker: "w1",
           outcomes: [await outcomeOf(datum, { command: echo, output: to })],
         });
@@ -297,7 +297,8 @@ describe("what does not count as a bad datum", () => {
     const blames = ["node", "datum", "node"] as const;
     for (const blame of blames) {
       const [datum] = (await leaseSome(pipeline)).datums;
-      if (datum) await pipeline.finish({ worker: "w1", outcomes: [failure(datum, { blame, exitCode: 1 })] });
+      if (datum)
+        await pipeline.leases.finish({ worker: "w1", outcomes: [failure(datum, { blame, exitCode: 1 })] });
     }
     await workUntil(pipeline, { jobs: 1 });
     const [job] = await allJobs(pipeline);
@@ -316,7 +317,7 @@ describe("what does not count as a bad datum", () => {
             : outcomeOf(datum, { command: echo, output: to }),
         ),
       );
-      await pipeline.finish({ worker: "w1", outcomes });
+      await pipeline.leases.finish({ worker: "w1", outcomes });
     }
     await workUntil(pipeline, { jobs: 1 });
     expect(await states(pipeline)).toEqual(["success"]);
@@ -332,7 +333,7 @@ describe("what does not count as a bad datum", () => {
         pathsOf(datum)[0] === "a" ? failure(datum) : outcomeOf(datum, { command: echo, output: to }),
       ),
     );
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]).toMatchObject({
       state: "failure",
@@ -351,7 +352,7 @@ describe("what does not count as a bad datum", () => {
       const outcomes = await Promise.all(
         good.map((datum) => outcomeOf(datum, { command: echo, output: to })),
       );
-      if (outcomes.length > 0) await pipeline.finish({ worker, outcomes });
+      if (outcomes.length > 0) await pipeline.leases.finish({ worker, outcomes });
       await query(name, "UPDATE slots SET until = 1");
       await expireLeases(name);
     }
@@ -393,7 +394,7 @@ describe("the file of a bad datum", () => {
           ),
         );
         done += datums.length;
-        await pipeline.finish({ worker: "w1", outcomes });
+        await pipeline.leases.finish({ worker: "w1", outcomes });
       }
       await workUntil(pipeline, { jobs: 2, command: () => "fail" });
       const listed = await branchOf(errorsOf("bad-many")).list({ prefix: "", limit: 10 });
@@ -418,16 +419,16 @@ describe("the errors branch", () => {
       const written = await branch.commit({ operations: [{ delete: "x" }] });
       expect(written).toEqual({ ok: false, reason: "pipeline-output" });
       expect(await branch.destroy()).toEqual({ ok: false, reason: "pipeline-output" });
-      const found = await pipeline.inspect();
+      const found = await pipeline.lifecycle.inspect();
       expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
-      await pipeline.destroy({ keepOutput: false });
+      await pipeline.lifecycle.destroy({ keepOutput: false });
       expect((await branch.status()).ok).toBe(false);
     },
   );
 
   it("is kept with the output", REST, async () => {
     const { name, pipeline } = await begin("kept");
-    await pipeline.destroy({ keepOutput: true });
+    await pipeline.lifecycle.destroy({ keepOutput: true });
     expect(await branchOf(errorsOf(name)).status()).toMatchObject({ ok: true, claimedBy: null });
   });
 
@@ -436,21 +437,24 @@ describe("the errors branch", () => {
     await branchOf(errorsOf("bad-taken")).create();
     const options = { name: "bad-taken", globs: { "bad-taken-in": "/*" } };
     const pipeline = pipelineOf("bad-taken");
-    expect(await pipeline.create(specOf({ ...options, more: SKIP }))).toEqual({
+    expect(await pipeline.lifecycle.create(specOf({ ...options, more: SKIP }))).toEqual({
       ok: false,
       reason: "errors-exist",
     });
-    await expect.poll(async () => (await pipeline.inspect()).ok).toBe(false);
+    await expect.poll(async () => (await pipeline.lifecycle.inspect()).ok).toBe(false);
     expect((await branchOf({ repo: "bad-taken", branch: "master" }).status()).ok).toBe(false);
     expect(await branchOf(errorsOf("bad-taken")).status()).toMatchObject({ ok: true, claimedBy: null });
 
-    expect((await pipeline.create(specOf(options))).ok).toBe(true);
+    expect((await pipeline.lifecycle.create(specOf(options))).ok).toBe(true);
     const spec = specOf({ ...options, more: SKIP });
-    expect(await pipeline.update({ spec, reprocess: false })).toEqual({ ok: false, reason: "errors-exist" });
-    const found = await pipeline.inspect();
+    expect(await pipeline.specification.update({ spec, reprocess: false })).toEqual({
+      ok: false,
+      reason: "errors-exist",
+    });
+    const found = await pipeline.lifecycle.inspect();
     expect(found.ok && found.pipeline).toMatchObject({ version: 1, state: "active" });
     await branchOf(errorsOf("bad-taken")).destroy();
-    expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+    expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
     expect(await branchOf(errorsOf("bad-taken")).status()).toMatchObject({
       ok: true,
       claimedBy: "bad-taken",
@@ -467,13 +471,15 @@ describe("the errors branch", () => {
       await commit("bad-later-in", { a: "1" });
       await workUntil(pipeline, { jobs: 1 });
       const skips = specOf({ ...options, more: SKIP });
-      expect((await pipeline.update({ spec: skips, reprocess: false })).ok).toBe(true);
+      expect((await pipeline.specification.update({ spec: skips, reprocess: false })).ok).toBe(true);
       expect(await workUntil(pipeline, { jobs: 2 })).toEqual([]);
       await commit("bad-later-in", { b: "1", evil: "1" });
       await workUntil(pipeline, { jobs: 3, command: failing("evil") });
       expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
 
-      expect((await pipeline.update({ spec: specOf(options), reprocess: false })).ok).toBe(true);
+      expect((await pipeline.specification.update({ spec: specOf(options), reprocess: false })).ok).toBe(
+        true,
+      );
       await workUntil(pipeline, { jobs: 4, command: failing("evil") });
       expect((await allJobs(pipeline))[3]).toMatchObject({ state: "failure" });
       expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
@@ -484,7 +490,7 @@ describe("the errors branch", () => {
         ok: true,
         claimedBy: "bad-later",
       });
-      const found = await pipeline.inspect();
+      const found = await pipeline.lifecycle.inspect();
       expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
     },
   );
@@ -492,8 +498,8 @@ describe("the errors branch", () => {
   it("takes an explicit 'fail' for what is the default", REST, async () => {
     const { pipeline, name, input } = await begin("same", { onDatumFailure: "fail" });
     const spec = specOf({ name, globs: { [input]: "/*" }, more: { datumTries: 2 } });
-    await pipeline.update({ spec, reprocess: false });
-    const found = await pipeline.inspect();
+    await pipeline.specification.update({ spec, reprocess: false });
+    const found = await pipeline.lifecycle.inspect();
     expect(found.ok && found.pipeline.version).toBe(1);
   });
 
@@ -529,11 +535,14 @@ describe("the errors branch", () => {
       datums.map((datum) => outcomeOf(datum, { command: failing("evil"), output: to })),
     );
     const dropped = outcomes.find((_, index) => pathsOf(datums[index] as LeasedDatum)[0] === "b");
-    await pipeline.finish({ worker: "w1", outcomes: outcomes.filter((outcome) => outcome !== dropped) });
+    await pipeline.leases.finish({
+      worker: "w1",
+      outcomes: outcomes.filter((outcome) => outcome !== dropped),
+    });
     if (dropped?.state !== "success" || !dropped.upload) throw new Error("b is done");
     // Its content is gone before the output is committed: it is done again, and fails.
     await branchOf(to).abortUpload({ upload: dropped.upload });
-    await pipeline.finish({ worker: "w1", outcomes: [dropped] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [dropped] });
     await workUntil(pipeline, { jobs: 1, command: failing("b") });
     const [job] = await allJobs(pipeline);
     expect(job).toMatchObject({ state: "success", datums: { processed: 1, failed: 2 } });

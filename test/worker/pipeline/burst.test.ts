@@ -23,7 +23,7 @@ async function runner(
 ): Promise<number> {
   let empty = 0;
   while (handedOut.size < COMMITS) {
-    const leased = await pipeline.lease({
+    const leased = await pipeline.leases.take({
       node: worker,
       worker,
       max: 16,
@@ -35,7 +35,7 @@ async function runner(
     const outcomes = leased.datums.map(
       ({ lease }): Outcome => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }),
     );
-    if (outcomes.length > 0) await pipeline.finish({ worker, outcomes });
+    if (outcomes.length > 0) await pipeline.leases.finish({ worker, outcomes });
   }
   return empty;
 }

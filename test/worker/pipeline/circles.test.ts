@@ -26,7 +26,7 @@ import {
 beforeAll(shortenPauses);
 afterEach(() => vi.restoreAllMocks());
 
-type Answer = Awaited<ReturnType<PipelineApi["update"]>>;
+type Answer = Awaited<ReturnType<PipelineApi["specification"]["update"]>>;
 
 /** So many submissions read the graph when each of them has proposed its edges, and go on when each has read it. */
 function meetAtTheCheck(submissions: number): void {
@@ -89,7 +89,7 @@ async function twoPipelines(prefix: string): Promise<[a: string, b: string]> {
 }
 
 const update = (name: string, repo: string) => async (): Promise<Answer> =>
-  pipelineOf(name).update({ spec: reads(name, repo), reprocess: false });
+  pipelineOf(name).specification.update({ spec: reads(name, repo), reprocess: false });
 
 function isCircle(answer: { ok: boolean; reason?: string }): boolean {
   return !answer.ok && answer.reason === "circle";
@@ -120,7 +120,9 @@ describe("two submissions that make a circle only together", () => {
     ]);
     await expectNoProposals(a, b);
     for (const name of [a, b]) {
-      expect(await pipelineOf(name).inspect()).toMatchObject({ pipeline: { state: "active", version: 1 } });
+      expect(await pipelineOf(name).lifecycle.inspect()).toMatchObject({
+        pipeline: { state: "active", version: 1 },
+      });
       await commit(`${name}-in`, { b: "1" });
       await workUntil(pipelineOf(name), { jobs: 2 });
       expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out"]);
@@ -134,18 +136,20 @@ describe("two submissions that make a circle only together", () => {
     const names = ["born-a", "born-b"] as const;
     const specs = [reads("born-a", "born-b"), reads("born-b", "born-a")] as const;
     meetAtTheCheck(2);
-    const answers = await Promise.all(specs.map((spec) => pipelineOf(spec.pipeline.name).create(spec)));
+    const answers = await Promise.all(
+      specs.map((spec) => pipelineOf(spec.pipeline.name).lifecycle.create(spec)),
+    );
     expect(answers.map(isCircle)).toEqual([true, true]);
     await expectNoProposals(...names);
     for (const name of names) {
-      expect(await pipelineOf(name).inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
+      expect(await pipelineOf(name).lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
       expect(await query(name, "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
     }
     expect((await new PipelineTable(env.DB).list()).filter(({ name }) => name.startsWith("born"))).toEqual(
       [],
     );
     vi.restoreAllMocks();
-    expect(await pipelineOf("born-a").create(specs[0])).toMatchObject({ ok: true });
+    expect(await pipelineOf("born-a").lifecycle.create(specs[0])).toMatchObject({ ok: true });
   });
 
   it("in whatever order they come, are not both accepted", REST, async () => {
@@ -182,8 +186,8 @@ describe("two submissions that make a circle only together", () => {
     const hears = specOf({ name: b, globs: {}, more: { inputs: [{ repo, branch: "errors", glob: "/*" }] } });
     meetAtTheCheck(2);
     const answers = await Promise.all([
-      pipelineOf(a).update({ spec: tells, reprocess: false }),
-      pipelineOf(b).update({ spec: hears, reprocess: false }),
+      pipelineOf(a).specification.update({ spec: tells, reprocess: false }),
+      pipelineOf(b).specification.update({ spec: hears, reprocess: false }),
     ]);
     expect(answers).toMatchObject([
       { reason: "circle", circle: { made: { repo: a, branch: "errors" }, through: [b], isProposed: true } },
@@ -192,10 +196,10 @@ describe("two submissions that make a circle only together", () => {
     await expectNoProposals(a, b);
     expect((await branchOf({ repo: a, branch: "errors" }).status()).ok).toBe(false);
     vi.restoreAllMocks();
-    expect((await pipelineOf(b).update({ spec: hears, reprocess: false })).ok).toBe(true);
-    expect(isCircle(await pipelineOf(a).update({ spec: tells, reprocess: false }))).toBe(true);
+    expect((await pipelineOf(b).specification.update({ spec: hears, reprocess: false })).ok).toBe(true);
+    expect(isCircle(await pipelineOf(a).specification.update({ spec: tells, reprocess: false }))).toBe(true);
     const own = specOf({ name: a, globs: { [`${a}-in`]: "/*" }, more: { onDatumFailure: "skip" } });
-    expect((await pipelineOf(a).update({ spec: own, reprocess: false })).ok).toBe(true);
+    expect((await pipelineOf(a).specification.update({ spec: own, reprocess: false })).ok).toBe(true);
     expect(isCircle(await update(a, b)())).toBe(true);
   });
 
@@ -233,7 +237,7 @@ describe("two updates of one pipeline at the same time", () => {
       more: { inputs: [{ repo: { name: `${a}-in` }, glob: "/*", from }] },
     });
     // While it prepares what the pipeline has anyway, another one takes that away.
-    const back = pipelineOf(a).update({ spec, reprocess: false });
+    const back = pipelineOf(a).specification.update({ spec, reprocess: false });
     await expect.poll(() => held).toBe(true);
     expect(await update(a, "swap-other")()).toMatchObject({ ok: true });
     goesOn = true;
@@ -280,7 +284,7 @@ describe("a pipeline that is killed while an update of it is checked for circles
       await killedAt(a, { point, work: update(a, b) });
       await comesToRest(a);
       await expectNoProposals(a);
-      const inspected = await insist(async () => pipelineOf(a).inspect());
+      const inspected = await insist(async () => pipelineOf(a).lifecycle.inspect());
       const begun = inspected.ok && inspected.pipeline.version === 2;
       // Its edges count if its version does, and only then.
       const other = await insist(update(b, a));
@@ -297,11 +301,11 @@ describe("a pipeline that is killed while it is being created and checked for ci
       const other = `${name}-other`;
       await makeRepo(`${name}-in`, `${other}-in`);
       await makePipeline({ name: other, globs: { [`${other}-in`]: "/*" } });
-      const create = async () => pipelineOf(name).create(reads(name, other));
+      const create = async () => pipelineOf(name).lifecycle.create(reads(name, other));
       await killedAt(name, { point, work: create });
       await comesToRest(name);
       await expectNoProposals(name);
-      const made = (await insist(async () => pipelineOf(name).inspect())).ok;
+      const made = (await insist(async () => pipelineOf(name).lifecycle.inspect())).ok;
       expect(isCircle(await insist(update(other, name)))).toBe(made);
       if (!made) expect(isCircle(await insist(create))).toBe(true);
       await expectNoProposals(name, other);
@@ -311,10 +315,13 @@ describe("a pipeline that is killed while it is being created and checked for ci
     const name = `begun-${++crashes}`;
     await makePipeline({ name: `${name}-other`, globs: { [name]: "/*" } });
     const point = { ...(POINTS[3] as FaultPoint), call: 1 };
-    await killedAt(name, { point, work: async () => pipelineOf(name).create(reads(name, `${name}-other`)) });
+    await killedAt(name, {
+      point,
+      work: async () => pipelineOf(name).lifecycle.create(reads(name, `${name}-other`)),
+    });
     await comesToRest(name);
     await expectNoProposals(name);
-    expect(await insist(async () => pipelineOf(name).inspect())).toMatchObject({
+    expect(await insist(async () => pipelineOf(name).lifecycle.inspect())).toMatchObject({
       reason: "no-such-pipeline",
     });
     expect(await query(name, "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);

@@ -66,7 +66,7 @@ describe("a pipeline that crashes", () => {
     await makeRepo("saga-in");
     await commit("saga-in", { a: "1" });
     const spec = specOf({ name: "saga", globs: { "saga-in": "/*" } });
-    const creating = Promise.allSettled([pipelineOf("saga").create(spec)]);
+    const creating = Promise.allSettled([pipelineOf("saga").lifecycle.create(spec)]);
     await crash("saga");
     await creating;
     const begun = await runInDurableObject(
@@ -75,10 +75,10 @@ describe("a pipeline that crashes", () => {
         state.storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'pipeline'").toArray().length > 0,
     );
     // Killed before its first row there is nothing to go on with: the caller heard of no success either.
-    if (!begun) await pipelineOf("saga").create(spec);
+    if (!begun) await pipelineOf("saga").lifecycle.create(spec);
     await alarm("saga");
     await expect
-      .poll(() => pipelineOf("saga").inspect())
+      .poll(() => pipelineOf("saga").lifecycle.inspect())
       .toMatchObject({ ok: true, pipeline: { state: "active" } });
     await workUntil(pipelineOf("saga"), { jobs: 1 });
     expect(await allJobs(pipelineOf("saga"))).toHaveLength(1);
@@ -89,11 +89,11 @@ describe("a pipeline that crashes", () => {
     const files = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`f${index}`, "x"]));
     await commit("slice-in", files);
     await insist(async () => {
-      await pipelineOf("slice").create(specOf({ name: "slice", globs: { "slice-in": "/*" } }));
+      await pipelineOf("slice").lifecycle.create(specOf({ name: "slice", globs: { "slice-in": "/*" } }));
     });
     for (let time = 0; time < 5; time++) {
       await crash("slice");
-      await insist(async () => pipelineOf("slice").output());
+      await insist(async () => pipelineOf("slice").leases.output());
       await scheduler.wait(5);
     }
     await insist(async () => alarm("slice"));
@@ -111,7 +111,7 @@ describe("a pipeline that crashes", () => {
     const [datum] = datums;
     if (!datum) throw new Error("no datum");
     const outcome = await outcomeOf(datum, { command: echo, output });
-    await pipeline.finish({ worker: "w1", outcomes: [outcome] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] });
     await workUntil(pipeline, { jobs: 1 });
     const [before] = await allJobs(pipeline);
     await query(
@@ -121,7 +121,7 @@ describe("a pipeline that crashes", () => {
        INSERT OR REPLACE INTO timers (kind, due) VALUES ('work', 1)`,
     );
     await crash("end");
-    await insist(async () => pipelineOf("end").output());
+    await insist(async () => pipelineOf("end").leases.output());
     await workUntil(pipelineOf("end"), { jobs: 1 });
     const [after] = await allJobs(pipelineOf("end"));
     expect(after?.outputCommit).toBe(before?.outputCommit);

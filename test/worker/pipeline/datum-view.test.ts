@@ -17,7 +17,7 @@ import {
 } from "./support.ts";
 
 async function detailOf(pipeline: PipelineApi, job: string, datum: string): Promise<DatumDetail> {
-  const found = await pipeline.datum({ job, datum });
+  const found = await pipeline.datums.view({ job, datum });
   if (!found.ok) throw new Error(found.reason);
   return found;
 }
@@ -29,7 +29,7 @@ async function outputsOf(
 ): Promise<DatumOutput[]> {
   const outputs: DatumOutput[] = [];
   for (let after: string | null = null; ; ) {
-    const page = await pipeline.datumOutputs({ job, datum, limit, ...(after !== null && { after }) });
+    const page = await pipeline.datums.outputs({ job, datum, limit, ...(after !== null && { after }) });
     if (!page.ok) throw new Error(page.reason);
     outputs.push(...page.outputs);
     after = page.next;
@@ -62,7 +62,7 @@ describe("a datum of a job", () => {
     await workUntil(pipeline, { jobs: 1, command });
     const [first] = await allJobs(pipeline);
     const other = { image: "other", cmd: ["false"] };
-    const updated = await pipeline.update({
+    const updated = await pipeline.specification.update({
       spec: specOf({ ...options, more: { transform: other } }),
       reprocess: false,
     });
@@ -100,13 +100,19 @@ describe("a datum of a job", () => {
     expect((await detailOf(pipeline, job, id.slice(0, 12))).datum.id).toBe(id);
     // Of 17 ids two begin with the same digit.
     const twice = ids.map((each) => each[0]).find((digit, index, all) => all.indexOf(digit) !== index);
-    expect(await pipeline.datum({ job, datum: twice ?? "" })).toEqual({
+    expect(await pipeline.datums.view({ job, datum: twice ?? "" })).toEqual({
       ok: false,
       reason: "several-datums",
     });
-    expect(await pipeline.datum({ job, datum: "none" })).toEqual({ ok: false, reason: "no-such-datum" });
-    expect(await pipeline.datum({ job: "none", datum: id })).toEqual({ ok: false, reason: "no-such-job" });
-    expect(await pipeline.datumOutputs({ job, datum: id, after: "nonsense", limit: 1 })).toEqual({
+    expect(await pipeline.datums.view({ job, datum: "none" })).toEqual({
+      ok: false,
+      reason: "no-such-datum",
+    });
+    expect(await pipeline.datums.view({ job: "none", datum: id })).toEqual({
+      ok: false,
+      reason: "no-such-job",
+    });
+    expect(await pipeline.datums.outputs({ job, datum: id, after: "nonsense", limit: 1 })).toEqual({
       ok: false,
       reason: "no-such-place",
     });
@@ -122,7 +128,7 @@ describe("a datum of a job", () => {
     await commit("wait-in", { a: "1" });
     await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
     const job = (await allJobs(pipeline))[0]?.id ?? "";
-    const page = await pipeline.datums({ job, limit: 1 });
+    const page = await pipeline.datums.list({ job, limit: 1 });
     const id = page.ok ? (page.datums[0]?.id ?? "") : "";
     expect(await detailOf(pipeline, job, id)).toMatchObject({ outputs: "none", datum: { state: "queued" } });
     await expect.poll(async () => (await workOnce(pipeline, { command: () => "fail" })).length).toBe(1);
@@ -168,7 +174,10 @@ describe("what a job has of a datum", () => {
     const job = (await allJobs(pipeline))[0]?.id ?? "";
     const datum = leased.get("a")?.datum ?? "";
     const more = { transform: { image: "other", cmd: ["true"] } };
-    const updated = await pipeline.update({ spec: specOf({ ...options, more }), reprocess: false });
+    const updated = await pipeline.specification.update({
+      spec: specOf({ ...options, more }),
+      reprocess: false,
+    });
     if (!updated.ok) throw new Error(updated.reason);
     await workUntil(pipeline, { jobs: 2, command: () => ({ all: "new" }) });
     await expect.poll(async () => (await detailOf(pipeline, job, datum)).outputs).toBe("paths");

@@ -46,7 +46,7 @@ function digestOf(text: string): string {
 /** Runs datums until something is to be pushed, and leases some of that. */
 async function leasePush(pipeline: PipelineApi, worker = "w1"): Promise<EgressTask> {
   for (;;) {
-    const leased = await pipeline.lease({ node: "n1", worker, max: 10, waitMs: 10_000 });
+    const leased = await pipeline.leases.take({ node: "n1", worker, max: 10, waitMs: 10_000 });
     if (!leased.ok) throw new Error(leased.reason);
     const [task] = leased.tasks;
     if (task?.kind === "egress") return task;
@@ -54,11 +54,11 @@ async function leasePush(pipeline: PipelineApi, worker = "w1"): Promise<EgressTa
     const outcomes = await Promise.all(
       leased.datums.map((datum) => outcomeOf(datum, { command: copy, output })),
     );
-    await pipeline.finish({ worker, outcomes });
+    await pipeline.leases.finish({ worker, outcomes });
   }
 }
 
-function pushed({ lease }: Task): Parameters<PipelineApi["finish"]>[0] {
+function pushed({ lease }: Task): Parameters<PipelineApi["leases"]["finish"]>[0] {
   return { worker: "w1", outcomes: [{ lease, state: "pushed", millis: 1 }] };
 }
 
@@ -82,7 +82,7 @@ describe("egress", () => {
         { path: "b", content: { digest: digestOf("2"), size: 64 } },
       ],
     });
-    await pipeline.finish(pushed(task));
+    await pipeline.leases.finish(pushed(task));
     expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", outputCommit: job?.outputCommit });
 
     await commit("steps-in", { a: null, c: "3" });
@@ -110,10 +110,10 @@ describe("egress", () => {
     expect(task.takesRemark).toBe(true);
     const remark = "s3://bucket ignores conditions on writes";
     const outcome = { lease: task.lease, state: "pushed", millis: 1, remark } as const;
-    await pipeline.finish({ worker: "w1", outcomes: [outcome] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] });
     expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: remark });
     await commit("noted-in", { a: "2" });
-    await pipeline.finish(pushed(await leasePush(pipeline)));
+    await pipeline.leases.finish(pushed(await leasePush(pipeline)));
     expect((await allJobs(pipeline)).map(({ reason }) => reason)).toEqual([remark, null]);
   });
 
@@ -141,7 +141,7 @@ describe("egress", () => {
     const paths = tasks.flatMap(({ entries }) => entries.map(({ path }) => path));
     expect(new Set(paths).size).toBe(paths.length);
     expect(tasks.every(({ entries }) => entries.length > 100)).toBe(true);
-    for (const task of tasks) await pipeline.finish(pushed(task));
+    for (const task of tasks) await pipeline.leases.finish(pushed(task));
     await workUntil(pipeline, { jobs: 2, push: store.push });
     expect(store.slices.flat().length + paths.length).toBe(2 * (MAX_EGRESS_ENTRIES + 20));
     expect(await query("wide", "SELECT * FROM egress_pending")).toEqual([]);
@@ -152,10 +152,10 @@ describe("egress", () => {
     await commit("lost-in", { a: "1" });
     const task = await leasePush(pipeline);
     await expireLeases("lost");
-    expect(await pipeline.finish(pushed(task))).toEqual({ lost: [task.lease] });
+    expect(await pipeline.leases.finish(pushed(task))).toEqual({ lost: [task.lease] });
     const again = await leasePush(pipeline);
     expect(again.entries).toEqual(task.entries);
-    expect(await pipeline.finish(pushed(again))).toEqual({ lost: [] });
+    expect(await pipeline.leases.finish(pushed(again))).toEqual({ lost: [] });
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
   });
 
@@ -163,7 +163,7 @@ describe("egress", () => {
     const pipeline = await pushing("back");
     await commit("back-in", { a: "1" });
     const { lease, entries } = await leasePush(pipeline);
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
     expect((await leasePush(pipeline)).entries).toEqual(entries);
   });
 
@@ -192,7 +192,7 @@ describe("egress", () => {
     const pipeline = await pushing("words");
     await commit("words-in", { a: "1" });
     const task = await leasePush(pipeline);
-    await pipeline.finish({ worker: "w1", outcomes: [failedTask(task, "SlowDown")] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [failedTask(task, "SlowDown")] });
     await leasePush(pipeline);
     expect((await allJobs(pipeline))[0]?.reason).toBe(
       "its output is being pushed to s3://bucket/dir, tried again after: SlowDown",
@@ -203,7 +203,7 @@ describe("egress", () => {
     const pipeline = await pushing("alone");
     await commit("alone-in", { a: "1" });
     const { lease } = await leasePush(pipeline);
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
     expect((await allJobs(pipeline))[0]?.reason).toContain("no live runner");
   });
 
@@ -212,9 +212,9 @@ describe("egress", () => {
     await commit("stop-in", { a: "1" });
     const task = await leasePush(pipeline);
     const [job] = await allJobs(pipeline);
-    const stopped = await pipeline.stopJob(job?.id ?? "");
+    const stopped = await pipeline.jobs.stop(job?.id ?? "");
     expect(stopped).toMatchObject({ ok: true, job: { state: "killed", outputCommit: job?.outputCommit } });
-    expect(await pipeline.finish(pushed(task))).toEqual({ lost: [task.lease] });
+    expect(await pipeline.leases.finish(pushed(task))).toEqual({ lost: [task.lease] });
     const store = new FakeStore();
     await commit("stop-in", { b: "1" });
     const ran = await workUntil(pipeline, { jobs: 2, command: copy, push: store.push });
@@ -226,14 +226,14 @@ describe("egress", () => {
     const pipeline = await pushing("halt");
     await commit("halt-in", { a: "1" });
     await leasePush(pipeline);
-    expect(await pipeline.stop()).toMatchObject({ ok: true });
+    expect(await pipeline.lifecycle.stop()).toMatchObject({ ok: true });
     expect((await allJobs(pipeline))[0]).toMatchObject({
       state: "killed",
       reason: "the pipeline was stopped",
       outputCommit: expect.any(String),
     });
     const store = new FakeStore();
-    expect(await pipeline.start()).toMatchObject({ ok: true });
+    expect(await pipeline.lifecycle.start()).toMatchObject({ ok: true });
     await workUntil(pipeline, { jobs: 2, push: store.push });
     expect(store.slices).toEqual([["a"]]);
     expect((await allJobs(pipeline))[1]).toMatchObject({ state: "success", datums: { skipped: 1 } });
@@ -266,7 +266,9 @@ describe("an update of egress", () => {
     const pipeline = await makePipeline(plain);
     await commit("add-in", { a: "1", b: "2" });
     await workUntil(pipeline, { jobs: 1, command: (datum) => ({ ...copy(datum), "dir/": "" }) });
-    expect(await pipeline.update({ spec: specOf(optionsOf("add")), reprocess: false })).toMatchObject({
+    expect(
+      await pipeline.specification.update({ spec: specOf(optionsOf("add")), reprocess: false }),
+    ).toMatchObject({
       ok: true,
     });
     const store = new FakeStore();
@@ -283,11 +285,11 @@ describe("an update of egress", () => {
     await commit("move-in", { a: null, b: "2" });
     const before = await leasePush(pipeline);
     const there = { URL: "gs://other/place" };
-    await pipeline.update({ spec: specOf(optionsOf("move", there)), reprocess: false });
+    await pipeline.specification.update({ spec: specOf(optionsOf("move", there)), reprocess: false });
     const after = await leasePush(pipeline);
     expect(after).toMatchObject({ egress: there, entries: [{ path: "b" }] });
-    expect(await pipeline.finish(pushed(before))).toEqual({ lost: [before.lease] });
-    await pipeline.finish(pushed(after));
+    expect(await pipeline.leases.finish(pushed(before))).toEqual({ lost: [before.lease] });
+    await pipeline.leases.finish(pushed(after));
     await workUntil(pipeline, { jobs: 3 });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success", "success"]);
   });
@@ -298,7 +300,7 @@ describe("an update of egress", () => {
     await commit("secret-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1, command: copy, push: store.push });
     const spec = specOf(optionsOf("secret", { ...HERE, secret: "new-key" }));
-    await pipeline.update({ spec, reprocess: false });
+    await pipeline.specification.update({ spec, reprocess: false });
     await workUntil(pipeline, { jobs: 2 });
     expect((await allJobs(pipeline))[1]?.state).toBe("success");
   });
@@ -308,10 +310,10 @@ describe("an update of egress", () => {
     await commit("gone-in", { a: "1" });
     const task = await leasePush(pipeline);
     const { more: _, ...plain } = optionsOf("gone");
-    await pipeline.update({ spec: specOf(plain), reprocess: false });
+    await pipeline.specification.update({ spec: specOf(plain), reprocess: false });
     await workUntil(pipeline, { jobs: 2 });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success"]);
-    expect(await pipeline.finish(pushed(task))).toEqual({ lost: [task.lease] });
+    expect(await pipeline.leases.finish(pushed(task))).toEqual({ lost: [task.lease] });
     for (const table of ["egress_pending", "egress_moved", "tasks", "ending"]) {
       expect(await query("gone", `SELECT * FROM ${table}`)).toEqual([]);
     }
@@ -323,9 +325,9 @@ describe("an update of egress", () => {
     const pipeline = await makePipeline(plain);
     await commit("later-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1, command: copy });
-    await pipeline.stop();
-    await pipeline.update({ spec: specOf(optionsOf("later")), reprocess: false });
-    await pipeline.start();
+    await pipeline.lifecycle.stop();
+    await pipeline.specification.update({ spec: specOf(optionsOf("later")), reprocess: false });
+    await pipeline.lifecycle.start();
     const store = new FakeStore();
     expect(await workUntil(pipeline, { jobs: 2, push: store.push })).toEqual([]);
     expect(Object.fromEntries(store.files)).toEqual({ a: digestOf("1") });
@@ -338,7 +340,7 @@ describe("an update of egress", () => {
     const files = Object.fromEntries(Array.from({ length: 1500 }, (_, index) => [`f${index}`, "x"]));
     await commit("pages-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1, command: () => files });
-    await pipeline.update({ spec: specOf(optionsOf("pages")), reprocess: false });
+    await pipeline.specification.update({ spec: specOf(optionsOf("pages")), reprocess: false });
     const store = new FakeStore();
     await workUntil(pipeline, { jobs: 2, push: store.push });
     expect(store.files.size).toBe(1500);
@@ -350,15 +352,15 @@ describe("a task", () => {
     const pipeline = await pushing("slot");
     await commit("slot-in", { a: "1" });
     const task = await leasePush(pipeline);
-    expect(await pipeline.lease({ node: "n2", worker: "w2", max: 1, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n2", worker: "w2", max: 1, waitMs: 0 })).toMatchObject({
       slot: false,
     });
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease: task.lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease: task.lease, state: "returned" }] });
     await commit("slot-in", { b: "1" });
     await expect.poll(async () => (await allJobs(pipeline))[1]?.state).toBe("running");
     const { tasks } = await leaseTasks(pipeline);
     expect(tasks).toHaveLength(1);
-    expect(await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
       tasks: [],
       datums: [{ inputs: [{ path: "b" }] }],
     });
@@ -368,7 +370,7 @@ describe("a task", () => {
     const pipeline = await pushing("wrong");
     await commit("wrong-in", { a: "1" });
     const { lease } = await leasePush(pipeline);
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: [{ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }],
     });

@@ -16,7 +16,9 @@ describe("a failure that no other datum of the job would escape", () => {
     const { datums } = await leaseSome(pipeline, { max: 2 });
     const [first, second] = datums;
     if (!first || !second) throw new Error(`${datums.length} datums`);
-    expect(await pipeline.finish({ worker: "w1", outcomes: [hopeless(first), hopeless(second)] })).toEqual({
+    expect(
+      await pipeline.leases.finish({ worker: "w1", outcomes: [hopeless(first), hopeless(second)] }),
+    ).toEqual({
       lost: [second.lease],
     });
     const [job] = await allJobs(pipeline);
@@ -26,10 +28,10 @@ describe("a failure that no other datum of the job would escape", () => {
       outputCommit: null,
       datums: { total: 3, processed: 0, failed: 1 },
     });
-    expect(await pipeline.lease({ node: "n1", worker: "w1", max: 10, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n1", worker: "w1", max: 10, waitMs: 0 })).toMatchObject({
       datums: [],
     });
-    const page = await pipeline.datums({ job: job?.id ?? "", limit: 10 });
+    const page = await pipeline.datums.list({ job: job?.id ?? "", limit: 10 });
     const failed = page.ok && page.datums.filter(({ state }) => state === "failed");
     expect(failed).toMatchObject([{ tries: 1, exitCode: null, reason: "the secret 'key' is not there" }]);
 
@@ -46,9 +48,9 @@ describe("a failure that no other datum of the job would escape", () => {
     const older = await leaseSome(pipeline, { worker: "w1" });
     await commit("behind-in", { b: "1" });
     const behind = await leaseSome(pipeline, { worker: "w2" });
-    await pipeline.finish({ worker: "w2", outcomes: behind.datums.map(hopeless) });
+    await pipeline.leases.finish({ worker: "w2", outcomes: behind.datums.map(hopeless) });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["running", "failure"]);
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: older.datums.map(({ lease }) => ({
         lease,
@@ -71,10 +73,10 @@ describe("a failure that no other datum of the job would escape", () => {
     await commit("wait-in", { a: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
     const first = await leaseSome(pipeline);
-    await pipeline.finish({ worker: "w1", outcomes: first.datums.map(hopeless) });
+    await pipeline.leases.finish({ worker: "w1", outcomes: first.datums.map(hopeless) });
     const second = await leaseSome(pipeline);
     expect(second.datums.map(pathsOf)).toEqual([["a"]]);
-    await pipeline.finish({ worker: "w1", outcomes: second.datums.map(hopeless) });
+    await pipeline.leases.finish({ worker: "w1", outcomes: second.datums.map(hopeless) });
     await expect
       .poll(async () => (await allJobs(pipeline)).map(({ state }) => state))
       .toEqual(["failure", "success", "failure"]);
@@ -91,12 +93,12 @@ describe("a datum", () => {
     const pipeline = await makePipeline({ name: "odd", globs: { "odd-in": "/*" } });
     await commit("odd-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: datums.map(({ lease }) => ({ lease, state: "pushed", millis: 1 })),
     });
     const [job] = await allJobs(pipeline);
-    const page = await pipeline.datums({ job: job?.id ?? "", limit: 1 });
+    const page = await pipeline.datums.list({ job: job?.id ?? "", limit: 1 });
     expect(page.ok && page.datums[0]).toMatchObject({
       state: "queued",
       tries: 1,

@@ -48,7 +48,7 @@ describe("an input version that is erased", () => {
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
     expect((await allJobs(pipeline))[1]).toMatchObject({ state: "killed", reason: "input erased" });
     const lease = datums[0]?.lease ?? "";
-    expect(await pipeline.renew({ worker: "w1", leases: [lease] })).toMatchObject({ lost: [lease] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [lease] })).toMatchObject({ lost: [lease] });
     expect(await workUntil(pipeline, { jobs: 3, command: named })).toEqual([]);
     expect((await allJobs(pipeline))[2]).toMatchObject({ state: "success", datums: { total: 2 } });
     expect(await filesOf({ repo: "gone", branch: "master" })).toEqual(["a.out", "b.out"]);
@@ -107,7 +107,7 @@ describe("an input version that is erased", () => {
     await erase(master("last-in"), "a", one);
     await expect.poll(() => query("last", owed)).toEqual([{ paid: 0 }]);
     await query("last", "DELETE FROM rewrite");
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     await expect.poll(() => query("last", "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
     expect(await query("last", owed)).toEqual([{ paid: 0 }]);
     expect(await query("last", "SELECT job FROM erased_jobs")).toEqual([]);
@@ -170,9 +170,9 @@ describe("an output version that is erased", () => {
     expect(ran.map(({ paths }) => paths[0])).toEqual(["c"]);
     expect(await filesOf(output)).toEqual(["a.log", "b.log", "b.out", "c.log", "c.out"]);
     // Also if everything is read whole again.
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("res-in", { d: "1" });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     const again = await workUntil(pipeline, { jobs: 3, command: two });
     expect(again.map(({ paths }) => paths[0])).toEqual(["d"]);
     expect(await filesOf(output)).not.toContain("a.out");
@@ -332,7 +332,7 @@ describe("an output version that is erased", () => {
     const { generation, spans, path } = done.erased[0];
     const [first] = await allJobs(pipeline);
     const files = [{ path, generation, spans }];
-    expect(await pipeline.outputsOf({ repo: "line-in", branch: "master", files })).toEqual({
+    expect(await pipeline.lineage.outputsOf({ repo: "line-in", branch: "master", files })).toEqual({
       outputs: [
         { repo: "line", branch: "master", path: "a.out", job: first?.id, commit: first?.outputCommit },
       ],

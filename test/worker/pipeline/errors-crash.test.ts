@@ -136,7 +136,7 @@ describe("a gateway that is killed while a job tells of its bad datums", () => {
         output: { repo: name, branch: "errors" },
       };
       await makeRepo(input);
-      await pipelineOf(name).create(specOf({ name, globs: { [input]: "/*" }, more }));
+      await pipelineOf(name).lifecycle.create(specOf({ name, globs: { [input]: "/*" }, more }));
       await commit(input, { a: "1", evil: "1", worse: "1" });
       await workThrough(name, { jobs: 1, command: failing("evil", "worse") });
       await expectWhole(name, { output: ["a"], bad: ["evil", "worse"] });
@@ -163,11 +163,11 @@ describe("a gateway that is killed while a pipeline claims its errors branch", (
       const name = `errors-made-${++lives}`;
       await makeRepo(`${name}-in`);
       const spec = specOf({ name, globs: { [`${name}-in`]: "/*" }, more });
-      await killedAt(name, { point, work: async () => pipelineOf(name).create(spec) });
+      await killedAt(name, { point, work: async () => pipelineOf(name).lifecycle.create(spec) });
       await expect
         .poll(async () => {
           await ringAlarms(name);
-          return await insist(async () => pipelineOf(name).inspect());
+          return await insist(async () => pipelineOf(name).lifecycle.inspect());
         })
         .toMatchObject({ pipeline: { state: "active" } });
       expect(await branchOf({ repo: name, branch: "errors" }).status()).toMatchObject({ claimedBy: name });
@@ -178,9 +178,9 @@ describe("a gateway that is killed while a pipeline claims its errors branch", (
       const input = `${name}-in`;
       await makeRepo(input);
       const plain = { name, globs: { [input]: "/*" } };
-      await pipelineOf(name).create(specOf(plain));
+      await pipelineOf(name).lifecycle.create(specOf(plain));
       const spec = specOf({ ...plain, more });
-      const update = async () => pipelineOf(name).update({ spec, reprocess: false });
+      const update = async () => pipelineOf(name).specification.update({ spec, reprocess: false });
       await killedAt(name, { point, work: update });
       const claims = () => query<{ settled: number }>(name, "SELECT settled FROM errors_claim");
       await expect
@@ -189,7 +189,7 @@ describe("a gateway that is killed while a pipeline claims its errors branch", (
           return (await claims()).filter(({ settled }) => settled === 0);
         })
         .toEqual([]);
-      const found = await pipelineOf(name).inspect();
+      const found = await pipelineOf(name).lifecycle.inspect();
       const isUpdated = found.ok && found.pipeline.version === 2;
       expect((await branchOf({ repo: name, branch: "errors" }).status()).ok).toBe(isUpdated);
       expect((await insist(update)).ok).toBe(true);

@@ -84,7 +84,7 @@ describe("failed datums", () => {
     for (let tries = 0; tries < 3; tries++) {
       const { datums } = await leaseSome(pipeline);
       const outcomes = datums.map(({ lease }) => ({ ...failed, lease }));
-      await pipeline.finish({ worker: "w1", outcomes });
+      await pipeline.leases.finish({ worker: "w1", outcomes });
     }
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.reason).toBe(`datum /a failed after 3 tries: ${told}`);

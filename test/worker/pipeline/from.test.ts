@@ -188,9 +188,12 @@ describe("an input with a `from`", () => {
     const other = await commit("other-in", { a: "1" });
     for (const repo of ["none-in", "nowhere"]) {
       const spec = specOf(wish("none", { repo, from: other }));
-      expect(await pipelineOf("none").create(spec)).toEqual({ ok: false, reason: "no-such-commit" });
+      expect(await pipelineOf("none").lifecycle.create(spec)).toEqual({
+        ok: false,
+        reason: "no-such-commit",
+      });
     }
-    expect(await pipelineOf("none").inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await pipelineOf("none").lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
     expect(await master("none").status()).toMatchObject({ ok: false });
   });
 
@@ -198,23 +201,23 @@ describe("an input with a `from`", () => {
     await makeRepo("stop-in");
     const from = await commit("stop-in", { old: "1" });
     const pipeline = await makePipeline(wish("stop", { repo: "stop-in", from }));
-    await pipeline.stop();
-    await pipeline.start();
+    await pipeline.lifecycle.stop();
+    await pipeline.lifecycle.start();
     expect(await allJobs(pipeline)).toEqual([]);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("stop-in", { new: "1" });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     expect(await ranUntil(pipeline, 1)).toEqual(["new"]);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("stop-in", { old: null, newer: "1" });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     expect(await ranUntil(pipeline, 2)).toEqual(["newer"]);
   });
 });
 
 /** Gives a lease back, then works. */
 async function ranUntilHeld(pipeline: PipelineApi, lease: string): Promise<string[]> {
-  await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+  await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
   return ranUntil(pipeline, 1);
 }
 
@@ -233,7 +236,7 @@ describe("an update of `from`", () => {
     ];
     for (const [index, { from, files }] of expected.entries()) {
       const spec = specOf(wish("move", { repo: "move-in", ...(from !== undefined && { from }) }));
-      expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+      expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
       expect(await ranUntil(pipeline, index + 2)).toEqual([]);
       expect(await filesOf({ repo: "move", branch: "master" })).toEqual(files);
     }
@@ -245,7 +248,7 @@ describe("an update of `from`", () => {
     const from = await commit("head-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     const spec = specOf(wish("head", { repo: "head-in", from }));
-    expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+    expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
     expect(await allJobs(pipeline)).toHaveLength(1);
     await commit("head-in", { b: "1" });
     expect(await ranUntil(pipeline, 2)).toEqual(["b"]);
@@ -258,10 +261,10 @@ describe("an update of `from`", () => {
     const from = await commit("rest-in", { a: "1" });
     await commit("rest-in", { b: "1" });
     await workUntil(pipeline, { jobs: 2 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     const spec = specOf(wish("rest", { repo: "rest-in", from }));
-    expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
-    await pipeline.start();
+    expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 3 });
     expect(await filesOf({ repo: "rest", branch: "master" })).toEqual(["b.out"]);
   });
@@ -271,11 +274,11 @@ describe("an update of `from`", () => {
     const stray = await commit("stray-in", { a: "1" });
     const pipeline = await makePipeline(wish("bad", { repo: "bad-in" }));
     const spec = specOf(wish("bad", { repo: "bad-in", from: stray }));
-    expect(await pipeline.update({ spec, reprocess: false })).toEqual({
+    expect(await pipeline.specification.update({ spec, reprocess: false })).toEqual({
       ok: false,
       reason: "no-such-commit",
     });
-    expect(await pipeline.inspect()).toMatchObject({ pipeline: { version: 1 } });
+    expect(await pipeline.lifecycle.inspect()).toMatchObject({ pipeline: { version: 1 } });
   });
 });
 
@@ -292,11 +295,11 @@ describe("an update of `lazy`", () => {
       globs: {},
       more: { inputs: [{ ...inputOf({ repo: "lazy-in" }), lazy: true }] },
     });
-    expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+    expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({ lease, state: "returned" as const }));
-    expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     expect(await ranUntil(pipeline, 3)).toEqual(["b"]);
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success", "success"]);
   });

@@ -71,7 +71,7 @@ async function keep(name: string, jobs: readonly number[]): Promise<void> {
 /** As the output branch calls when it keeps less. */
 async function tell(name: string): Promise<void> {
   const [row] = await query<{ uid: string }>(name, "SELECT uid FROM pipeline");
-  await pipelineOf(name).outputKept({ uid: row?.uid ?? "" });
+  await pipelineOf(name).wakeUps.outputKept({ uid: row?.uid ?? "" });
 }
 
 async function count(name: string, table: string): Promise<number> {
@@ -152,7 +152,7 @@ describe("what no commit needs that the output branch keeps", () => {
     await expect.poll(() => history("single")).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
     const job = (await allJobs(pipeline))[1]?.id ?? "";
     const asked = { job, path: "a.out", after: null, limit: 10 };
-    expect(await pipeline.provenance(asked)).toMatchObject({
+    expect(await pipeline.lineage.provenance(asked)).toMatchObject({
       ok: true,
       datums: [{ state: "success", job, exitCode: 0 }],
     });
@@ -186,7 +186,7 @@ describe("what no commit needs that the output branch keeps", () => {
       const outputs = [{ path, digest, size }];
       return { lease, state: "success", exitCode: 0, outputs, millis: 1, upload } as const;
     });
-    expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     await workUntil(pipeline, { jobs: 1 });
     await commit("shared-in", { a: "2" });
     await workUntil(pipeline, { jobs: 2, command: same });
@@ -200,10 +200,10 @@ describe("what no commit needs that the output branch keeps", () => {
 
   it("goes while the pipeline is stopped, too, and when it ends its stop", REST, async () => {
     const pipeline = await pipelineAfter("stopped", FOUR);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await keep("stopped", [3]);
     await expect.poll(() => history("stopped")).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await commit("stopped-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual(["c"]);
   });
@@ -249,10 +249,10 @@ describe("what no commit needs that the output branch keeps", () => {
   it("is of nobody's concern to a pipeline that was made anew under the name", async () => {
     await pipelineAfter("anew", [{ a: "1" }]);
     const [row] = await query<{ uid: string }>("anew", "SELECT uid FROM pipeline");
-    await pipelineOf("anew").destroy({ keepOutput: false });
-    await pipelineOf("anew").outputKept({ uid: row?.uid ?? "" });
+    await pipelineOf("anew").lifecycle.destroy({ keepOutput: false });
+    await pipelineOf("anew").wakeUps.outputKept({ uid: row?.uid ?? "" });
     await makePipeline({ name: "anew", globs: { "anew-in": "/*" } });
-    await pipelineOf("anew").outputKept({ uid: row?.uid ?? "" });
+    await pipelineOf("anew").wakeUps.outputKept({ uid: row?.uid ?? "" });
     expect(await query("anew", "SELECT output_due FROM pipeline")).toEqual([{ output_due: 0 }]);
   });
 });
@@ -263,9 +263,9 @@ describe("a result that goes for another reason", () => {
     REST,
     async () => {
       const pipeline = await pipelineAfter("salted", [{ a: "1", b: "1" }]);
-      const found = await pipeline.inspect();
+      const found = await pipeline.lifecycle.inspect();
       if (!found.ok) throw new Error(found.reason);
-      await pipeline.update({ spec: found.pipeline.spec, reprocess: true });
+      await pipeline.specification.update({ spec: found.pipeline.spec, reprocess: true });
       await workUntil(pipeline, { jobs: 2, command: (datum) => ({ [`${pathsOf(datum)[0]}.out`]: "anew" }) });
       await expect.poll(() => held("salted")).toEqual({ uploads: 2, holds: 2 });
       await expect.poll(() => count("salted", "given_up")).toBe(0);
@@ -280,7 +280,7 @@ describe("a result that goes for another reason", () => {
     const [outcome] = outcomes;
     const upload = (outcome?.state === "success" && outcome.upload) || "";
     await branchOf(output).abortUpload({ upload });
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     expect(ranPaths(await workUntil(pipeline, { jobs: 2, command: same }))).toEqual(["b"]);
     await expect.poll(() => count("lost", "given_up")).toBe(0);
     expect(await held("lost")).toEqual({ uploads: 2, holds: 2 });
@@ -300,7 +300,7 @@ describe("jobs that are listed no more", () => {
     await query("listed", `UPDATE pipeline SET committed = ${KEPT_JOBS} + 202`);
     await query("listed", `UPDATE made SET born = born + ${KEPT_JOBS} + 200 WHERE born = 2`);
     await commit("listed-in", { c: "1" });
-    await expect.poll(async () => (await pipeline.jobs({ limit: 10 })).jobs.length).toBe(2);
+    await expect.poll(async () => (await pipeline.jobs.list({ limit: 10 })).jobs.length).toBe(2);
     await workUntil(pipeline, { jobs: 2, command: same });
     await expect.poll(() => catalogue.jobs.pipelineOf(first?.id ?? "")).toBeNull();
     const listed = await allJobs(pipeline);
@@ -309,11 +309,14 @@ describe("jobs that are listed no more", () => {
     await expect
       .poll(async () => (await catalogue.jobs.list({ pipeline: "listed", limit: 10 })).map(({ id }) => id))
       .toEqual(listed.map(({ id }) => id).reverse());
-    const page = await pipeline.jobs({ limit: 1 });
-    expect(await pipeline.jobs({ limit: 1, after: page.next ?? "" })).toMatchObject({ next: null });
+    const page = await pipeline.jobs.list({ limit: 1 });
+    expect(await pipeline.jobs.list({ limit: 1, after: page.next ?? "" })).toMatchObject({ next: null });
     const asked = { job: first?.id ?? "", path: "a.out", after: null, limit: 10 };
-    expect(await pipeline.provenance(asked)).toMatchObject({ ok: true, datums: [{ job: first?.id }] });
-    expect(await pipeline.job(first?.id ?? "")).toMatchObject({ outputCommit: first?.outputCommit });
+    expect(await pipeline.lineage.provenance(asked)).toMatchObject({
+      ok: true,
+      datums: [{ job: first?.id }],
+    });
+    expect(await pipeline.jobs.view(first?.id ?? "")).toMatchObject({ outputCommit: first?.outputCommit });
   });
 
   it("go from the pipeline, too, once the output branch keeps their commits no more", REST, async () => {
@@ -342,7 +345,7 @@ describe("jobs that are listed no more", () => {
     await commit("rows-in", { e: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 3, command: same }))).toEqual(["e"]);
     const job = (await allJobs(pipeline)).at(-1)?.id ?? "";
-    expect(await pipeline.provenance({ job, path: "a.out", after: null, limit: 10 })).toMatchObject({
+    expect(await pipeline.lineage.provenance({ job, path: "a.out", after: null, limit: 10 })).toMatchObject({
       ok: true,
       datums: [{ state: "skipped", job: null, exitCode: 0, code: { version: 1 } }],
     });
@@ -369,7 +372,7 @@ describe("a deleted pipeline", () => {
     const [job] = await allJobs(pipeline);
     if (!job || !uid) throw new Error("no job");
     await expect.poll(() => catalogue.jobs.list({ pipeline: "dead", limit: 10 })).toHaveLength(2);
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     await expect.poll(() => query("dead", "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
     expect(await catalogue.jobs.list({ pipeline: "dead", limit: 10 })).toEqual([]);
     await catalogue.jobs.record([{ job, version: 99 }], uid);
@@ -387,7 +390,7 @@ describe("a deleted pipeline", () => {
     async () => {
       const pipeline = await pipelineAfter("keeps", [{ a: "1" }]);
       const [job] = await allJobs(pipeline);
-      await pipeline.destroy({ keepOutput: true });
+      await pipeline.lifecycle.destroy({ keepOutput: true });
       await expect.poll(() => query("keeps", "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
       expect(await catalogue.jobs.list({ pipeline: "keeps", limit: 10 })).toEqual([job]);
       await expect(makePipeline({ name: "keeps", globs: { "keeps-in": "/*" } })).rejects.toThrow(
@@ -404,7 +407,7 @@ describe("a deleted pipeline", () => {
     await commit("late-in", { a: "1" });
     const { datums, output } = await leaseSome(pipeline);
     const lease = datums[0]?.lease ?? "";
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     const late = () => branchOf(output).openUpload({ lease });
     expect(await late()).toEqual({ ok: false, reason: "no-such-branch" });
     await makePipeline({ name: "late", globs: { "late-in": "/*" } });
@@ -435,7 +438,9 @@ describe("codes that nothing names any more", () => {
       .toMatchObject([{ number: 1 }, { number: 700 }, { number: 800 }]);
     const asked = { job: job?.id ?? "", path: "a.out", after: null, limit: 1 };
     await query("codes", "DELETE FROM results WHERE lived_until IS NOT NULL");
-    expect(await pipeline.provenance(asked)).toMatchObject({ datums: [{ code: { node: "node-700" } }] });
+    expect(await pipeline.lineage.provenance(asked)).toMatchObject({
+      datums: [{ code: { node: "node-700" } }],
+    });
   });
 });
 
@@ -505,7 +510,7 @@ describe("a deletion that is killed while jobs go from the catalogue", () => {
       const name = `gone-${++lives}`;
       const pipeline = await pipelineAfter(name, [{ a: "1" }, { b: "1" }]);
       const point: FaultPoint = { at: `${when} jobs go`, of: JobTable.prototype, method: "remove", when };
-      await killedAt(name, { point, work: () => pipeline.destroy({ keepOutput: false }) });
+      await killedAt(name, { point, work: () => pipeline.lifecycle.destroy({ keepOutput: false }) });
       await expect
         .poll(async () => {
           await ringAlarms(name);

@@ -169,7 +169,7 @@ describe("under a live pipeline, an input branch", () => {
     const second = await makePipeline({ name: "down", globs: { up: "/*" } });
     await workUntil(first, { jobs: 1 });
     await workUntil(second, { jobs: 1 });
-    await first.destroy({ keepOutput: false });
+    await first.lifecycle.destroy({ keepOutput: false });
     await workUntil(second, { jobs: 2 });
     expect(await filesOf({ repo: "down", branch: "master" })).toEqual([]);
     const anew = await makePipeline({ name: "up", globs: { "up-in": "/*" } });

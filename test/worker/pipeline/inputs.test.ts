@@ -46,7 +46,7 @@ describe("a pipeline with two inputs", () => {
     await Promise.all(["held-a", "held-b"].map((repo) => master(repo).unsubscribe({ uid })));
     await exampleCommits("held-a", "held-b");
     expect(await allJobs(pipeline)).toEqual([]);
-    await pipeline.ring({ uid });
+    await pipeline.wakeUps.ring({ uid });
     await workUntil(pipeline, { jobs: 3 });
     expect((await allJobs(pipeline)).map(({ datums }) => datums.total)).toEqual([1, 2, 4]);
   });
@@ -55,14 +55,22 @@ describe("a pipeline with two inputs", () => {
     await makeRepo("twice-a", "twice-b");
     const pipeline = await makePipeline({ name: "twice", globs: { "twice-a": "/*", "twice-b": "/*" } });
     const uid = await uidOf("twice");
-    await pipeline.ring({ uid });
+    await pipeline.wakeUps.ring({ uid });
     for (const files of [{ A1: "a1" }, { A2: "a2" }]) {
-      await Promise.all([commit("twice-a", files), pipeline.ring({ uid }), pipeline.ring({ uid })]);
+      await Promise.all([
+        commit("twice-a", files),
+        pipeline.wakeUps.ring({ uid }),
+        pipeline.wakeUps.ring({ uid }),
+      ]);
       await commit("twice-b", { [`for-${Object.keys(files)[0]}`]: "b" });
-      await Promise.all([pipeline.ring({ uid }), pipeline.ring({ uid }), pipeline.ring({ uid: "stranger" })]);
+      await Promise.all([
+        pipeline.wakeUps.ring({ uid }),
+        pipeline.wakeUps.ring({ uid }),
+        pipeline.wakeUps.ring({ uid: "stranger" }),
+      ]);
     }
     await workUntil(pipeline, { jobs: 3 });
-    await pipeline.ring({ uid });
+    await pipeline.wakeUps.ring({ uid });
     await workUntil(pipeline, { jobs: 3 });
     expect((await allJobs(pipeline)).map(({ datums }) => datums.total)).toEqual([1, 2, 4]);
   });
@@ -185,7 +193,7 @@ describe("a bell that rings while a feed is on its way", () => {
       return page;
     });
     try {
-      await pipeline.ring({ uid });
+      await pipeline.wakeUps.ring({ uid });
       await expect.poll(due).toEqual([{ pull_due: 0 }]);
       expect(await allJobs(pipeline)).toHaveLength(2);
     } finally {

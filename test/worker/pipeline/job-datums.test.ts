@@ -24,7 +24,7 @@ import {
 async function datumsOf(pipeline: PipelineApi, job: string, limit = 100): Promise<JobDatum[]> {
   const found: JobDatum[] = [];
   for (let after: string | null = null; ; ) {
-    const page = await pipeline.datums({ job, limit, ...(after !== null && { after }) });
+    const page = await pipeline.datums.list({ job, limit, ...(after !== null && { after }) });
     if (!page.ok) throw new Error(page.reason);
     found.push(...page.datums);
     after = page.next;
@@ -76,11 +76,14 @@ describe("the datums of a job", () => {
     await workUntil(root, { jobs: 1 });
     const [first] = await allJobs(root);
     expect(await datumsOf(root, first?.id ?? "")).toMatchObject([{ inputs: [{ path: "" }] }]);
-    expect(await pipeline.datums({ job: id, after: "nonsense", limit: 1 })).toEqual({
+    expect(await pipeline.datums.list({ job: id, after: "nonsense", limit: 1 })).toEqual({
       ok: false,
       reason: "no-such-place",
     });
-    expect(await pipeline.datums({ job: "none", limit: 1 })).toEqual({ ok: false, reason: "no-such-job" });
+    expect(await pipeline.datums.list({ job: "none", limit: 1 })).toEqual({
+      ok: false,
+      reason: "no-such-job",
+    });
   });
 
   it("are told of while they run, wait, are tried again, and after their job was stopped", async () => {
@@ -96,7 +99,7 @@ describe("the datums of a job", () => {
     expect(await states()).toEqual(["queued", "running"]);
     const tried = (await datumsOf(pipeline, job)).find(({ tries }) => tries === 1);
     expect(tried).toMatchObject({ exitCode: 3, reason: "the command failed" });
-    await pipeline.stopJob(job);
+    await pipeline.jobs.stop(job);
     expect(await states()).toEqual(["killed", "killed"]);
   });
 });
@@ -116,7 +119,7 @@ async function whyOf(name: string, n: number): Promise<Record<string, JobDatum["
   const job = (await allJobs(pipeline))[n]?.id ?? "";
   const found: Record<string, JobDatum["why"]> = {};
   for (let after: string | null = null; ; ) {
-    const page: Awaited<ReturnType<PipelineApi["datums"]>> = await pipeline.datums({
+    const page: Awaited<ReturnType<PipelineApi["datums"]["list"]>> = await pipeline.datums.list({
       ...{ job, limit: 3, why: true },
       ...(after !== null && { after }),
     });
@@ -165,14 +168,14 @@ describe("why a job ran a datum", () => {
     const pipeline = await makePipeline(options);
     await commit("gap-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     const transform = { image: "none", cmd: ["other"] };
     for (const description of ["second", "third"]) {
       const spec = specOf({ ...options, more: { transform, description } });
-      expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+      expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
     }
     await query("gap", "DELETE FROM revisions WHERE revision = 2");
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 2 });
     expect(await whyOf("gap", 1)).toEqual({
       a: [{ reason: "version", from: 1, to: 3, fields: expect.arrayContaining(["transform.cmd"]) }],
@@ -186,18 +189,24 @@ describe("why a job ran a datum", () => {
     await commit("version-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1 });
     const transform = { image: "other", cmd: ["true", "x"] };
-    await pipeline.update({ spec: specOf({ ...options, more: { transform } }), reprocess: false });
+    await pipeline.specification.update({
+      spec: specOf({ ...options, more: { transform } }),
+      reprocess: false,
+    });
     await workUntil(pipeline, { jobs: 2 });
-    await pipeline.update({ spec: specOf({ ...options, more: { transform } }), reprocess: true });
+    await pipeline.specification.update({
+      spec: specOf({ ...options, more: { transform } }),
+      reprocess: true,
+    });
     await workUntil(pipeline, { jobs: 3 });
     // Both at once: a file changes while the pipeline stands still, and its version is another one then.
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("version-in", { a: "2" });
-    await pipeline.update({
+    await pipeline.specification.update({
       spec: specOf({ ...options, more: { transform: { ...transform, cmd: ["x"] } } }),
       reprocess: false,
     });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 4 });
     const version = (from: number, to: number, ...fields: string[]) => ({
       reason: "version",
@@ -221,7 +230,10 @@ describe("why a job ran a datum", () => {
     const pipeline = await makePipeline(options);
     await commit("wider-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.update({ spec: specOf({ ...options, globs: { "wider-in": "/*" } }), reprocess: false });
+    await pipeline.specification.update({
+      spec: specOf({ ...options, globs: { "wider-in": "/*" } }),
+      reprocess: false,
+    });
     await workUntil(pipeline, { jobs: 2 });
     const [first] = await jobIds("wider");
     expect(await whyOf("wider", 1)).toEqual({
@@ -242,7 +254,7 @@ describe("why a job ran a datum", () => {
     // The job takes over what failed before it once it is the oldest one.
     const leased: LeasedDatum[] = [];
     while (leased.length < 2) leased.push(...(await leaseSome(pipeline)).datums);
-    await pipeline.stopJob(leased[0]?.job ?? "");
+    await pipeline.jobs.stop(leased[0]?.job ?? "");
     await commit("undone-in", { c: "1" });
     await workUntil(pipeline, { jobs: 3 });
     const [first, second] = await jobIds("undone");
@@ -292,10 +304,10 @@ describe("why a job ran a datum", () => {
     await workUntil(root, { jobs: 1 });
     await commit("since-in", { first: "1" });
     await workUntil(since, { jobs: 1 });
-    await since.stop();
-    await root.stop();
+    await since.lifecycle.stop();
+    await root.lifecycle.stop();
     for (let n = 0; n < 3; n++) await commit("since-in", { old: `${n + 2}`, [`d/${n}`]: "1" });
-    for (const pipeline of [since, root]) await pipeline.start();
+    for (const pipeline of [since, root]) await pipeline.lifecycle.start();
     await workUntil(since, { jobs: 2 });
     await workUntil(root, { jobs: 3 });
     const [first] = await jobIds("since");

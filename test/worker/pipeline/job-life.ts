@@ -101,14 +101,14 @@ async function hasEnded({ name }: Life, count: number): Promise<boolean> {
 }
 
 async function workOnce({ name, outside, command, max }: Life): Promise<number> {
-  const leased = await pipelineOf(name).lease({ node: "n1", worker: "w1", max, waitMs: 20 });
+  const leased = await pipelineOf(name).leases.take({ node: "n1", worker: "w1", max, waitMs: 20 });
   if (!leased.ok) return 0;
   const { output } = leased;
   const outcomes = await Promise.all([
     ...leased.datums.map((datum) => outcomeOf(datum, { command, output })),
     ...leased.tasks.map((task) => taskOutcome(task, { outside, output })),
   ]);
-  if (outcomes.length > 0) await pipelineOf(name).finish({ worker: "w1", outcomes });
+  if (outcomes.length > 0) await pipelineOf(name).leases.finish({ worker: "w1", outcomes });
   return outcomes.length;
 }
 

@@ -31,7 +31,7 @@ const entry = (lease: string, seq: number, ...texts: string[]) => ({
 });
 
 const print = (pipeline: PipelineApi, { lease }: LeasedDatum, seq: number, ...texts: string[]) =>
-  pipeline.addLogs({ worker: "w1", entries: [entry(lease, seq, ...texts)] });
+  pipeline.logs.add({ worker: "w1", entries: [entry(lease, seq, ...texts)] });
 
 async function pages(
   pipeline: PipelineApi,
@@ -40,7 +40,7 @@ async function pages(
 ): Promise<LogPage[]> {
   const found: LogPage[] = [];
   for (let place = after; ; ) {
-    const page = await pipeline.logs({ ...which, after: place, waitMs });
+    const page = await pipeline.logs.read({ ...which, after: place, waitMs });
     if (!page.ok) throw new Error(page.reason);
     found.push(page);
     place = page.after;
@@ -61,11 +61,11 @@ async function finish(
   datums: readonly LeasedDatum[],
   how: "fail" | "write" = "write",
 ): Promise<void> {
-  const output = await pipeline.output();
+  const output = await pipeline.leases.output();
   if (!output) throw new Error("no output");
   const command = (datum: LeasedDatum) => (how === "fail" ? how : { [pathsOf(datum)[0] ?? ""]: "x" });
   const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command, output })));
-  const { lost } = await pipeline.finish({ worker: "w1", outcomes });
+  const { lost } = await pipeline.leases.finish({ worker: "w1", outcomes });
   if (lost.length > 0) throw new Error("lost");
 }
 
@@ -100,9 +100,9 @@ describe("what a lease prints", () => {
     if (!second) throw new Error("no datum");
     expect(await print(pipeline, first, 1, "late")).toEqual({ lost: [first.lease] });
     await print(pipeline, second, 0, "again");
-    await pipeline.stopJob(second.job);
+    await pipeline.jobs.stop(second.job);
     const both = [entry("none", 0, "x"), entry(second.lease, 1, "stopped"), entry("none", 1, "y")];
-    const { lost } = await pipeline.addLogs({ worker: "w1", entries: both });
+    const { lost } = await pipeline.logs.add({ worker: "w1", entries: both });
     expect(lost.sort()).toEqual([second.lease, "none"].sort());
     expect(await textsOf(pipeline, { job: first.job })).toEqual(["in time", "again"]);
   });
@@ -113,12 +113,12 @@ describe("what a lease prints", () => {
     const outcomes = await Promise.all(
       datums.map((datum) => outcomeOf(datum, { command: () => ({ same: datum.datum }), output })),
     );
-    await pipeline.finish({ worker: "w1", outcomes });
-    const leased = await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 10_000 });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
+    const leased = await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 10_000 });
     const task = leased.ok ? leased.tasks[0] : undefined;
     if (!task) throw new Error("no task");
     const entries = [entry(task.lease, 0, "merging")];
-    expect(await pipeline.addLogs({ worker: "w1", entries })).toEqual({ lost: [] });
+    expect(await pipeline.logs.add({ worker: "w1", entries })).toEqual({ lost: [] });
     expect(await textsOf(pipeline, { job: task.job })).toEqual([]);
   });
 
@@ -127,17 +127,17 @@ describe("what a lease prints", () => {
     const [datum] = (await leaseSome(pipeline)).datums;
     if (!datum) throw new Error("no datum");
     await print(pipeline, datum, 0, "before");
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     expect(await print(pipeline, datum, 1, "after")).toEqual({ lost: [datum.lease] });
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     expect(await print(pipeline, datum, 1, "after")).toEqual({ lost: [datum.lease] });
     for (const table of ["log_chunks", "log_datums", "log_store"])
       expect(await query("gone", `SELECT * FROM ${table}`)).toEqual([]);
-    expect(await pipeline.logs({ job: datum.job, after: null, waitMs: null })).toEqual({
+    expect(await pipeline.logs.read({ job: datum.job, after: null, waitMs: null })).toEqual({
       ok: false,
       reason: "no-such-job",
     });
-    await pipelineOf("gone").create(specOf({ name: "gone", globs: { "gone-in": "/*" } }));
+    await pipelineOf("gone").lifecycle.create(specOf({ name: "gone", globs: { "gone-in": "/*" } }));
     const [again] = (await leaseSome(pipeline)).datums;
     if (!again) throw new Error("no datum");
     await print(pipeline, again, 0, "anew");
@@ -168,7 +168,7 @@ describe("the logs of a job", () => {
     expect(await textsOf(pipeline, { ...which, datum: b.datum })).toEqual(["one", "two"]);
     const [firstTail = ""] = places.slice(3);
     expect(await textsOf(pipeline, { ...which, datum: b.datum }, { after: firstTail })).toEqual(["two"]);
-    expect(await pipeline.logs({ ...which, after: "zz", waitMs: null })).toEqual({
+    expect(await pipeline.logs.read({ ...which, after: "zz", waitMs: null })).toEqual({
       ok: false,
       reason: "no-such-place",
     });
@@ -185,7 +185,7 @@ describe("the logs of a job", () => {
     const all = ["a one", "a two", "a three", "b one", "b two", "a four"];
     const last = async (tail: number, datum?: string): Promise<string[]> => {
       const which = { job: a.job, ...(datum !== undefined && { datum }) };
-      const page = await pipeline.logs({ ...which, after: null, waitMs: null, tail });
+      const page = await pipeline.logs.read({ ...which, after: null, waitMs: null, tail });
       if (!page.ok) throw new Error(page.reason);
       return page.chunks.flatMap(({ lines, seen }) => lines.slice(seen).map(([, text]) => text));
     };
@@ -240,16 +240,16 @@ describe("the logs of a job", () => {
     const digits = datums.map(({ datum }) => datum.slice(0, 1));
     const twice = digits.find((digit, index) => digits.indexOf(digit) !== index) ?? "";
     const call = { after: null, waitMs: null };
-    expect(await pipeline.logs({ ...which, ...call, datum: twice })).toEqual({
+    expect(await pipeline.logs.read({ ...which, ...call, datum: twice })).toEqual({
       ok: false,
       reason: "several-datums",
     });
     for (const datum of ["none", `${first.datum}0`])
-      expect(await pipeline.logs({ ...which, ...call, datum })).toEqual({
+      expect(await pipeline.logs.read({ ...which, ...call, datum })).toEqual({
         ok: false,
         reason: "no-such-datum",
       });
-    expect(await pipeline.logs({ ...call, job: "none" })).toEqual({ ok: false, reason: "no-such-job" });
+    expect(await pipeline.logs.read({ ...call, job: "none" })).toEqual({ ok: false, reason: "no-such-job" });
   });
 
   it("are followed by several at once: each waits for more, and comes to the end with the job", async () => {
@@ -259,7 +259,7 @@ describe("the logs of a job", () => {
     const follow = async (): Promise<string[]> => {
       const found: string[] = [];
       for (let after: string | null = null; ; ) {
-        const page = await pipeline.logs({ job: datum.job, after, waitMs: 20_000 });
+        const page = await pipeline.logs.read({ job: datum.job, after, waitMs: 20_000 });
         if (!page.ok) throw new Error(page.reason);
         found.push(...page.chunks.flatMap(({ lines, seen }) => lines.slice(seen).map(([, text]) => text)));
         after = page.after;
@@ -277,7 +277,7 @@ describe("the logs of a job", () => {
   it("of a job that prints nothing are waited for as long as was asked, and no longer", async () => {
     const pipeline = await made("quiet", { a: "1" });
     const [datum] = (await leaseSome(pipeline)).datums;
-    const page = await pipeline.logs({ job: datum?.job ?? "", after: null, waitMs: 30 });
+    const page = await pipeline.logs.read({ job: datum?.job ?? "", after: null, waitMs: 30 });
     expect(page).toEqual({ ok: true, chunks: [], after: null, rest: "later" });
   });
 

@@ -166,7 +166,7 @@ describe("jobs of a pipeline with one input", () => {
     const outcomes = await Promise.all(
       held.datums.map((datum) => outcomeOf(datum, { command: echo, output: held.output })),
     );
-    expect((await pipeline.finish({ worker: "w1", outcomes })).lost).toEqual([]);
+    expect((await pipeline.leases.finish({ worker: "w1", outcomes })).lost).toEqual([]);
     await workUntil(pipeline, { jobs: 3, worker: "w2" });
     const jobs = await allJobs(pipeline);
     expect(jobs.map(({ state, datums }) => [state, datums.total, datums.skipped])).toEqual([

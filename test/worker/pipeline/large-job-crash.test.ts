@@ -55,7 +55,7 @@ describe("a gateway that is killed in the life of a large job", () => {
       const { name, gateway } = life;
       const work = async (): Promise<void> => {
         const spec = specOf({ name, globs: { [gateway.input.repo]: "/*" } });
-        await insist(async () => pipelineOf(name).create(spec));
+        await insist(async () => pipelineOf(name).lifecycle.create(spec));
         await workUntil(life, { jobs: 1 });
       };
       await killedAt(name, { point, gateway, work });

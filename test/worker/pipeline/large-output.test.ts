@@ -59,7 +59,7 @@ async function workLarge(pipeline: PipelineApi, { text = "x" }: { text?: string 
       upload: opened.upload,
       millis: 1,
     };
-    await pipeline.finish({ worker: "w1", outcomes: [done] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [done] });
   }
 }
 
@@ -131,7 +131,7 @@ describe("a job that changes more than fits one call", () => {
     const pipeline = await makePipeline({ name: "halt", globs: { "halt-in": "/*" } });
     await commit("halt-in", { a: "1", b: "1" });
     await killedAt("halt", { point: pages(2), work: () => workLarge(pipeline) });
-    expect(await insist(async () => pipelineOf("halt").stop())).toMatchObject({
+    expect(await insist(async () => pipelineOf("halt").lifecycle.stop())).toMatchObject({
       ok: true,
       pipeline: { state: "stopped" },
     });
@@ -156,11 +156,11 @@ describe("a job that changes more than fits one call", () => {
       await commit(`${name}-in`, { a: "1", b: "1" });
       const work = async (): Promise<void> => {
         await workLarge(pipeline);
-        await pipeline.waitJob({ id: (await allJobs(pipeline))[0]?.id ?? "", waitMs: 120_000 });
+        await pipeline.jobs.wait({ id: (await allJobs(pipeline))[0]?.id ?? "", waitMs: 120_000 });
       };
       await killedAt(name, { point, work });
       const id = (await insist(async () => allJobs(pipelineOf(name))))[0]?.id ?? "";
-      const job = await pipelineOf(name).waitJob({ id, waitMs: 120_000 });
+      const job = await pipelineOf(name).jobs.wait({ id, waitMs: 120_000 });
       expect(job?.state).toBe("success");
       expect(await commitsOf(name)).toBe(1);
       expect(await countFiles(name)).toBe(2 * FILES);
@@ -190,7 +190,7 @@ describe("a job that changes more than fits one call", () => {
     await commit("again-in", { a: "1", b: "1" });
     await workLarge(pipeline);
     await workUntil(pipeline, { jobs: 1 });
-    await pipelineOf("again").update({ spec: specOf(options), reprocess: true });
+    await pipelineOf("again").specification.update({ spec: specOf(options), reprocess: true });
     await workLarge(pipeline);
     await workUntil(pipeline, { jobs: 2 });
     const page = await master("again").feed({ cursor: { generation: 1, seq: 1 }, limit: 10 });

@@ -54,16 +54,16 @@ describe("what was uploaded under a lease", () => {
     {
       how: "was returned",
       end: (pipeline: PipelineApi, _: string, lease: string) =>
-        pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] }),
+        pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] }),
     },
     {
       how: "failed",
       end: (pipeline: PipelineApi, _: string, lease: string) => {
         const failed = { state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 } as const;
-        return pipeline.finish({ worker: "w1", outcomes: [{ lease, ...failed }] });
+        return pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, ...failed }] });
       },
     },
-    { how: "was of a job that was stopped", end: (pipeline: PipelineApi) => pipeline.stop() },
+    { how: "was of a job that was stopped", end: (pipeline: PipelineApi) => pipeline.lifecycle.stop() },
   ])("that $how goes at once, and what still comes is refused; a result keeps its own", async ({
     how,
     end,
@@ -78,7 +78,7 @@ describe("what was uploaded under a lease", () => {
     );
     if (kept?.state !== "success" || lost?.state !== "success" || !lost.upload || !kept.upload)
       throw new Error("two datums were to upload");
-    await pipeline.finish({ worker: "w1", outcomes: [kept] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [kept] });
     await end(pipeline, name, lost.lease);
     const uploads = [
       { lease: kept.lease, lost: 0, holds: 1 },
@@ -106,7 +106,7 @@ describe("what was uploaded under a lease", () => {
     await commit("tardy-in", { a: "1" });
     const { datums, output } = await leaseSome(pipeline);
     const [{ lease } = { lease: "" }] = datums;
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
     await expect.poll(() => uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
     expect(await branchOf(output).openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     expect(await uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
@@ -143,9 +143,10 @@ describe("a gateway that is killed while a lease is lost", () => {
         );
         if (kept?.state !== "success" || lost?.state !== "success")
           throw new Error("two datums were to upload");
-        await pipeline.finish({ worker: "w1", outcomes: [kept] });
+        await pipeline.leases.finish({ worker: "w1", outcomes: [kept] });
         const outcomes = [{ lease: lost.lease, state: "returned" as const }];
-        const work = async () => insist(async () => pipelineOf(name).finish({ worker: "w1", outcomes }));
+        const work = async () =>
+          insist(async () => pipelineOf(name).leases.finish({ worker: "w1", outcomes }));
         await killedAt(name, { point, gateway: { input, output }, work });
         const [own, others] = [kept, lost].map(({ outputs }) => outputs[0] as ContentId);
         const found = async (content: ContentId | undefined) =>
@@ -173,11 +174,13 @@ describe("a lease", () => {
     const other = await leaseSome(pipeline, { worker: "w2" });
     expect(other.datums.map(pathsOf)).toEqual(datums.map(pathsOf));
 
-    const late = await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] });
+    const late = await pipeline.leases.finish({ worker: "w1", outcomes: [success(datums[0])] });
     expect(late.lost).toEqual([datums[0]?.lease]);
     expect(await query("slow", "SELECT id FROM results")).toEqual([]);
 
-    expect((await pipeline.finish({ worker: "w2", outcomes: [success(other.datums[0])] })).lost).toEqual([]);
+    expect(
+      (await pipeline.leases.finish({ worker: "w2", outcomes: [success(other.datums[0])] })).lost,
+    ).toEqual([]);
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.datums).toEqual({ total: 1, processed: 1, skipped: 0, failed: 0 });
   });
@@ -188,7 +191,7 @@ describe("a lease", () => {
     await commit("unseen-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     await expireLeases("unseen");
-    const { lost } = await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] });
+    const { lost } = await pipeline.leases.finish({ worker: "w1", outcomes: [success(datums[0])] });
     expect(lost).toEqual([datums[0]?.lease]);
   });
 
@@ -197,8 +200,10 @@ describe("a lease", () => {
     const pipeline = await makePipeline({ name: "again", globs: { "again-in": "/*" } });
     await commit("again-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
-    expect((await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost).toEqual([]);
-    expect((await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost).toHaveLength(1);
+    expect((await pipeline.leases.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost).toEqual([]);
+    expect(
+      (await pipeline.leases.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost,
+    ).toHaveLength(1);
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.datums.processed).toBe(1);
   });
@@ -210,11 +215,13 @@ describe("a lease", () => {
     const { datums } = await leaseSome(pipeline);
     const lease = datums[0]?.lease ?? "";
     await query("renew", "UPDATE attempts SET lease_until = lease_until - 20000");
-    expect((await pipeline.renew({ worker: "w1", leases: [lease, "strange"] })).lost).toEqual(["strange"]);
+    expect((await pipeline.leases.renew({ worker: "w1", leases: [lease, "strange"] })).lost).toEqual([
+      "strange",
+    ]);
     const [row] = await query<{ left: number }>("renew", "SELECT lease_until AS left FROM attempts");
     expect(row?.left).toBeGreaterThan(Date.now() + 20_000);
     await expireLeases("renew");
-    expect((await pipeline.renew({ worker: "w1", leases: [lease] })).lost).toEqual([lease]);
+    expect((await pipeline.leases.renew({ worker: "w1", leases: [lease] })).lost).toEqual([lease]);
   });
 
   it("that ran out is noticed by the alarm, with nobody else asking", async () => {
@@ -247,8 +254,8 @@ describe("a lease", () => {
     for (let time = 0; time < 5; time++) {
       const { datums } = await leaseSome(pipeline, { worker: `w${time}` });
       const outcomes: Outcome[] = datums.map(({ lease }) => ({ lease, state: "returned" }));
-      expect((await pipeline.finish({ worker: `w${time}`, outcomes })).lost).toEqual([]);
-      await pipeline.renew({ worker: `w${time}`, leases: [], leaving: true });
+      expect((await pipeline.leases.finish({ worker: `w${time}`, outcomes })).lost).toEqual([]);
+      await pipeline.leases.renew({ worker: `w${time}`, leases: [], leaving: true });
     }
     await workUntil(pipeline, { jobs: 1, worker: "w9" });
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
@@ -269,18 +276,20 @@ describe("slots", () => {
     await makeRepo("slot-in");
     const pipeline = await makePipeline({ name: "slot", globs: { "slot-in": "/*" }, workers: 3 });
     const asked = await Promise.all(
-      ["a", "b", "c", "d", "e"].map((worker) => pipeline.lease({ node: "n", worker, max: 1, waitMs: 0 })),
+      ["a", "b", "c", "d", "e"].map((worker) =>
+        pipeline.leases.take({ node: "n", worker, max: 1, waitMs: 0 }),
+      ),
     );
     expect(asked.map((leased) => leased.ok && leased.slot)).toEqual([true, true, true, false, false]);
-    const again = await pipeline.lease({ node: "n", worker: "d", max: 1, waitMs: 0 });
+    const again = await pipeline.leases.take({ node: "n", worker: "d", max: 1, waitMs: 0 });
     expect(again.ok && again.slot).toBe(false);
   });
 
   it("are free again when their worker is silent for too long", async () => {
     const pipeline = await makePipeline({ name: "free", globs: { "free-in": "/*" } });
-    await pipeline.lease({ node: "n", worker: "a", max: 1, waitMs: 0 });
+    await pipeline.leases.take({ node: "n", worker: "a", max: 1, waitMs: 0 });
     await query("free", "UPDATE slots SET until = 1");
-    const other = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    const other = await pipeline.leases.take({ node: "n", worker: "b", max: 1, waitMs: 0 });
     expect(other.ok && other.slot).toBe(true);
   });
 
@@ -290,18 +299,18 @@ describe("slots", () => {
     await commit("goes-on-in", { a: "1" });
     const { datums } = await leaseSome(pipeline, { worker: "a" });
     const outcomes: Outcome[] = datums.map(({ lease }) => ({ lease, state: "returned" }));
-    await pipeline.finish({ worker: "a", outcomes });
-    const other = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    await pipeline.leases.finish({ worker: "a", outcomes });
+    const other = await pipeline.leases.take({ node: "n", worker: "b", max: 1, waitMs: 0 });
     expect(other.ok && other.slot).toBe(false);
   });
 
   it("are free at once when their worker says that it leaves", async () => {
     const pipeline = await makePipeline({ name: "leave", globs: { "leave-in": "/*" } });
-    await pipeline.lease({ node: "n", worker: "a", max: 1, waitMs: 0 });
-    const before = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    await pipeline.leases.take({ node: "n", worker: "a", max: 1, waitMs: 0 });
+    const before = await pipeline.leases.take({ node: "n", worker: "b", max: 1, waitMs: 0 });
     expect(before.ok && before.slot).toBe(false);
-    await pipeline.renew({ worker: "a", leases: [], leaving: true });
-    const after = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    await pipeline.leases.renew({ worker: "a", leases: [], leaving: true });
+    const after = await pipeline.leases.take({ node: "n", worker: "b", max: 1, waitMs: 0 });
     expect(after.ok && after.slot).toBe(true);
   });
 
@@ -311,7 +320,7 @@ describe("slots", () => {
     await commit("keep-in", { a: "1" });
     const { datums } = await leaseSome(pipeline, { worker: "a" });
     await query("keep", "UPDATE slots SET until = until - 25000");
-    await pipeline.renew({ worker: "a", leases: datums.map(({ lease }) => lease) });
+    await pipeline.leases.renew({ worker: "a", leases: datums.map(({ lease }) => lease) });
     const [row] = await query<{ until: number }>("keep", "SELECT until FROM slots");
     expect(row?.until).toBeGreaterThan(Date.now() + 20_000);
   });
@@ -330,7 +339,7 @@ describe("a lease call", () => {
   it("waits for a datum and gets it when a commit brings one", async () => {
     await makeRepo("poll-in");
     const pipeline = await makePipeline({ name: "poll", globs: { "poll-in": "/*" } });
-    const waiting = pipeline.lease({ node: "n", worker: "w1", max: 5, waitMs: 20_000 });
+    const waiting = pipeline.leases.take({ node: "n", worker: "w1", max: 5, waitMs: 20_000 });
     await commit("poll-in", { a: "1" });
     const leased = await waiting;
     expect(leased.ok && leased.datums.map(pathsOf)).toEqual([["a"]]);
@@ -340,7 +349,7 @@ describe("a lease call", () => {
     await makeRepo("went-in");
     const pipeline = await makePipeline({ name: "went", globs: { "went-in": "/*" } });
     let asked = 0;
-    const waiting = pipeline.lease({
+    const waiting = pipeline.leases.take({
       node: "n",
       worker: "w1",
       max: 5,
@@ -354,7 +363,7 @@ describe("a lease call", () => {
     expect(await waiting).toMatchObject({ ok: true, slot: false, datums: [] });
     expect(asked).toBe(1);
     const present = async (): Promise<void> => {};
-    const next = await pipeline.lease({ node: "n", worker: "w1", max: 5, waitMs: 20_000, present });
+    const next = await pipeline.leases.take({ node: "n", worker: "w1", max: 5, waitMs: 20_000, present });
     expect(next.ok && next.datums.map(pathsOf)).toEqual([["a"]]);
   });
 
@@ -381,17 +390,19 @@ describe("a lease call", () => {
     const [datum] = leased.datums;
     if (!datum) throw new Error("no datum");
     const outcome = await outcomeOf(datum, { command: echo, output: leased.output });
-    expect((await pipeline.finish({ worker: "w1", outcomes: [outcome] })).lost).toEqual([]);
+    expect((await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] })).lost).toEqual([]);
   });
 
   it("to a pipeline that is not there is refused, and leaves no trace", async () => {
     const { pipelineOf } = await import("./support.ts");
     const pipeline = pipelineOf("nowhere");
-    expect(await pipeline.lease({ node: "n", worker: "w", max: 1, waitMs: 0 })).toEqual({
+    expect(await pipeline.leases.take({ node: "n", worker: "w", max: 1, waitMs: 0 })).toEqual({
       ok: false,
       reason: "no-such-pipeline",
     });
-    expect(await pipeline.finish({ worker: "w", outcomes: [success(undefined)] })).toEqual({ lost: [""] });
+    expect(await pipeline.leases.finish({ worker: "w", outcomes: [success(undefined)] })).toEqual({
+      lost: [""],
+    });
     expect(
       await query("nowhere", "SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'"),
     ).toEqual([]);

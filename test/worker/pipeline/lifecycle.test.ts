@@ -27,7 +27,7 @@ describe("creating a pipeline", () => {
   it("makes its output branch, its catalogue row and its marker before it answers", async () => {
     await makeRepo("new-in");
     const spec = specOf({ name: "new", globs: { "new-in": "/*" } });
-    const made = await pipelineOf("new").create(spec);
+    const made = await pipelineOf("new").lifecycle.create(spec);
     expect(made).toMatchObject({
       ok: true,
       pipeline: { name: "new", state: "active", outputRepo: "new", outputBranch: "master", spec },
@@ -39,13 +39,16 @@ describe("creating a pipeline", () => {
       output: { repo: "new", branch: "master" },
     });
     expect(await env.BLOBS.head("m/pipelines/new")).not.toBeNull();
-    expect(await pipelineOf("new").inspect()).toMatchObject({ ok: true, pipeline: { state: "active" } });
-    expect(await pipelineOf("new").output()).toEqual({ repo: "new", branch: "master" });
+    expect(await pipelineOf("new").lifecycle.inspect()).toMatchObject({
+      ok: true,
+      pipeline: { state: "active" },
+    });
+    expect(await pipelineOf("new").leases.output()).toEqual({ repo: "new", branch: "master" });
   });
 
   it("refuses a second one of the name", async () => {
     await makePipeline({ name: "dup", globs: { "dup-in": "/*" } });
-    expect(await pipelineOf("dup").create(specOf({ name: "dup", globs: { other: "/" } }))).toEqual({
+    expect(await pipelineOf("dup").lifecycle.create(specOf({ name: "dup", globs: { other: "/" } }))).toEqual({
       ok: false,
       reason: "already-exists",
     });
@@ -54,18 +57,18 @@ describe("creating a pipeline", () => {
   it("refuses an output branch that is there already, and leaves nothing behind", async () => {
     await makeRepo("taken");
     const spec = specOf({ name: "taken", globs: { "taken-in": "/*" } });
-    expect(await pipelineOf("taken").create(spec)).toEqual({ ok: false, reason: "output-exists" });
-    expect(await pipelineOf("taken").inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await pipelineOf("taken").lifecycle.create(spec)).toEqual({ ok: false, reason: "output-exists" });
+    expect(await pipelineOf("taken").lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
     expect(await rowOf("taken")).toBeUndefined();
     expect(await env.BLOBS.head("m/pipelines/taken")).toBeNull();
     expect((await master("taken").destroy()).ok).toBe(true);
-    expect((await pipelineOf("taken").create(spec)).ok).toBe(true);
+    expect((await pipelineOf("taken").lifecycle.create(spec)).ok).toBe(true);
   });
 
   it("accepts a specification without inputs, which makes no jobs", async () => {
     const pipeline = await makePipeline({ name: "lonely", globs: {} });
     expect(await allJobs(pipeline)).toEqual([]);
-    expect(await pipeline.lease({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
       ok: true,
       datums: [],
     });
@@ -78,20 +81,25 @@ describe("deleting a pipeline", () => {
     const pipeline = await makePipeline({ name: "bye", globs: { "bye-in": "/*" } });
     await commit("bye-in", { a: "1", b: "1" });
     const { datums } = await leaseSome(pipeline);
-    expect(await pipeline.destroy({ keepOutput: false })).toEqual({ ok: true });
+    expect(await pipeline.lifecycle.destroy({ keepOutput: false })).toEqual({ ok: true });
 
-    expect(await pipeline.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await pipeline.lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
     expect(await rowOf("bye")).toBeUndefined();
     expect(await master("bye").status()).toEqual({ ok: false, reason: "no-such-branch" });
     expect(await env.BLOBS.head("m/pipelines/bye")).toBeNull();
     const lease = datums[0]?.lease ?? "";
-    expect(await pipeline.lease({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({ ok: false });
-    expect(await pipeline.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
+    expect(await pipeline.leases.take({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
+      ok: false,
+    });
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
     await commit("bye-in", { c: "1" });
     for (const table of ["jobs", "elements", "datums", "attempts", "results", "sources", "slots"]) {
       await expect.poll(() => query("bye", `SELECT count(*) AS count FROM ${table}`)).toEqual([{ count: 0 }]);
     }
-    expect(await pipeline.destroy({ keepOutput: false })).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await pipeline.lifecycle.destroy({ keepOutput: false })).toEqual({
+      ok: false,
+      reason: "no-such-pipeline",
+    });
   });
 
   it("keeps the output branch where that is asked for, free for others to write", async () => {
@@ -99,7 +107,7 @@ describe("deleting a pipeline", () => {
     const pipeline = await makePipeline({ name: "stay", globs: { "stay-in": "/*" } });
     await commit("stay-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.destroy({ keepOutput: true });
+    await pipeline.lifecycle.destroy({ keepOutput: true });
     expect(await filesOf({ repo: "stay", branch: "master" })).toEqual(["a.out"]);
     await commit("stay", { mine: "1" });
     expect(await filesOf({ repo: "stay", branch: "master" })).toEqual(["a.out", "mine"]);
@@ -112,9 +120,9 @@ describe("deleting a pipeline", () => {
     await leaseSome(pipeline, { worker: "w1" });
     const [job] = await allJobs(pipeline);
     const id = job?.id ?? "";
-    const ended = pipeline.waitJob({ id, waitMs: 20_000 });
-    const waiting = pipeline.lease({ node: "n", worker: "w2", max: 1, waitMs: 20_000 });
-    await pipeline.destroy({ keepOutput: true });
+    const ended = pipeline.jobs.wait({ id, waitMs: 20_000 });
+    const waiting = pipeline.leases.take({ node: "n", worker: "w2", max: 1, waitMs: 20_000 });
+    await pipeline.lifecycle.destroy({ keepOutput: true });
     expect(await waiting).toEqual({ ok: false, reason: "no-such-pipeline" });
     await ended;
     const [row] = await catalogue.jobs.list({ pipeline: "wake", limit: 1 });
@@ -127,10 +135,10 @@ describe("deleting a pipeline", () => {
     await commit("re-in", { a: "1" });
     await workUntil(first, { jobs: 1 });
     const before = await rowOf("re");
-    await first.destroy({ keepOutput: false });
+    await first.lifecycle.destroy({ keepOutput: false });
     const second = await makePipeline({ name: "re", globs: { "re-in": "/*" } });
     expect((await rowOf("re"))?.uid).not.toBe(before?.uid);
-    await second.ring({ uid: before?.uid ?? "" });
+    await second.wakeUps.ring({ uid: before?.uid ?? "" });
     const ran = await workUntil(second, { jobs: 1 });
     expect(ran.map(({ paths }) => paths[0])).toEqual(["a"]);
     expect(await allJobs(second)).toHaveLength(1);
@@ -171,13 +179,13 @@ describe("what is told of jobs", () => {
     for (let index = 0; index < 5; index++) await commit("page-in", { [`f${index}`]: "1" });
     await workUntil(pipeline, { jobs: 5 });
     const ids = (await allJobs(pipeline)).map(({ id }) => id).reverse();
-    const first = await pipeline.jobs({ limit: 2 });
+    const first = await pipeline.jobs.list({ limit: 2 });
     expect(first.jobs.map(({ id }) => id)).toEqual(ids.slice(0, 2));
-    const rest = await pipeline.jobs({ after: first.next ?? "", limit: 3 });
+    const rest = await pipeline.jobs.list({ after: first.next ?? "", limit: 3 });
     expect(rest).toMatchObject({ next: null });
     expect(rest.jobs.map(({ id }) => id)).toEqual(ids.slice(2));
-    expect(await pipeline.job(ids[0] ?? "")).toMatchObject({ id: ids[0], state: "success" });
-    expect(await pipeline.job("none")).toBeNull();
+    expect(await pipeline.jobs.view(ids[0] ?? "")).toMatchObject({ id: ids[0], state: "success" });
+    expect(await pipeline.jobs.view("none")).toBeNull();
   });
 
   it("wakes who waits for a job when it has ended", async () => {
@@ -186,14 +194,14 @@ describe("what is told of jobs", () => {
     await commit("end-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     const [job] = await allJobs(pipeline);
-    const waiting = pipeline.waitJob({ id: job?.id ?? "", waitMs: 20_000 });
+    const waiting = pipeline.jobs.wait({ id: job?.id ?? "", waitMs: 20_000 });
     const lease = datums[0]?.lease ?? "";
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: [{ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }],
     });
     expect(await waiting).toMatchObject({ state: "success" });
-    expect(await pipeline.waitJob({ id: "none", waitMs: 0 })).toBeNull();
+    expect(await pipeline.jobs.wait({ id: "none", waitMs: 0 })).toBeNull();
   });
 });
 
@@ -211,7 +219,7 @@ describe("why a creation was refused", () => {
 describe("the output branch", () => {
   it("belongs to the pipeline's jobs alone", async () => {
     const pipeline = await makePipeline({ name: "own", globs: { "own-in": "/*" } });
-    expect(await pipeline.output()).toEqual({ repo: "own", branch: "master" });
+    expect(await pipeline.leases.output()).toEqual({ repo: "own", branch: "master" });
     expect((await branchOf({ repo: "own", branch: "master" }).destroy()).ok).toBe(false);
   });
 });

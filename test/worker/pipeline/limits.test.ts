@@ -58,7 +58,7 @@ describe("jobTimeout", () => {
       outputCommit: null,
     });
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toEqual({ lost: leases });
+    expect(await pipeline.leases.renew({ worker: "w1", leases })).toEqual({ lost: leases });
     await commit("time-in", { c: "1" });
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["a", "b", "c"]);

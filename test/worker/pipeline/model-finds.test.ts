@@ -18,10 +18,10 @@ describe("what the model found", () => {
     const fill = vi.spyOn(JobStore.prototype, "nextToFill").mockReturnValue(undefined);
     const pipeline = await makePipeline({ name: "early", globs: { "early-in": "/*" } });
     const [job] = await allJobs(pipeline);
-    await pipeline.stopJob(job?.id ?? "");
-    await pipeline.stop();
+    await pipeline.jobs.stop(job?.id ?? "");
+    await pipeline.lifecycle.stop();
     fill.mockRestore();
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await commit("early-in", { b: "1" });
     await workUntil(pipeline, { jobs: 3 });
     const jobs = await allJobs(pipeline);
@@ -41,7 +41,7 @@ describe("what the model found", () => {
     await commit("other-in", { x: "1" });
     await workUntil(pipelineOf("emptied"), { jobs: 2 });
     const spec = specOf({ name: "emptied", globs: { "empty-in": "/*", "other-in": "/*" } });
-    expect((await pipelineOf("emptied").update({ spec, reprocess: false })).ok).toBe(true);
+    expect((await pipelineOf("emptied").specification.update({ spec, reprocess: false })).ok).toBe(true);
     await commit("other-in", { y: "1" });
     await commit("empty-in", { b: "1" });
     const ran = await workUntil(pipelineOf("emptied"), { jobs: 3 });

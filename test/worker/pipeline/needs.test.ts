@@ -52,10 +52,10 @@ describe("a pipeline whose input keeps one commit", () => {
     const pipeline = await makePipeline({ name: "let", globs: { "let-in": "/*" } });
     for (const text of ["1", "2"]) await commit("let-in", { a: text });
     await master("let-in").configure({ keep: { commits: 1 } });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     for (const text of ["3", "4"]) await commit("let-in", { a: text });
     await (await floorIs("let-in", "let")).toBe(4);
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 1 });
     await commit("let-in", { a: "5" });
     await expect
@@ -78,11 +78,11 @@ describe("a pipeline whose input keeps one commit", () => {
     await workUntil(pipeline, { jobs: 3 });
     await (await floorIs("from-held-in", "from-held")).toBe(4);
     expect((await master("from-held-in").commitEntry({ commit: from })).ok).toBe(true);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("from-held-in", { "5": "5" });
     await (await floorIs("from-held-in", "from-held")).toBe(5);
     expect((await master("from-held-in").commitEntry({ commit: from })).ok).toBe(true);
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     await commit("from-held-in", { "6": "6" });
     await expect
       .poll(async () => {
@@ -144,14 +144,14 @@ describe("a datum of a job whose inputs are kept no more", () => {
     await commit("old-in", { "dir/a": "1" });
     const leased = (await workUntil(pipeline, { jobs: 1 })).at(0);
     const [job] = await allJobs(pipeline);
-    const datums = await pipeline.datums({ job: job?.id ?? "", limit: 10 });
+    const datums = await pipeline.datums.list({ job: job?.id ?? "", limit: 10 });
     await master("old-in").configure({ keep: { commits: 1 } });
     await commit("old-in", { "dir/a": null, b: "1" });
     await workUntil(pipeline, { jobs: 2 });
     await (await floorIs("old-in", "old")).toBe(2);
     const datum = datums.ok ? (datums.datums[0]?.id ?? "") : "";
     expect(leased?.paths).toEqual(["dir"]);
-    expect(await pipeline.datum({ job: job?.id ?? "", datum })).toEqual({
+    expect(await pipeline.datums.view({ job: job?.id ?? "", datum })).toEqual({
       ok: false,
       reason: "input-not-kept",
     });

@@ -35,7 +35,7 @@ describe("the output commit of a job", () => {
     await commit("lack-in", { a: "1", b: "1" });
     const { datums } = await leaseSome(pipeline);
     const { digest, size } = contentOf("never sent");
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: datums.map((datum) => ({
         lease: datum.lease,

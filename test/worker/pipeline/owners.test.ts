@@ -26,10 +26,14 @@ async function made(
   await commit(`${name}-in`, { a: "1" });
   const options = { name, globs: { [`${name}-in`]: "/*" } };
   const pipeline = pipelineOf(name);
-  const created = await pipeline.create(specOf(options), by);
+  const created = await pipeline.lifecycle.create(specOf(options), by);
   if (!created.ok) throw new Error(created.reason);
   const update: Update = async (more, who) => {
-    const updated = await pipeline.update({ spec: specOf({ ...options, more }), reprocess: false, ...who });
+    const updated = await pipeline.specification.update({
+      spec: specOf({ ...options, more }),
+      reprocess: false,
+      ...who,
+    });
     if (!updated.ok) throw new Error(updated.reason);
   };
   return { pipeline, update };
@@ -39,11 +43,11 @@ type Update = (more: More, by: { limited?: boolean }) => Promise<void>;
 
 /** What a runner hears, and what the API says. */
 async function told(pipeline: PipelineApi): Promise<[boolean, boolean | null | undefined]> {
-  const leased = await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 });
-  const found = await pipeline.inspect();
+  const leased = await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 0 });
+  const found = await pipeline.lifecycle.inspect();
   if (!leased.ok || !found.ok) throw new Error("it is not there");
   for (const { lease } of leased.datums) {
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
   }
   return [leased.limited, found.pipeline.limited];
 }
@@ -73,7 +77,7 @@ describe("a pipeline", () => {
     await workUntil(pipeline, { jobs: 1 });
     await update({}, ROOT);
     expect(await told(pipeline)).toEqual([false, false]);
-    expect(await pipeline.inspect()).toMatchObject({ pipeline: { version: 1 } });
+    expect(await pipeline.lifecycle.inspect()).toMatchObject({ pipeline: { version: 1 } });
     expect(await allJobs(pipeline)).toHaveLength(1);
   });
 
@@ -98,9 +102,9 @@ describe("a pipeline", () => {
 
   it("that is made anew under its name is not the one of before", async () => {
     const { pipeline } = await made("anew", ROOT);
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     const spec = specOf({ name: "anew", globs: { "anew-in": "/*" } });
-    expect((await pipeline.create(spec, LIMITED)).ok).toBe(true);
+    expect((await pipeline.lifecycle.create(spec, LIMITED)).ok).toBe(true);
     expect(await told(pipeline)).toEqual([true, true]);
   });
 

@@ -28,12 +28,14 @@ async function makersOf(
   const id = (await allJobs(pipeline))[job]?.id ?? "";
   const makers: Maker[] = [];
   for (let after: string | null = null; ; ) {
-    const page: Awaited<ReturnType<PipelineApi["provenance"]>> = await pipeline.provenance({
-      job: id,
-      path,
-      after,
-      limit,
-    });
+    const page: Awaited<ReturnType<PipelineApi["lineage"]["provenance"]>> = await pipeline.lineage.provenance(
+      {
+        job: id,
+        path,
+        after,
+        limit,
+      },
+    );
     if (!page.ok) throw new Error(page.reason);
     makers.push(...page.datums);
     if (page.next === null) return makers;
@@ -153,9 +155,9 @@ describe("what made an output file", () => {
     const pipeline = await makePipeline(spec);
     await commit("anew-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    const found = await pipeline.inspect();
+    const found = await pipeline.lifecycle.inspect();
     if (!found.ok) throw new Error(found.reason);
-    await pipeline.update({ spec: found.pipeline.spec, reprocess: true });
+    await pipeline.specification.update({ spec: found.pipeline.spec, reprocess: true });
     await workUntil(pipeline, { jobs: 2 });
     const jobs = await allJobs(pipeline);
     const [now] = await makersOf(pipeline, { path: "a.out", job: 1 });
@@ -168,7 +170,7 @@ describe("what made an output file", () => {
     await makeRepo("ask-in");
     const pipeline = await makePipeline({ name: "ask", globs: { "ask-in": "/*" } });
     const question = { path: "a.out", after: null, limit: 1 };
-    expect(await pipeline.provenance({ ...question, job: "none" })).toEqual({
+    expect(await pipeline.lineage.provenance({ ...question, job: "none" })).toEqual({
       ok: false,
       reason: "no-such-job",
     });
@@ -176,12 +178,15 @@ describe("what made an output file", () => {
     await expect.poll(() => allJobs(pipeline)).toHaveLength(1);
     const [job] = await allJobs(pipeline);
     const asked = { ...question, job: job?.id ?? "" };
-    expect(await pipeline.provenance(asked)).toEqual({ ok: false, reason: "not-yet" });
+    expect(await pipeline.lineage.provenance(asked)).toEqual({ ok: false, reason: "not-yet" });
     await workUntil(pipeline, { jobs: 1 });
-    expect(await pipeline.provenance(asked)).toMatchObject({ ok: true, datums: [{ state: "success" }] });
+    expect(await pipeline.lineage.provenance(asked)).toMatchObject({
+      ok: true,
+      datums: [{ state: "success" }],
+    });
     // As in a pipeline that was made before this was kept.
     await query("ask", "UPDATE pipeline SET made_from = 2");
-    expect(await pipeline.provenance(asked)).toEqual({ ok: false, reason: "not-kept" });
+    expect(await pipeline.lineage.provenance(asked)).toEqual({ ok: false, reason: "not-kept" });
   });
 
   it("grows by what changes, not by what is there", async () => {
@@ -204,7 +209,7 @@ async function runAs(pipeline: PipelineApi, { ran, jobs }: { ran?: Ran; jobs: nu
       return outcome.state === "success" && ran ? { ...outcome, ran } : outcome;
     }),
   );
-  expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
+  expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
   await workUntil(pipeline, { jobs });
 }
 
@@ -229,7 +234,7 @@ describe("the code that made an output file", () => {
     expect(await codeOf("c.out", 2)).toEqual({ ...asProcess, executor: null });
     const [, , third] = await allJobs(pipeline);
     const pages = [undefined, "r"].map((after) =>
-      pipeline.datums({ job: third?.id ?? "", limit: 10, ...(after !== undefined && { after }) }),
+      pipeline.datums.list({ job: third?.id ?? "", limit: 10, ...(after !== undefined && { after }) }),
     );
     const datums = (await Promise.all(pages)).flatMap((page) => (page.ok ? page.datums : []));
     const codes = datums.map(({ inputs, code }) => [inputs[0]?.path, code?.executor]);
@@ -247,7 +252,7 @@ describe("the code that made an output file", () => {
     const pipeline = await makePipeline(options);
     await commit("old-code-in", { a: "1" });
     await runAs(pipeline, { ran: { executor: "podman", image: IMAGE }, jobs: 1 });
-    await pipelineOf("old-code").update({ spec: specOf(options), reprocess: true });
+    await pipelineOf("old-code").specification.update({ spec: specOf(options), reprocess: true });
     await runAs(pipeline, { ran: { executor: "process", image: null }, jobs: 2 });
     await expect.poll(() => query("old-code", "SELECT DISTINCT salt FROM results")).toEqual([{ salt: "2" }]);
     const codes = await Promise.all(
@@ -272,10 +277,10 @@ describe("the code that made an output file", () => {
       if (/INTO outputs/.test(text)) throw new Error("crash");
       return execute.call(this, text, values);
     });
-    const failed = pipeline.finish({ worker: "w1", outcomes }).catch(() => "failed");
+    const failed = pipeline.leases.finish({ worker: "w1", outcomes }).catch(() => "failed");
     expect(await failed).toBe("failed");
     spy.mockRestore();
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await workUntil(pipeline, { jobs: 1 });
     const [maker] = await makersOf(pipeline, { path: "a.out", job: 0 });
     expect(maker?.code).toMatchObject({ version: 1, node: "n1" });

@@ -59,7 +59,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     const pipeline = await makePipeline({ name: "stops", globs: { "stops-in": "/*" } });
     await commit("stops-in", { a: "1" });
     await leaseSome(pipeline);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await expectRest("stops");
   });
 
@@ -68,7 +68,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     const pipeline = await makePipeline({ name: "goes", globs: { "goes-in": "/*" } });
     await commit("goes-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     await expectRest("goes");
   });
 
@@ -82,7 +82,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     const [row] = await query<{ until: number }>("leased", "SELECT lease_until AS until FROM attempts");
     expect(await alarmOf("leased")).toBe(row?.until);
     const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command: echo, output })));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await workUntil(pipeline, { jobs: 1 });
     await expectRest("leased");
   });

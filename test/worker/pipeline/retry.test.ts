@@ -40,7 +40,7 @@ function jobOf(answer: RetryAnswer): string {
 describe("a job that is retried", () => {
   it("makes one new job that runs what failed, and nothing else", async () => {
     const { pipeline, job } = await begin("re-failed");
-    const answer = await pipeline.retry({ job, ...FAILED });
+    const answer = await pipeline.jobs.retry({ job, ...FAILED });
     expect(answer).toMatchObject({ ok: true, newest: job });
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran).toEqual([{ job: jobOf(answer), paths: ["evil"] }]);
@@ -54,12 +54,12 @@ describe("a job that is retried", () => {
 
   it("runs every datum if that is asked for, and stays whose it was", async () => {
     const { pipeline, job } = await begin("re-all");
-    const before = await pipeline.inspect();
-    const answer = await pipeline.retry({ job, every: true });
+    const before = await pipeline.lifecycle.inspect();
+    const answer = await pipeline.jobs.retry({ job, every: true });
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["evil", "good"]);
     expect((await allJobs(pipeline))[1]?.id).toBe(jobOf(answer));
-    const after = await pipeline.inspect();
+    const after = await pipeline.lifecycle.inspect();
     expect(after.ok && after.pipeline).toMatchObject({
       ...{ state: "active", version: 2 },
       limited: before.ok ? before.pipeline.limited : "",
@@ -72,7 +72,7 @@ describe("a job that is retried", () => {
     await commit(input, { later: "1" });
     await workUntil(pipeline, { jobs: 2, command: failing("evil") });
     const newest = (await allJobs(pipeline))[1]?.id;
-    const answer = await pipeline.retry({ job, ...FAILED });
+    const answer = await pipeline.jobs.retry({ job, ...FAILED });
     expect(answer).toMatchObject({ ok: true, newest });
     await workUntil(pipeline, { jobs: 3 });
     const jobs = await allJobs(pipeline);
@@ -84,7 +84,7 @@ describe("a job that is retried", () => {
     await commit(input, { evil: null });
     await workUntil(pipeline, { jobs: 2 });
     const job = (await allJobs(pipeline))[1]?.id ?? "";
-    await pipeline.retry({ job, ...FAILED });
+    await pipeline.jobs.retry({ job, ...FAILED });
     expect(await workUntil(pipeline, { jobs: 3 })).toEqual([]);
     expect((await allJobs(pipeline))[2]).toMatchObject({ state: "success", datums: { processed: 0 } });
   });
@@ -94,8 +94,8 @@ describe("a job that is retried", () => {
     await commit(input, { more: "1" });
     await leaseSome(pipeline);
     const job = (await allJobs(pipeline))[1]?.id ?? "";
-    await pipeline.stopJob(job);
-    await pipeline.retry({ job, ...FAILED });
+    await pipeline.jobs.stop(job);
+    await pipeline.jobs.retry({ job, ...FAILED });
     const ran = await workUntil(pipeline, { jobs: 3 });
     expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["evil", "more"]);
   });
@@ -103,24 +103,24 @@ describe("a job that is retried", () => {
   it("asked for twice at once makes one job; another retry has to wait for its end", async () => {
     const { pipeline, job } = await begin("re-twice");
     const [one, two] = await Promise.all([
-      pipeline.retry({ job, ...FAILED }),
-      pipeline.retry({ job, ...FAILED }),
+      pipeline.jobs.retry({ job, ...FAILED }),
+      pipeline.jobs.retry({ job, ...FAILED }),
     ]);
     expect(jobOf(one)).toBe(jobOf(two));
     expect(two).toMatchObject({ newest: job });
     const running = { ok: false, reason: "job-running", job: jobOf(one) };
-    expect(await pipeline.retry({ job, every: true })).toEqual(running);
-    expect(await pipeline.retry({ job: jobOf(one), ...FAILED })).toEqual(running);
+    expect(await pipeline.jobs.retry({ job, every: true })).toEqual(running);
+    expect(await pipeline.jobs.retry({ job: jobOf(one), ...FAILED })).toEqual(running);
     await workUntil(pipeline, { jobs: 2 });
-    expect(jobOf(await pipeline.retry({ job, ...FAILED }))).not.toBe(jobOf(one));
+    expect(jobOf(await pipeline.jobs.retry({ job, ...FAILED }))).not.toBe(jobOf(one));
     await workUntil(pipeline, { jobs: 3 });
   });
 
   it("asked for twice to run every datum makes one job", async () => {
     const { pipeline, job } = await begin("re-twice-all");
     const [one, two] = await Promise.all([
-      pipeline.retry({ job, every: true }),
-      pipeline.retry({ job, every: true }),
+      pipeline.jobs.retry({ job, every: true }),
+      pipeline.jobs.retry({ job, every: true }),
     ]);
     expect(jobOf(one)).toBe(jobOf(two));
     await workUntil(pipeline, { jobs: 2 });
@@ -130,7 +130,7 @@ describe("a job that is retried", () => {
   it("finds the job of a commit that it had not heard of, and does not retry beside it", async () => {
     const { pipeline, input, job } = await begin("re-commit");
     await commit(input, { evil: "2" });
-    const answer = await pipeline.retry({ job, ...FAILED });
+    const answer = await pipeline.jobs.retry({ job, ...FAILED });
     const [, newer] = await allJobs(pipeline);
     expect(answer).toEqual({ ok: false, reason: "job-running", job: newer?.id });
     await workUntil(pipeline, { jobs: 2 });
@@ -138,13 +138,13 @@ describe("a job that is retried", () => {
 
   it("is refused while the pipeline is stopped, and for a job that is not there", async () => {
     const { pipeline, job } = await begin("re-refused");
-    expect(await pipeline.retry({ job: "01ABSENT", ...FAILED })).toEqual({
+    expect(await pipeline.jobs.retry({ job: "01ABSENT", ...FAILED })).toEqual({
       ok: false,
       reason: "no-such-job",
     });
-    await pipeline.stop();
-    expect(await pipeline.retry({ job, ...FAILED })).toEqual({ ok: false, reason: "stopped" });
-    expect(await pipelineOf("re-nobody").retry({ job, ...FAILED })).toEqual({
+    await pipeline.lifecycle.stop();
+    expect(await pipeline.jobs.retry({ job, ...FAILED })).toEqual({ ok: false, reason: "stopped" });
+    expect(await pipelineOf("re-nobody").jobs.retry({ job, ...FAILED })).toEqual({
       ok: false,
       reason: "no-such-job",
     });
@@ -154,8 +154,8 @@ describe("a job that is retried", () => {
     const { pipeline, job } = await begin("re-empty");
     await makeRepo("re-empty-other");
     const spec = specOf({ name: "re-empty", globs: { "re-empty-other": "/*" } });
-    await pipeline.update({ spec, reprocess: false });
-    expect(await pipeline.retry({ job, ...FAILED })).toEqual({ ok: false, reason: "no-data" });
+    await pipeline.specification.update({ spec, reprocess: false });
+    expect(await pipeline.jobs.retry({ job, ...FAILED })).toEqual({ ok: false, reason: "no-data" });
   });
 
   it("of a pipeline that skips bad datums cures them, and takes their earlier output away if all run again", async () => {
@@ -168,11 +168,11 @@ describe("a job that is retried", () => {
     await workUntil(pipeline, { jobs: 1, command: failing("a") });
     const jobs = async () => (await allJobs(pipeline)).map(({ state }) => state);
     const job = (await allJobs(pipeline))[0]?.id ?? "";
-    await pipeline.retry({ job, ...FAILED });
+    await pipeline.jobs.retry({ job, ...FAILED });
     await workUntil(pipeline, { jobs: 2 });
     const files = () => filesOf({ repo: "re-skip", branch: "master" });
     expect(await files()).toEqual(["a.out", "b.out"]);
-    await pipeline.retry({ job, every: true });
+    await pipeline.jobs.retry({ job, every: true });
     await workUntil(pipeline, { jobs: 3, command: failing("b") });
     expect(await files()).toEqual(["a.out"]);
     expect(await jobs()).toEqual(["success", "success", "success"]);

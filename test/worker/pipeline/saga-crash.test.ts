@@ -93,7 +93,7 @@ async function busyPipeline() {
 
 async function restsAs(name: string, state: string): Promise<void> {
   await expect
-    .poll(async () => insist(async () => pipelineOf(name).inspect()))
+    .poll(async () => insist(async () => pipelineOf(name).lifecycle.inspect()))
     .toMatchObject({ ok: true, pipeline: { state } });
   const row = (): Promise<string | undefined> =>
     new PipelineTable(env.DB).list().then((rows) => rows.find((each) => each.name === name)?.state);
@@ -104,9 +104,9 @@ describe("a pipeline that is killed while it is being stopped", () => {
   for (const [fault, options] of sampled(STOP, { every: 8 }))
     it(`when ${fault.at}, is stopped all the same`, options, async () => {
       const { name, input } = await busyPipeline();
-      await killedAt(name, { point: fault, work: () => pipelineOf(name).stop() });
+      await killedAt(name, { point: fault, work: () => pipelineOf(name).lifecycle.stop() });
       // Killed before the first row was written, nobody was promised anything: the caller asks again.
-      await insist(async () => pipelineOf(name).stop());
+      await insist(async () => pipelineOf(name).lifecycle.stop());
       await restsAs(name, "stopped");
       await commit(input, { d: "1" });
       expect((await allJobs(pipelineOf(name))).map(({ state }) => state)).toEqual([
@@ -114,7 +114,7 @@ describe("a pipeline that is killed while it is being stopped", () => {
         "killed",
         "killed",
       ]);
-      await pipelineOf(name).start();
+      await pipelineOf(name).lifecycle.start();
       const ran = await workUntil(pipelineOf(name), { jobs: 4 });
       expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "c", "d"]);
       expect(await allJobs(pipelineOf(name))).toHaveLength(4);
@@ -126,10 +126,10 @@ describe("a pipeline that is killed while it is being started", () => {
   for (const [fault, options] of sampled(START, { every: 8 }))
     it(`when ${fault.at}, is started with exactly one job`, options, async () => {
       const { name, input } = await busyPipeline();
-      await pipelineOf(name).stop();
+      await pipelineOf(name).lifecycle.stop();
       await commit(input, { a: null, d: "1" });
-      await killedAt(name, { point: fault, work: () => pipelineOf(name).start() });
-      await insist(async () => pipelineOf(name).start());
+      await killedAt(name, { point: fault, work: () => pipelineOf(name).lifecycle.start() });
+      await insist(async () => pipelineOf(name).lifecycle.start());
       await restsAs(name, "active");
       await workUntil(pipelineOf(name), { jobs: 4 });
       const jobs = await allJobs(pipelineOf(name));
@@ -149,7 +149,7 @@ describe("a pipeline that is killed while it is being updated", () => {
         globs: { [input]: "/*", [more]: "/*" },
         more: { transform: { image: "none", cmd: ["new"] } },
       });
-      const update = async () => pipelineOf(name).update({ spec, reprocess: false });
+      const update = async () => pipelineOf(name).specification.update({ spec, reprocess: false });
       await killedAt(name, { point: fault, work: update });
       expect(await insist(update)).toMatchObject({ ok: true, pipeline: { state: "active", version: 2 } });
       await restsAs(name, "active");
@@ -168,7 +168,7 @@ describe("a pipeline that is killed while one of its jobs is being stopped", () 
     it(`when ${fault.at}, has it killed, and the next one whole`, options, async () => {
       const { name } = await busyPipeline();
       const [, second] = await allJobs(pipelineOf(name));
-      const stop = async () => pipelineOf(name).stopJob(second?.id ?? "");
+      const stop = async () => pipelineOf(name).jobs.stop(second?.id ?? "");
       await killedAt(name, { point: fault, work: stop });
       expect(await insist(stop)).toMatchObject({ ok: true, job: { state: "killed" } });
       const ran = await workUntil(pipelineOf(name), { jobs: 3 });
@@ -193,12 +193,12 @@ describe("a pipeline that is killed while a job's output is being committed", ()
       await commit(`${name}-in`, { a: "1" });
       await expect.poll(async () => (await allJobs(pipeline)).length).toBe(1);
       await killedAt(name, { point: fault, work: () => workUntil(pipeline, { jobs: 1 }) });
-      await insist(async () => pipelineOf(name).stop());
+      await insist(async () => pipelineOf(name).lifecycle.stop());
       const [job] = await insist(async () => allJobs(pipelineOf(name)));
       const files = await filesOf({ repo: name, branch: "master" });
       expect(job?.state === "success" ? ["a.out"] : []).toEqual(files);
       expect(job?.finishedAt).not.toBeNull();
-      await pipelineOf(name).start();
+      await pipelineOf(name).lifecycle.start();
       await commit(`${name}-in`, { b: "1" });
       await workUntil(pipelineOf(name), {
         jobs: 2,

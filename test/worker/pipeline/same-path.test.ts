@@ -36,18 +36,18 @@ async function leaseMerges(
   { command = together }: { command?: Command } = {},
 ): Promise<MergeTask[]> {
   for (;;) {
-    const leased = await pipeline.lease({ node: "n1", worker: "w1", max: 10, waitMs: 10_000 });
+    const leased = await pipeline.leases.take({ node: "n1", worker: "w1", max: 10, waitMs: 10_000 });
     if (!leased.ok) throw new Error(leased.reason);
     const { datums, tasks, output } = leased;
     if (tasks.length > 0) return mergesAmong(tasks);
     const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command, output })));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
   }
 }
 
 /** What the timeline of a job has behind its datums. */
 async function stepsSince(pipeline: PipelineApi, job: Job | undefined): Promise<string[]> {
-  const summary = await pipeline.summary(job?.id ?? "");
+  const summary = await pipeline.jobs.summary(job?.id ?? "");
   if (!summary.ok) throw new Error(summary.reason);
   const behind = summary.steps.findIndex(({ name }) => name === "datums") + 1;
   return summary.steps.slice(behind).map(({ name, to }) => (to === null ? `${name} so far` : name));
@@ -69,7 +69,7 @@ describe("what several datums write to one path", () => {
     const { datums, output } = await leaseSome(pipeline);
     for (const datum of datums.toReversed()) {
       const outcome = await outcomeOf(datum, { command: together, output });
-      await pipeline.finish({ worker: "w1", outcomes: [outcome] });
+      await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] });
     }
     const [job] = await allJobs(pipeline);
     await leaseTasks(pipeline);
@@ -108,7 +108,7 @@ describe("what several datums write to one path", () => {
     const outcomes = await Promise.all(
       merges.map((task) => mergeOutcome(task, { repo: "touch", branch: "master" })),
     );
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await workUntil(pipeline, { jobs: 2 });
     expect(await textsOfOutput("touch")).toEqual({ "by-a": `${four}${two}`, "by-b": `${three}${four}` });
   });
@@ -152,7 +152,7 @@ describe("what several datums write to one path", () => {
     const leased = await leaseSome(pipeline);
     const { output } = leased;
     const outcomes = await Promise.all(leased.datums.map((datum) => outcomeOf(datum, { command, output })));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     // No task is leased meanwhile: that would throw.
     await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("success");
     expect(await textsOfOutput("empty")).toEqual({ nothing: "", one: "b" });
@@ -168,7 +168,7 @@ describe("what several datums write to one path", () => {
     expect(merges).toHaveLength(1);
     const output = { repo: "twice", branch: "master" };
     const outcomes = await Promise.all(merges.map((task) => mergeOutcome(task, output)));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await workUntil(pipeline, { jobs: 1 });
     await commit("twice-in", { a: null });
     await commit("twice-in", { a: "1" });
@@ -192,10 +192,10 @@ describe("what several datums write to one path", () => {
     const first = await mergesOf(pipeline);
     expect(first.map(({ parts }) => parts.length).sort((a, b) => a - b)).toEqual([3, MAX_MERGE_PARTS]);
     const outcomes = await Promise.all(first.map((task) => mergeOutcome(task, output)));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     const second = await mergesOf(pipeline);
     expect(second.map(({ parts }) => parts.length)).toEqual([2]);
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: await Promise.all(second.map((task) => mergeOutcome(task, output))),
     });
@@ -218,12 +218,14 @@ describe("a merge", () => {
     await commit("late-in", { a: "1", b: "1" });
     const [task] = await leaseMerges(pipeline);
     if (!task) throw new Error("no merge");
-    expect(await pipeline.renew({ worker: "w1", leases: [task.lease] })).toMatchObject({ lost: [] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [task.lease] })).toMatchObject({ lost: [] });
     await expireLeases("late");
-    expect(await pipeline.renew({ worker: "w1", leases: [task.lease] })).toEqual({ lost: [task.lease] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [task.lease] })).toEqual({
+      lost: [task.lease],
+    });
     const { digest, size } = contentOf("liar!!");
     const late: Outcome = { lease: task.lease, state: "merged", content: { digest, size }, millis: 1 };
-    expect(await pipeline.finish({ worker: "w1", outcomes: [late] })).toEqual({ lost: [task.lease] });
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes: [late] })).toEqual({ lost: [task.lease] });
     await workUntil(pipeline, { jobs: 1, worker: "w2" });
     expect(await textsOfOutput("late")).toEqual({ all: "<a><b>" });
   });
@@ -234,7 +236,7 @@ describe("a merge", () => {
     await commit("back-in", { a: "1", b: "1" });
     const [task] = await leaseMerges(pipeline);
     const outcomes: Outcome[] = [{ lease: task?.lease ?? "", state: "returned" }];
-    expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     const [again] = await mergesOf(pipeline);
     expect(again?.parts).toEqual(task?.parts);
   });
@@ -249,13 +251,13 @@ describe("a merge", () => {
     await commit("fail-in", { a: "1", b: "1" });
     const [first] = await leaseMerges(pipeline);
     if (!first) throw new Error("no merge");
-    await pipeline.finish({ worker: "w1", outcomes: [failedTask(first, "no disk")] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [failedTask(first, "no disk")] });
     expect((await allJobs(pipeline))[0]?.state).toBe("running");
     const [second] = await mergesOf(pipeline);
     if (!second) throw new Error("no merge");
     const { digest, size } = contentOf("x");
     const short: Outcome = { lease: second.lease, state: "merged", content: { digest, size }, millis: 1 };
-    await pipeline.finish({ worker: "w1", outcomes: [short] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [short] });
     expect((await allJobs(pipeline))[0]).toMatchObject({
       state: "failure",
       reason:
@@ -275,14 +277,14 @@ describe("a merge", () => {
     const [task] = await leaseMerges(pipeline);
     const { digest, size } = contentOf("gone!!");
     const content = { digest, size };
-    await pipeline.finish({
+    await pipeline.leases.finish({
       worker: "w1",
       outcomes: [{ lease: task?.lease ?? "", state: "merged", content, millis: 1 }],
     });
     const [again] = await mergesOf(pipeline);
     if (!again) throw new Error("no merge");
     expect(again.parts).toEqual(task?.parts);
-    await pipeline.finish({ worker: "w1", outcomes: [await mergeOutcome(again, output("lack"))] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [await mergeOutcome(again, output("lack"))] });
     await workUntil(pipeline, { jobs: 1 });
     expect(await textsOfOutput("lack")).toEqual({ all: "<a><b>" });
   });
@@ -298,7 +300,10 @@ describe("a merge", () => {
     });
     await expireLeases("say");
     const [task] = await mergesOf(pipeline);
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease: task?.lease ?? "", state: "returned" }] });
+    await pipeline.leases.finish({
+      worker: "w1",
+      outcomes: [{ lease: task?.lease ?? "", state: "returned" }],
+    });
     expect((await allJobs(pipeline))[0]?.reason).toContain("no live runner");
   });
 
@@ -308,9 +313,9 @@ describe("a merge", () => {
     await commit("stop-in", { a: "1", b: "1" });
     const [task] = await leaseMerges(pipeline);
     const [job] = await allJobs(pipeline);
-    expect(await pipeline.stopJob(job?.id ?? "")).toMatchObject({ ok: true, job: { state: "killed" } });
+    expect(await pipeline.jobs.stop(job?.id ?? "")).toMatchObject({ ok: true, job: { state: "killed" } });
     const lease = task?.lease ?? "";
-    expect(await pipeline.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
     await commit("stop-in", { c: "1" });
     await workUntil(pipeline, { jobs: 2, command: together });
     expect(await textsOfOutput("stop")).toEqual({ all: "<a><b><c>" });

@@ -110,7 +110,7 @@ describe("migrations", () => {
       // The call that ends the object ends with it.
     }
     const pipeline = pipelineOf(name);
-    expect(await pipeline.inspect()).toMatchObject({
+    expect(await pipeline.lifecycle.inspect()).toMatchObject({
       ok: true,
       pipeline: { name, state: "active", version: 1, spec: { datumTries: 3, inputs: [{ lazy: false }] } },
     });

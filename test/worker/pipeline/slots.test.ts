@@ -16,28 +16,32 @@ async function holders(name: string): Promise<string[]> {
 describe("the slot of a worker whose caller went away while it waited", () => {
   it("is another one's at once", async () => {
     const pipeline = await withOneSlot("free");
-    await pipeline.lease({ ...call, worker: "w1", visit: "first" });
-    expect(await pipeline.lease({ ...call, worker: "w2", visit: "other" })).toMatchObject({ slot: false });
-    await pipeline.vacate({ worker: "w1", visit: "first" });
+    await pipeline.leases.take({ ...call, worker: "w1", visit: "first" });
+    expect(await pipeline.leases.take({ ...call, worker: "w2", visit: "other" })).toMatchObject({
+      slot: false,
+    });
+    await pipeline.leases.vacate({ worker: "w1", visit: "first" });
     expect(await holders("free")).toEqual([]);
-    expect(await pipeline.lease({ ...call, worker: "w2", visit: "other" })).toMatchObject({ slot: true });
+    expect(await pipeline.leases.take({ ...call, worker: "w2", visit: "other" })).toMatchObject({
+      slot: true,
+    });
   });
 
   it("stays its own if it has called again since", async () => {
     const pipeline = await withOneSlot("again");
-    await pipeline.lease({ ...call, worker: "w1", visit: "first" });
-    await pipeline.lease({ ...call, worker: "w1", visit: "second" });
-    await pipeline.vacate({ worker: "w1", visit: "first" });
+    await pipeline.leases.take({ ...call, worker: "w1", visit: "first" });
+    await pipeline.leases.take({ ...call, worker: "w1", visit: "second" });
+    await pipeline.leases.vacate({ worker: "w1", visit: "first" });
     expect(await holders("again")).toEqual(["w1"]);
   });
 
   it("stays its own while it is at work: only its connection broke", async () => {
     const pipeline = await withOneSlot("busy");
     await commit("busy-in", { a: "1" });
-    const leased = await pipeline.lease({ ...call, worker: "w1", visit: "first", waitMs: 10_000 });
+    const leased = await pipeline.leases.take({ ...call, worker: "w1", visit: "first", waitMs: 10_000 });
     expect(leased.ok && leased.datums).toHaveLength(1);
-    await pipeline.lease({ ...call, worker: "w1", visit: "second" });
-    await pipeline.vacate({ worker: "w1", visit: "second" });
+    await pipeline.leases.take({ ...call, worker: "w1", visit: "second" });
+    await pipeline.leases.vacate({ worker: "w1", visit: "second" });
     expect(await holders("busy")).toEqual(["w1"]);
   });
 });
@@ -48,18 +52,18 @@ describe("the slot of a worker that says that it leaves", () => {
     await commit("stopped-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     const leases = datums.map(({ lease }) => lease);
-    await pipeline.stop();
-    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    await pipeline.lifecycle.stop();
+    expect(await pipeline.leases.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
     expect(await holders("stopped")).toEqual([]);
-    await pipeline.start();
-    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+    await pipeline.lifecycle.start();
+    expect(await pipeline.leases.take({ ...call, worker: "w2" })).toMatchObject({ slot: true });
   });
 
   it("stays its own if it only renews while the pipeline is stopped", async () => {
     const pipeline = await withOneSlot("pauses");
-    await pipeline.lease({ ...call, worker: "w1" });
-    await pipeline.stop();
-    expect(await pipeline.renew({ worker: "w1", leases: ["l1"] })).toEqual({ lost: ["l1"] });
+    await pipeline.leases.take({ ...call, worker: "w1" });
+    await pipeline.lifecycle.stop();
+    expect(await pipeline.leases.renew({ worker: "w1", leases: ["l1"] })).toEqual({ lost: ["l1"] });
     expect(await holders("pauses")).toEqual(["w1"]);
   });
 
@@ -69,10 +73,10 @@ describe("the slot of a worker that says that it leaves", () => {
     const { datums } = await leaseSome(pipeline);
     const leases = datums.map(({ lease }) => lease);
     await query("updated", "UPDATE pipeline SET state = 'updating'");
-    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    expect(await pipeline.leases.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
     expect(await holders("updated")).toEqual([]);
     await query("updated", "UPDATE pipeline SET state = 'active'");
-    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+    expect(await pipeline.leases.take({ ...call, worker: "w2" })).toMatchObject({ slot: true });
   });
 
   it("is free in a pipeline that is made again under the name of a deleted one", async () => {
@@ -80,16 +84,16 @@ describe("the slot of a worker that says that it leaves", () => {
     await commit("deleted-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     const leases = datums.map(({ lease }) => lease);
-    await pipeline.destroy({ keepOutput: false });
-    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
-    const again = await pipeline.create(specOf({ name: "deleted", globs: { "deleted-in": "/*" } }));
+    await pipeline.lifecycle.destroy({ keepOutput: false });
+    expect(await pipeline.leases.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    const again = await pipeline.lifecycle.create(specOf({ name: "deleted", globs: { "deleted-in": "/*" } }));
     expect(again.ok).toBe(true);
     expect(await holders("deleted")).toEqual([]);
-    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+    expect(await pipeline.leases.take({ ...call, worker: "w2" })).toMatchObject({ slot: true });
   });
 
   it("was none in a pipeline that never was, and leaving it leaves no trace", async () => {
-    const renewed = await pipelineOf("never").renew({ worker: "w1", leases: ["l1"], leaving: true });
+    const renewed = await pipelineOf("never").leases.renew({ worker: "w1", leases: ["l1"], leaving: true });
     expect(renewed).toEqual({ lost: ["l1"] });
     expect(await query("never", "SELECT name FROM sqlite_master WHERE name = 'slots'")).toEqual([]);
   });

@@ -24,7 +24,7 @@ describe("a job that is stopped", () => {
     await commit("kill-in", { a: "1", b: "2", c: "3" });
     const { datums } = await leaseSome(pipeline, { max: 1 });
     const [held] = datums;
-    const stopped = await pipeline.stopJob(held?.job ?? "");
+    const stopped = await pipeline.jobs.stop(held?.job ?? "");
     expect(stopped).toMatchObject({
       ok: true,
       job: {
@@ -35,8 +35,8 @@ describe("a job that is stopped", () => {
       },
     });
     const lease = held?.lease ?? "";
-    expect(await pipeline.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
-    expect(await pipeline.finish({ worker: "w1", outcomes: held ? [success(held)] : [] })).toEqual({
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [lease] })).toEqual({ lost: [lease] });
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes: held ? [success(held)] : [] })).toEqual({
       lost: [lease],
     });
     expect(await workOnce(pipeline, {})).toEqual([]);
@@ -53,13 +53,13 @@ describe("a job that is stopped", () => {
     await commit("twice-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     const [done] = await allJobs(pipeline);
-    expect(await pipeline.stopJob(done?.id ?? "")).toEqual({ ok: false, reason: "job-ended" });
+    expect(await pipeline.jobs.stop(done?.id ?? "")).toEqual({ ok: false, reason: "job-ended" });
     await commit("twice-in", { b: "1" });
     const { datums } = await leaseSome(pipeline);
     const id = datums[0]?.job ?? "";
-    const first = await pipeline.stopJob(id);
-    expect(await pipeline.stopJob(id)).toEqual(first);
-    expect(await pipeline.stopJob("none")).toEqual({ ok: false, reason: "no-such-job" });
+    const first = await pipeline.jobs.stop(id);
+    expect(await pipeline.jobs.stop(id)).toEqual(first);
+    expect(await pipeline.jobs.stop("none")).toEqual({ ok: false, reason: "no-such-job" });
   });
 
   it("can't be stopped while its output is being committed", async () => {
@@ -69,7 +69,7 @@ describe("a job that is stopped", () => {
     const { datums } = await leaseSome(pipeline);
     await query("late", "UPDATE jobs SET committing = 1");
     const id = datums[0]?.job ?? "";
-    expect(await pipeline.stopJob(id)).toEqual({ ok: false, reason: "job-ending" });
+    expect(await pipeline.jobs.stop(id)).toEqual({ ok: false, reason: "job-ending" });
   });
 
   it("leaves what it had not done to the next job that has it", async () => {
@@ -79,7 +79,7 @@ describe("a job that is stopped", () => {
     await commit("heir-in", { b: null, c: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
     const [first] = await allJobs(pipeline);
-    await pipeline.stopJob(first?.id ?? "");
+    await pipeline.jobs.stop(first?.id ?? "");
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["a", "c"]);
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["killed", "success"]);
@@ -94,7 +94,7 @@ describe("a job that is stopped", () => {
     await commit("mid-in", { c: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
     const [, second] = await allJobs(pipeline);
-    await pipeline.stopJob(second?.id ?? "");
+    await pipeline.jobs.stop(second?.id ?? "");
     let left = 3;
     const ran = await workUntil(pipeline, {
       jobs: 3,
@@ -122,12 +122,12 @@ describe("a job that is stopped", () => {
     const { datums } = await leaseSome(pipeline, { worker: "w1" });
     const [first, , third] = await allJobs(pipeline);
     expect(datums[0]?.job).toBe(first?.id);
-    await pipeline.stopJob(first?.id ?? "");
+    await pipeline.jobs.stop(first?.id ?? "");
     const again = await leaseSome(pipeline, { worker: "w2" });
     expect(again.datums.map(({ job, datum }) => [job, datum])).toEqual([[third?.id, datums[0]?.datum]]);
-    const lost = await pipeline.finish({ worker: "w1", outcomes: datums.map(success) });
+    const lost = await pipeline.leases.finish({ worker: "w1", outcomes: datums.map(success) });
     expect(lost.lost).toHaveLength(1);
-    await pipeline.finish({ worker: "w2", outcomes: again.datums.map(success) });
+    await pipeline.leases.finish({ worker: "w2", outcomes: again.datums.map(success) });
     await workUntil(pipeline, { jobs: 3 });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["killed", "success", "success"]);
   });
@@ -141,7 +141,7 @@ describe("a job that is stopped", () => {
       const [job] = await allJobs(pipeline);
       if (job) id = job.id;
     }
-    const stopped = await pipeline.stopJob(id);
+    const stopped = await pipeline.jobs.stop(id);
     expect(stopped).toMatchObject({ ok: true, job: { state: "killed" } });
     await commit("slow-in", { f0: null });
     await workUntil(pipeline, { jobs: 2, max: 64, command: () => ({}) });

@@ -30,17 +30,20 @@ describe("a pipeline that is stopped", () => {
     await workUntil(pipeline, { jobs: 1 });
     await commit("stop-in", { b: "1" });
     const { datums } = await leaseSome(pipeline);
-    expect(await pipeline.stop()).toMatchObject({ ok: true, pipeline: { state: "stopped", version: 1 } });
+    expect(await pipeline.lifecycle.stop()).toMatchObject({
+      ok: true,
+      pipeline: { state: "stopped", version: 1 },
+    });
     expect(await stateOf("stop")).toBe("stopped");
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toEqual({ lost: leases });
+    expect(await pipeline.leases.renew({ worker: "w1", leases })).toEqual({ lost: leases });
     await commit("stop-in", { c: "1" });
     const jobs = await allJobs(pipeline);
     expect(jobs.map(({ state, reason }) => [state, reason])).toEqual([
       ["success", null],
       ["killed", "the pipeline was stopped"],
     ]);
-    expect(await pipeline.lease({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
       ok: true,
       slot: false,
       datums: [],
@@ -51,7 +54,7 @@ describe("a pipeline that is stopped", () => {
   it("holds no history of its inputs: it does not follow them", async () => {
     await makeRepo("free-in");
     const pipeline = await makePipeline({ name: "free", globs: { "free-in": "/*" } });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     expect(await query("free", "SELECT subscribed FROM sources")).toEqual([{ subscribed: 0 }]);
     await commit("free-in", { a: "1" });
     expect(await allJobs(pipeline)).toEqual([]);
@@ -63,11 +66,11 @@ describe("a pipeline that is stopped", () => {
     const pipeline = await makePipeline({ name: "go", globs: { "go-in": "/*" } });
     await commit("go-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("go-in", { a: null });
     await commit("go-in", { b: "2" });
     const head = await commit("go-in", { c: "1" });
-    expect(await pipeline.start()).toMatchObject({ ok: true, pipeline: { state: "active" } });
+    expect(await pipeline.lifecycle.start()).toMatchObject({ ok: true, pipeline: { state: "active" } });
     expect(await stateOf("go")).toBe("active");
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran.map(({ paths }) => paths[0])).toEqual(["b", "c"]);
@@ -87,8 +90,8 @@ describe("a pipeline that is stopped", () => {
     const pipeline = await makePipeline({ name: "still", globs: { "still-in": "/*" } });
     await commit("still-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
-    await pipeline.start();
+    await pipeline.lifecycle.stop();
+    await pipeline.lifecycle.start();
     await commit("still-in", { b: "1" });
     await workUntil(pipeline, { jobs: 2 });
     expect(await allJobs(pipeline)).toHaveLength(2);
@@ -99,8 +102,8 @@ describe("a pipeline that is stopped", () => {
     const pipeline = await makePipeline({ name: "owe", globs: { "owe-in": "/*" } });
     await commit("owe-in", { a: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(1);
-    await pipeline.stop();
-    await pipeline.start();
+    await pipeline.lifecycle.stop();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 2 });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["killed", "success"]);
     expect(await filesOf({ repo: "owe", branch: "master" })).toEqual(["a.out"]);
@@ -114,9 +117,9 @@ describe("a pipeline that is stopped", () => {
     const pipeline = await makePipeline({ name: "skip", globs: { "skip-in": "/*" } });
     await commit("skip-in", Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`f${n}`, "x"])));
     await workUntil(pipeline, { jobs: 1, max: 64 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("skip-in", { f3: "y" });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     const ran = await workUntil(pipeline, { jobs: 2 });
     expect(ran.map(({ paths }) => paths[0])).toEqual(["f3"]);
     expect((await allJobs(pipeline))[1]?.datums).toEqual({
@@ -135,16 +138,16 @@ describe("a pipeline that is stopped", () => {
     const pipeline = await makePipeline({ name: "gone", globs: { "gone-in": "/*" } });
     await commit("gone-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await master("gone-in").destroy();
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 2 });
     expect((await allJobs(pipeline))[1]).toMatchObject({ state: "success", datums: { total: 0 } });
     expect(await filesOf({ repo: "gone", branch: "master" })).toEqual([]);
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await makeRepo("gone-in");
     await commit("gone-in", { b: "1" });
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 3 });
     expect(await filesOf({ repo: "gone", branch: "master" })).toEqual(["b.out"]);
   });
@@ -153,8 +156,8 @@ describe("a pipeline that is stopped", () => {
     await makeRepo("two-a", "two-b");
     const pipeline = await makePipeline({ name: "two", globs: { "two-a": "/*", "two-b": "/*" } });
     await commit("two-a", { a: "1" });
-    await pipeline.stop();
-    await pipeline.start();
+    await pipeline.lifecycle.stop();
+    await pipeline.lifecycle.start();
     expect(await allJobs(pipeline)).toEqual([]);
     await commit("two-b", { b: "1" });
     const ran = await workUntil(pipeline, { jobs: 1 });
@@ -164,14 +167,14 @@ describe("a pipeline that is stopped", () => {
   it("can be stopped twice and started twice, and deleted", async () => {
     await makeRepo("idem-in");
     const pipeline = await makePipeline({ name: "idem", globs: { "idem-in": "/*" } });
-    const stops = await Promise.all([pipeline.stop(), pipeline.stop()]);
+    const stops = await Promise.all([pipeline.lifecycle.stop(), pipeline.lifecycle.stop()]);
     expect(stops.map(({ ok }) => ok)).toEqual([true, true]);
-    const starts = await Promise.all([pipeline.start(), pipeline.start()]);
+    const starts = await Promise.all([pipeline.lifecycle.start(), pipeline.lifecycle.start()]);
     expect(starts.map(({ ok }) => ok)).toEqual([true, true]);
-    await pipeline.stop();
-    expect(await pipeline.destroy({ keepOutput: false })).toEqual({ ok: true });
-    expect(await pipeline.start()).toEqual({ ok: false, reason: "no-such-pipeline" });
-    expect(await pipelineOf("never").stop()).toEqual({ ok: false, reason: "no-such-pipeline" });
+    await pipeline.lifecycle.stop();
+    expect(await pipeline.lifecycle.destroy({ keepOutput: false })).toEqual({ ok: true });
+    expect(await pipeline.lifecycle.start()).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await pipelineOf("never").lifecycle.stop()).toEqual({ ok: false, reason: "no-such-pipeline" });
   });
 
   it("wakes who waits for a datum, and who waits for a job", async () => {
@@ -180,9 +183,9 @@ describe("a pipeline that is stopped", () => {
     await commit("hush-in", { a: "1" });
     const { datums } = await leaseSome(pipeline, { worker: "w1" });
     expect(datums.map(pathsOf)).toEqual([["a"]]);
-    const idle = pipeline.lease({ node: "n", worker: "w2", max: 1, waitMs: 20_000 });
-    const ended = pipeline.waitJob({ id: datums[0]?.job ?? "", waitMs: 20_000 });
-    await pipeline.stop();
+    const idle = pipeline.leases.take({ node: "n", worker: "w2", max: 1, waitMs: 20_000 });
+    const ended = pipeline.jobs.wait({ id: datums[0]?.job ?? "", waitMs: 20_000 });
+    await pipeline.lifecycle.stop();
     expect(await idle).toMatchObject({ ok: true, slot: false });
     expect(await ended).toMatchObject({ state: "killed" });
   });

@@ -8,6 +8,7 @@ import type { LeasedDatum, Outcome, Output, Task } from "../../../protocol/runne
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 import type { Leased, PipelineApi } from "../../../worker/pipeline/contract.ts";
 
 export function branchOf(address: BranchAddress): BranchApi {
@@ -15,7 +16,7 @@ export function branchOf(address: BranchAddress): BranchApi {
 }
 
 export function pipelineOf(name: string): PipelineApi {
-  return env.PIPELINE.getByName(name) as unknown as PipelineApi;
+  return clientOf(env.PIPELINE.getByName(name));
 }
 
 /** The `master` branch of a repo. */
@@ -86,7 +87,7 @@ export function specOf({ name, globs, repos = {}, workers = 1, more = {} }: Spec
 
 export async function makePipeline(options: SpecOptions): Promise<PipelineApi> {
   const pipeline = pipelineOf(options.name);
-  const made = await pipeline.create(specOf(options));
+  const made = await pipeline.lifecycle.create(specOf(options));
   if (!made.ok) throw new Error(`${options.name}: ${made.reason}`);
   return pipeline;
 }
@@ -108,7 +109,7 @@ export async function leaseSome(
   pipeline: PipelineApi,
   { worker = "w1", max = 10 }: { worker?: string; max?: number } = {},
 ): Promise<Leased> {
-  const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 10_000 });
+  const leased = await pipeline.leases.take({ node: "n1", worker, max, waitMs: 10_000 });
   if (!leased.ok || leased.datums.length === 0) throw new Error("nothing was leased");
   return leased;
 }
@@ -218,7 +219,7 @@ export async function workUntil(
   const ran: Ran[] = [];
   for (;;) {
     // Jobs end in order: while the newest runs, the others need not be asked for, which would take most of the time.
-    const [newest] = (await pipeline.jobs({ limit: 1 })).jobs;
+    const [newest] = (await pipeline.jobs.list({ limit: 1 })).jobs;
     const all = newest && newest.finishedAt !== null ? await allJobs(pipeline) : [];
     if (all.length >= jobs && all.every(({ finishedAt }) => finishedAt !== null)) return ran;
     ran.push(...(await workOnce(pipeline, { command, worker, max, ...(push && { push }) })));
@@ -235,7 +236,7 @@ export async function workOnce(
     push,
   }: { command?: Command; worker?: string; max?: number; push?: Pusher },
 ): Promise<Ran[]> {
-  const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 20 });
+  const leased = await pipeline.leases.take({ node: "n1", worker, max, waitMs: 20 });
   if (!leased.ok) throw new Error(leased.reason);
   const { output } = leased;
   const outcomes = await Promise.all([
@@ -243,7 +244,7 @@ export async function workOnce(
     ...leased.datums.map((datum) => outcomeOf(datum, { command, output })),
   ]);
   if (outcomes.length === 0) return [];
-  const { lost } = await pipeline.finish({ worker, outcomes });
+  const { lost } = await pipeline.leases.finish({ worker, outcomes });
   if (lost.length > 0) throw new Error(`lost ${lost.length} leases`);
   return leased.datums.map((datum) => ({ job: datum.job, paths: pathsOf(datum) }));
 }
@@ -253,7 +254,7 @@ export async function allJobs(pipeline: PipelineApi): Promise<Job[]> {
   const jobs: Job[] = [];
   let after: string | null = null;
   do {
-    const page: { jobs: Job[]; next: string | null } = await pipeline.jobs({
+    const page: { jobs: Job[]; next: string | null } = await pipeline.jobs.list({
       ...(after && { after }),
       limit: 100,
     });

@@ -19,7 +19,7 @@ export async function leaseTasks(
   pipeline: PipelineApi,
   { worker = "w1", max = 10 }: { worker?: string; max?: number } = {},
 ): Promise<{ tasks: readonly Task[]; output: BranchAddress }> {
-  const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 10_000 });
+  const leased = await pipeline.leases.take({ node: "n1", worker, max, waitMs: 10_000 });
   if (!leased.ok || leased.tasks.length === 0) throw new Error(`no task: ${JSON.stringify(leased)}`);
   return { tasks: leased.tasks, output: leased.output };
 }

@@ -66,7 +66,7 @@ describe("what nobody reads any more", () => {
       .poll(() => query("past", "SELECT job FROM attempts ORDER BY job"))
       .toEqual([{ job: KEPT_JOBS + 2 }, { job: KEPT_JOBS + 3 }]);
     const [first, second] = await allJobs(pipeline);
-    expect(await pipeline.datums({ job: second?.id ?? "", limit: 10 })).toMatchObject({
+    expect(await pipeline.datums.list({ job: second?.id ?? "", limit: 10 })).toMatchObject({
       datums: [{ state: "success" }],
     });
     expect(first).toMatchObject({ state: "success", datums: { total: 1, processed: 1 } });
@@ -78,7 +78,7 @@ describe("what nobody reads any more", () => {
     const pipeline = await makePipeline(options);
     await commit("stale-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipelineOf("stale").update({ spec: specOf(options), reprocess: true });
+    await pipelineOf("stale").specification.update({ spec: specOf(options), reprocess: true });
     await workUntil(pipeline, { jobs: 2, command: () => "fail" });
     expect(await query("stale", "SELECT DISTINCT salt FROM results")).toEqual([{ salt: "1" }]);
     await commit("stale-in", { b: null });

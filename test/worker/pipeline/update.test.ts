@@ -32,8 +32,11 @@ interface PlannedGroup {
   readonly first: readonly { readonly inputs: readonly { readonly path: string }[] }[];
 }
 
-async function update(options: SpecOptions, reprocess = false): Promise<ReturnType<PipelineApi["update"]>> {
-  return await pipelineOf(options.name).update({ spec: specOf(options), reprocess });
+async function update(
+  options: SpecOptions,
+  reprocess = false,
+): Promise<ReturnType<PipelineApi["specification"]["update"]>> {
+  return await pipelineOf(options.name).specification.update({ spec: specOf(options), reprocess });
 }
 
 function states(jobs: Awaited<ReturnType<typeof allJobs>>): string[] {
@@ -55,7 +58,7 @@ describe("an update", () => {
     const leased = await leaseSome(pipeline, { max: 1 });
     expect(leased.transform.cmd).toEqual(["false"]);
     const lease = leased.datums[0]?.lease ?? "";
-    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
     const ran = await workUntil(pipeline, {
       jobs: 2,
       command: (datum) => ({ [`new-${pathsOf(datum)[0]}`]: "x" }),
@@ -102,11 +105,11 @@ describe("an update", () => {
       pipeline: { version: 2 },
     });
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({
       ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
     }));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     expect(await workUntil(pipeline, { jobs: 3 })).toEqual([]);
     const jobs = await allJobs(pipeline);
     expect(states(jobs)).toEqual(["success", "success", "success"]);
@@ -129,11 +132,11 @@ describe("an update", () => {
       ok: true,
       pipeline: { version: 2, spec: { description: "finds edges" } },
     });
-    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
+    expect(await pipeline.leases.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({
       ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
     }));
-    await pipeline.finish({ worker: "w1", outcomes });
+    await pipeline.leases.finish({ worker: "w1", outcomes });
     await commit("said-in", { c: "1" });
     expect(await workUntil(pipeline, { jobs: 3 })).toHaveLength(1);
     const counts = (await allJobs(pipeline)).map((job) => job.datums.processed);
@@ -209,7 +212,7 @@ describe("an update", () => {
     expect(failed?.state).toBe("failure");
     expect(await why(options)).toEqual([[`again failed ${failed?.id}`, 1, "/bad"]]);
     // While the pipeline rests, no job sees what is written.
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await commit("why-in", { b: "2", e: "1", d: null });
     const resting = [
       ["changed", 1, "/b"],
@@ -222,7 +225,7 @@ describe("an update", () => {
       ["version transform.cmd", 2, "/a /c"],
       ...resting,
     ]);
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     const leased = await leaseSome(pipeline, { max: 1 });
     expect(leased.datums).toHaveLength(1);
     const [, running] = await allJobs(pipeline);
@@ -266,7 +269,7 @@ describe("an update", () => {
     const { datums } = await leaseSome(pipeline, { max: 1 });
     await update({ ...options, more: NEW_COMMAND });
     const leases = datums.map(({ lease }) => lease);
-    expect((await pipeline.renew({ worker: "w1", leases })).lost).toEqual(leases);
+    expect((await pipeline.leases.renew({ worker: "w1", leases })).lost).toEqual(leases);
     await workUntil(pipeline, { jobs: 3 });
     const jobs = await allJobs(pipeline);
     expect(jobs.map(({ state, reason }) => [state, reason])).toEqual([
@@ -333,11 +336,11 @@ describe("an update", () => {
     const pipeline = await makePipeline(options);
     await commit("rest-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     const updated = await update({ ...options, more: NEW_COMMAND });
     expect(updated).toMatchObject({ ok: true, pipeline: { state: "stopped", version: 2 } });
     expect(await allJobs(pipeline)).toHaveLength(1);
-    await pipeline.start();
+    await pipeline.lifecycle.start();
     expect(await workUntil(pipeline, { jobs: 2 })).toHaveLength(1);
   });
 

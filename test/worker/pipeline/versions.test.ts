@@ -25,7 +25,7 @@ function inVersions<T>(name: string, look: (versions: VersionStore) => T): Promi
 
 async function updateTo(options: SpecOptions, cmd: string): Promise<void> {
   const transform = { image: "none", cmd: [cmd] };
-  const updated = await pipelineOf(options.name).update({
+  const updated = await pipelineOf(options.name).specification.update({
     spec: specOf({ ...options, more: { transform } }),
     reprocess: false,
   });
@@ -33,7 +33,7 @@ async function updateTo(options: SpecOptions, cmd: string): Promise<void> {
 }
 
 async function numbers(pipeline: PipelineApi): Promise<number[]> {
-  const page = await pipeline.versions({ limit: 100 });
+  const page = await pipeline.specification.versions({ limit: 100 });
   return page.ok ? page.versions.map(({ version }) => version) : [];
 }
 
@@ -46,7 +46,7 @@ describe("the versions that are kept", () => {
     for (const cmd of ["2", "3"]) await updateTo(options, cmd);
     await commit("kept-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     for (const cmd of ["4", "5", "6"]) await updateTo(options, cmd);
     expect(await inVersions("kept", (versions) => versions.tooOld())).toEqual([]);
     expect(await inVersions("kept", (versions) => versions.tooOld({ versions: 2 }))).toEqual([1, 2, 4]);
@@ -70,7 +70,7 @@ describe("the versions that are kept", () => {
     expect(await query("many-v", "SELECT count(*) AS count, min(revision) AS oldest FROM revisions")).toEqual(
       [{ count: 1000, oldest: 11 }],
     );
-    expect(await pipeline.version(10)).toEqual({ ok: false, reason: "not-kept" });
+    expect(await pipeline.specification.version(10)).toEqual({ ok: false, reason: "not-kept" });
     expect(await query("many-v", "SELECT repo, branch FROM former_sources")).toEqual([
       { repo: "many-in", branch: "master" },
     ]);
@@ -83,9 +83,12 @@ describe("the versions that are kept", () => {
     for (const cmd of ["2", "3", "4"]) await updateTo(options, cmd);
     await inVersions("lost", (versions) => versions.remove(2));
     expect(await numbers(pipeline)).toEqual([4, 3, 1]);
-    expect(await pipeline.version(2)).toEqual({ ok: false, reason: "not-kept" });
-    expect(await pipeline.version(3)).toMatchObject({ ok: true, version: { changes: null, runsAll: false } });
-    expect(await pipeline.version(5)).toEqual({ ok: false, reason: "no-such-version" });
+    expect(await pipeline.specification.version(2)).toEqual({ ok: false, reason: "not-kept" });
+    expect(await pipeline.specification.version(3)).toMatchObject({
+      ok: true,
+      version: { changes: null, runsAll: false },
+    });
+    expect(await pipeline.specification.version(5)).toEqual({ ok: false, reason: "no-such-version" });
   });
 
   it("leave no commit held that only a forgotten one starts after", async () => {
@@ -95,7 +98,7 @@ describe("the versions that are kept", () => {
     const inputs = [{ name: "in", repo: { name: "left-first" }, glob: "/*", from }];
     const pipeline = await makePipeline({ name: "left", globs: {}, more: { inputs } });
     // A stopped pipeline leaves held what the inputs of the version before start after.
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await updateTo({ name: "left", globs: { "left-second": "/*" } }, "2");
     await updateTo({ name: "left", globs: { "left-second": "/*" } }, "3");
     await inVersions("left", (versions) => {
@@ -103,7 +106,7 @@ describe("the versions that are kept", () => {
       versions.remove(1);
     });
     expect(await heldStarts("left-first")).toEqual([start]);
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.lifecycle.destroy({ keepOutput: false });
     expect(await heldStarts("left-first")).toEqual([]);
     for (const table of ["revisions", "submissions", "former_sources"]) {
       expect(await query("left", `SELECT 1 FROM ${table}`), table).toEqual([]);
@@ -116,12 +119,12 @@ describe("the versions that are kept", () => {
     const from = { repo: { name: "walked-first" }, ID: start };
     const inputs = [{ name: "in", repo: { name: "walked-first" }, glob: "/*", from }];
     const pipeline = await makePipeline({ name: "walked", globs: {}, more: { inputs } });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     for (const cmd of ["2", "3"]) await updateTo({ name: "walked", globs: { "walked-second": "/*" } }, cmd);
     expect(await heldStarts("walked-first")).toEqual([start]);
     const whole = vi.spyOn(PipelineStore.prototype, "definitionAt");
     try {
-      await pipeline.destroy({ keepOutput: false });
+      await pipeline.lifecycle.destroy({ keepOutput: false });
       // The pipelines of other tests have work of their own meanwhile.
       const read = whole.mock.results.map(({ value }) => value?.spec.pipeline.name);
       expect(read).not.toContain("walked");
@@ -154,10 +157,10 @@ describe("the versions that are kept", () => {
     await makeRepo("bound-in");
     const options = { name: "bound", globs: { "bound-in": "/*" } };
     const pipeline = pipelineOf("bound");
-    expect((await pipeline.create(specOf(options), { text: "# first" })).ok).toBe(true);
+    expect((await pipeline.lifecycle.create(specOf(options), { text: "# first" })).ok).toBe(true);
     await commit("bound-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await pipeline.stop();
+    await pipeline.lifecycle.stop();
     await query("bound", "UPDATE pipeline SET unlisted = 2");
     await query(
       "bound",
@@ -167,45 +170,57 @@ describe("the versions that are kept", () => {
     );
     await query("bound", "UPDATE pipeline SET revision = 999");
     await updateTo(options, "1000");
-    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: "# first" });
+    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: "# first" });
     const transform = { image: "none", cmd: ["1001"] };
     const spec = specOf({ ...options, more: { transform } });
-    expect((await pipeline.update({ spec, reprocess: false, text: "# newest" })).ok).toBe(true);
-    expect(await pipeline.version(1)).toMatchObject({ ok: true, version: { hasText: false }, text: null });
-    expect(await pipeline.version(1001)).toMatchObject({ ok: true, text: "# newest" });
+    expect((await pipeline.specification.update({ spec, reprocess: false, text: "# newest" })).ok).toBe(true);
+    expect(await pipeline.specification.version(1)).toMatchObject({
+      ok: true,
+      version: { hasText: false },
+      text: null,
+    });
+    expect(await pipeline.specification.version(1001)).toMatchObject({ ok: true, text: "# newest" });
   });
 
   it("are the caller's who confirms them, with the text that they have", async () => {
     await makeRepo("theirs-in");
     const spec = specOf({ name: "theirs", globs: { "theirs-in": "/*" } });
     const pipeline = pipelineOf("theirs");
-    const made = await pipeline.create(spec, { key: "ROOT", limited: false, text: "# said" });
+    const made = await pipeline.lifecycle.create(spec, { key: "ROOT", limited: false, text: "# said" });
     expect(made.ok).toBe(true);
     const shown = { ok: true, version: { version: 1, key: "ROOT", limited: false }, text: "# said" };
-    expect(await pipeline.version(null)).toMatchObject(shown);
-    await pipeline.update({ spec, reprocess: false, key: "LIMITED", limited: true });
-    expect(await pipeline.version(null)).toMatchObject({
+    expect(await pipeline.specification.version(null)).toMatchObject(shown);
+    await pipeline.specification.update({ spec, reprocess: false, key: "LIMITED", limited: true });
+    expect(await pipeline.specification.version(null)).toMatchObject({
       ...{ ok: true, version: { version: 1, key: "LIMITED", limited: true }, text: "# said" },
     });
-    await pipeline.update({ spec, reprocess: false, key: "ROOT", limited: false, text: "# anew" });
-    expect(await pipeline.version(null)).toMatchObject({ ...shown, text: "# anew" });
+    await pipeline.specification.update({
+      spec,
+      reprocess: false,
+      key: "ROOT",
+      limited: false,
+      text: "# anew",
+    });
+    expect(await pipeline.specification.version(null)).toMatchObject({ ...shown, text: "# anew" });
   });
 
   it("show nothing of a pipeline of the name before, whose rows a release left that does not know them", async () => {
     await makeRepo("lived-in");
     const spec = specOf({ name: "lived", globs: { "lived-in": "/*" } });
     const pipeline = pipelineOf("lived");
-    expect((await pipeline.create(spec, { key: "DEAD", text: "# dead" })).ok).toBe(true);
+    expect((await pipeline.lifecycle.create(spec, { key: "DEAD", text: "# dead" })).ok).toBe(true);
     await query("lived", "CREATE TABLE dead AS SELECT * FROM submissions");
-    await pipeline.destroy({ keepOutput: false });
-    expect((await pipeline.create(spec)).ok).toBe(true);
+    await pipeline.lifecycle.destroy({ keepOutput: false });
+    expect((await pipeline.lifecycle.create(spec)).ok).toBe(true);
     await query("lived", "DELETE FROM submissions");
     await query("lived", "INSERT INTO submissions SELECT * FROM dead");
     const nothing = { version: { version: 1, key: null, hasText: false } };
-    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
-    expect(await pipeline.versions({ limit: 1 })).toMatchObject({ versions: [nothing.version] });
-    await pipeline.update({ spec, reprocess: true, key: "NEW" });
-    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
+    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
+    expect(await pipeline.specification.versions({ limit: 1 })).toMatchObject({
+      versions: [nothing.version],
+    });
+    await pipeline.specification.update({ spec, reprocess: true, key: "NEW" });
+    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
   });
 
   it("have the key of who made them, also if that was a retry", async () => {
@@ -214,13 +229,13 @@ describe("the versions that are kept", () => {
     await commit("made-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     const job = (await allJobs(pipeline))[0]?.id ?? "";
-    expect((await pipeline.retry({ job, every: true, key: "RETRIER" })).ok).toBe(true);
+    expect((await pipeline.jobs.retry({ job, every: true, key: "RETRIER" })).ok).toBe(true);
     await workUntil(pipeline, { jobs: 2 });
-    expect(await pipeline.version(2)).toMatchObject({
+    expect(await pipeline.specification.version(2)).toMatchObject({
       ok: true,
       version: { key: "RETRIER", changes: [], runsAll: true },
     });
-    expect(await pipeline.version(1)).toMatchObject({ ok: true, version: { key: null } });
+    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, version: { key: null } });
     expect((await allJobs(pipeline)).map(({ version }) => version)).toEqual([1, 2]);
   });
 
@@ -228,13 +243,17 @@ describe("the versions that are kept", () => {
     await makeRepo("again-in");
     const options = { name: "again-text", globs: { "again-in": "/*" } };
     const pipeline = pipelineOf(options.name);
-    expect((await pipeline.create(specOf(options), { text: "# said" })).ok).toBe(true);
+    expect((await pipeline.lifecycle.create(specOf(options), { text: "# said" })).ok).toBe(true);
     await commit("again-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     const job = (await allJobs(pipeline))[0]?.id ?? "";
-    await pipeline.retry({ job, every: true });
+    await pipeline.jobs.retry({ job, every: true });
     await workUntil(pipeline, { jobs: 2 });
-    expect(await pipeline.version(null)).toMatchObject({ ok: true, version: { version: 2 }, text: "# said" });
+    expect(await pipeline.specification.version(null)).toMatchObject({
+      ok: true,
+      version: { version: 2 },
+      text: "# said",
+    });
   });
 });
 

@@ -64,7 +64,7 @@ const renewal = (worker: string, trouble: string | null) => ({ worker, leases: [
 async function giveBack(pipeline: PipelineApi, worker: string): Promise<void> {
   const { datums } = await leaseSome(pipeline, { worker });
   const outcomes = datums.map(({ lease }) => ({ lease, state: "returned" as const }));
-  await pipeline.finish({ worker, outcomes });
+  await pipeline.leases.finish({ worker, outcomes });
 }
 
 describe("a job that nobody works on says why", () => {
@@ -90,7 +90,7 @@ describe("a job that nobody works on says why", () => {
     await beatWith("process", "n1");
     const transform = { image: "none", cmd: ["true"], container: "required" as const };
     const pipeline = await waiting("boxed", { more: { transform } });
-    expect(await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
+    expect(await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
       ok: true,
       slot: false,
       datums: [],
@@ -105,15 +105,17 @@ describe("a job that nobody works on says why", () => {
     await killPipeline("boxed");
     const able = pipelineOf("boxed");
     expect(await reason(able)).toBe("no live node has a worker for it yet");
-    expect(await able.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({ slot: false });
-    const leased = await able.lease({ node: "n5", worker: "w5", max: 1, waitMs: 0 });
+    expect(await able.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
+      slot: false,
+    });
+    const leased = await able.leases.take({ node: "n5", worker: "w5", max: 1, waitMs: 0 });
     expect(leased).toMatchObject({ slot: true, datums: [{}], transform: { container: "required" } });
     // Whether a node is able to run it has nothing to do with whether it is being drained.
     await nodes.setDraining("n1", 1);
     await query("boxed", "DELETE FROM slots");
     await killPipeline("boxed");
     const drained = { node: "n1", worker: "w1", max: 1, waitMs: 0 };
-    expect(await pipelineOf("boxed").lease(drained)).toMatchObject({ slot: false });
+    expect(await pipelineOf("boxed").leases.take(drained)).toMatchObject({ slot: false });
   });
 
   it("when its image can't be pulled: which node says so, in the words of the registry on one line", async () => {
@@ -121,12 +123,12 @@ describe("a job that nobody works on says why", () => {
     const pipeline = await waiting("pull");
     await giveBack(pipeline, "w1");
     expect(await reason(pipeline)).toBeNull();
-    await pipeline.renew(renewal("w1", "image nope:1:\n  manifest unknown"));
+    await pipeline.leases.renew(renewal("w1", "image nope:1:\n  manifest unknown"));
     expect(await reason(pipeline)).toBe("node n1 can't run it: image nope:1: manifest unknown");
     // It stays until the worker says otherwise: renewals without a word leave it.
-    await pipeline.renew({ worker: "w1", leases: [] });
+    await pipeline.leases.renew({ worker: "w1", leases: [] });
     expect(await reason(pipeline)).toContain("manifest unknown");
-    await pipeline.renew(renewal("w1", null));
+    await pipeline.leases.renew(renewal("w1", null));
     expect(await reason(pipeline)).toBeNull();
   });
 
@@ -139,11 +141,11 @@ describe("a job that nobody works on says why", () => {
       ["w3", "n2"],
       ["w4", "n3"],
     ] as const) {
-      const leased = await pipeline.lease({ node, worker, max: 1, waitMs: 0 });
+      const leased = await pipeline.leases.take({ node, worker, max: 1, waitMs: 0 });
       if (!leased.ok) throw new Error(leased.reason);
       const outcomes = leased.datums.map(({ lease }) => ({ lease, state: "returned" as const }));
-      await pipeline.finish({ worker, outcomes });
-      await pipeline.renew(renewal(worker, `no disk on ${node}`));
+      await pipeline.leases.finish({ worker, outcomes });
+      await pipeline.leases.renew(renewal(worker, `no disk on ${node}`));
     }
     expect(await reason(pipeline)).toBe("node n1 and 2 more can't run it: no disk on n1");
   });
@@ -219,7 +221,7 @@ describe("a job that its nodes can't work on as its specification says", () => {
     const pipeline = await waiting("counted", { files: 9, more: { transform, parallelism_spec } });
     const slots = async () => {
       const asked = ["w1", "w2", "w3", "w4", "w5"].map((worker) =>
-        pipelineOf("counted").lease({ node: "n1", worker, max: 1, waitMs: 0 }),
+        pipelineOf("counted").leases.take({ node: "n1", worker, max: 1, waitMs: 0 }),
       );
       return (await Promise.all(asked)).filter((leased) => leased.ok && leased.slot).length;
     };
@@ -263,13 +265,13 @@ describe("the trouble of a worker is forgotten", () => {
     await beat("n1");
     const pipeline = await waiting("works", { workers: 2 });
     await giveBack(pipeline, "w1");
-    await pipeline.renew(renewal("w1", "away"));
+    await pipeline.leases.renew(renewal("w1", "away"));
     await leaseSome(pipeline, { worker: "w2" });
     expect(await reason(pipeline)).toBeNull();
-    await pipeline.finish({ worker: "w2", outcomes: await returned("works") });
+    await pipeline.leases.finish({ worker: "w2", outcomes: await returned("works") });
     expect(await reason(pipeline)).toContain("away");
     await leaseSome(pipeline, { worker: "w1" });
-    await pipeline.finish({ worker: "w1", outcomes: await returned("works") });
+    await pipeline.leases.finish({ worker: "w1", outcomes: await returned("works") });
     expect(await reason(pipeline)).toBeNull();
   });
 
@@ -277,17 +279,17 @@ describe("the trouble of a worker is forgotten", () => {
     await beat("n1");
     const pipeline = await waiting("slot");
     for (const end of [
-      () => pipeline.renew({ worker: "w1", leases: [], leaving: true }),
+      () => pipeline.leases.renew({ worker: "w1", leases: [], leaving: true }),
       () => query("slot", "UPDATE slots SET until = 1"),
     ]) {
       await giveBack(pipeline, "w1");
-      await pipeline.renew(renewal("w1", "away"));
+      await pipeline.leases.renew(renewal("w1", "away"));
       expect(await reason(pipeline)).toContain("away");
       await end();
       expect(await reason(pipeline)).toBe("no live node has a worker for it yet");
     }
     // Without a slot there is nobody to have trouble.
-    await pipeline.renew(renewal("w1", "away"));
+    await pipeline.leases.renew(renewal("w1", "away"));
     expect(await reason(pipeline)).toBe("no live node has a worker for it yet");
   });
 });
@@ -301,7 +303,7 @@ describe("a pipeline that has made no job", () => {
       repos: { one: "full", two: "bare", three: "absent" },
     });
     const why = async () => {
-      const found = await pipeline.inspect();
+      const found = await pipeline.lifecycle.inspect();
       return found.ok ? found.pipeline.reason : found.reason;
     };
     const [two, three] = [
@@ -340,7 +342,7 @@ describe("a clock that was set back", () => {
     await clockAhead("ahead", 3_600_000);
     await commit("ahead", { b: "1" });
     const reason = async (): Promise<string | null> => {
-      const found = await pipelineOf("back").inspect();
+      const found = await pipelineOf("back").lifecycle.inspect();
       return found.ok ? found.pipeline.reason : null;
     };
     await expect

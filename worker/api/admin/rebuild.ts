@@ -63,7 +63,7 @@ async function tell(context: Pick<Context, "branch" | "pipeline">, marked: Marke
       if (answer.ok) return answer.deleted ? "deleted" : "told";
       return answer.reason === "no-such-branch" ? "missing" : "failed";
     }
-    const answer = await context.pipeline(marked.name).announce();
+    const answer = await context.pipeline(marked.name).admin.announce();
     if (answer.ok) return "told";
     return answer.reason === "no-such-pipeline" ? "missing" : "failed";
   } catch (error) {

@@ -34,7 +34,7 @@ export async function readDownstream(asked: ApiRequest): Promise<Response> {
   const open = walked.looks.find(({ fate }) => fate.state === "running" && fate.job !== null);
   if (wait > 0 && open?.fate.job) {
     const pipeline = asked.context.pipeline(open.reader.name);
-    await pipeline.waitJob({ id: open.fate.job, waitMs: waitMsFor(asked, wait * 1000) });
+    await pipeline.jobs.wait({ id: open.fate.job, waitMs: waitMsFor(asked, wait * 1000) });
     walked = await walk(asked, page);
   }
   return Response.json(answerOf(asked, walked) satisfies Downstream);
@@ -105,7 +105,7 @@ async function looksAt(
   const { repo, branch, commit } = place;
   const at = await context.branch({ repo, branch }).position({ commit });
   const looks = readers.map(async (reader): Promise<Look[]> => {
-    const found = await context.pipeline(reader.name).fate({ repo, branch, commit, at });
+    const found = await context.pipeline(reader.name).lineage.fate({ repo, branch, commit, at });
     return found.ok ? [{ reader, fate: found }] : [];
   });
   return (await Promise.all(looks)).flat();

@@ -258,7 +258,7 @@ async function* computedFrom(
     for (let page = 0; page < PAGES; page++) {
       const made = await context
         .pipeline(name)
-        .outputsOf({ repo, branch, files, ...(after !== undefined && { after }) });
+        .lineage.outputsOf({ repo, branch, files, ...(after !== undefined && { after }) });
       yield* made.outputs;
       if (made.next === null) break;
       after = made.next;

@@ -97,7 +97,7 @@ export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
  * A commit that was imported may name a job of another repo, which is told only to those who may read that.
  */
 async function jobOf({ caller, context, params }: ApiRequest, id: string): Promise<Job | null> {
-  const own = await context.pipeline(params.repo ?? "").job(id);
+  const own = await context.pipeline(params.repo ?? "").jobs.view(id);
   const job = own ?? (await context.catalogue.jobs.find(id));
   return job && permits(caller.scope, { permission: "read", repo: job.pipeline }) ? job : null;
 }

@@ -23,7 +23,7 @@ export async function readProvenance(asked: ApiRequest): Promise<Response> {
   if (job === null) return Response.json({ path, job, datums: [], next: null } satisfies Provenance);
   // A pipeline's output is in the repo of its name.
   const { repo = "", branch = "" } = asked.params;
-  const page = await asked.context.pipeline(repo).provenance({ job, branch, path, after, limit });
+  const page = await asked.context.pipeline(repo).lineage.provenance({ job, branch, path, after, limit });
   if (page.ok) {
     const { datums, next } = page;
     return Response.json({ path, job, datums: [...datums], next } satisfies Provenance);
@@ -68,7 +68,9 @@ export async function readDerived(asked: ApiRequest): Promise<Response> {
     const [name] = left;
     if (name === undefined) break;
     const from = within === null ? {} : { after: within };
-    const made = await asked.context.pipeline(name).outputsOf({ ...address, files: spans.files, ...from });
+    const made = await asked.context
+      .pipeline(name)
+      .lineage.outputsOf({ ...address, files: spans.files, ...from });
     for (const output of made.outputs) {
       files.push({
         bucket: bucketName(output),

@@ -13,14 +13,22 @@ import { badSpec, COMMIT_GONE, errorsTaken, OTHER_OUTPUT, obstructed } from "./s
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  return answer(await asked.context.pipeline(name).stop(), { name, change: "stop", caller: asked.caller });
+  return answer(await asked.context.pipeline(name).lifecycle.stop(), {
+    name,
+    change: "stop",
+    caller: asked.caller,
+  });
 }
 
 /** `POST /pipelines/{name}/start`: makes one job for the present HEADs of its inputs, if they moved. */
 export async function startPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  return answer(await asked.context.pipeline(name).start(), { name, change: "start", caller: asked.caller });
+  return answer(await asked.context.pipeline(name).lifecycle.start(), {
+    name,
+    change: "start",
+    caller: asked.caller,
+  });
 }
 
 /** `POST /pipelines?update=true`: a new version of a pipeline, from a checked specification. */
@@ -29,7 +37,7 @@ export async function updatePipeline(
   { spec, reprocess, by }: { spec: PipelineSpec; reprocess: boolean; by: Submitter },
 ): Promise<Response> {
   const { name } = spec.pipeline;
-  const updated = await context.pipeline(name).update({ spec, reprocess, ...by });
+  const updated = await context.pipeline(name).specification.update({ spec, reprocess, ...by });
   if (!updated.ok && updated.reason === "circle") {
     throw badSpec([circleIssue(spec, updated.circle, caller.scope)]);
   }

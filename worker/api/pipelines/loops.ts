@@ -5,7 +5,7 @@ import { noSuchPipeline } from "./shown.ts";
 export async function showLoops(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  const standing = await asked.context.pipeline(name).loops();
+  const standing = await asked.context.pipeline(name).admin.loops();
   if (!standing) throw noSuchPipeline(name);
   return Response.json(standing);
 }

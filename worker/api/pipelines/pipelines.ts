@@ -72,7 +72,7 @@ async function makePipeline(
 ): Promise<Response> {
   const { name } = spec.pipeline;
   const { context, caller } = asked;
-  const created = await context.pipeline(name).create(spec, by);
+  const created = await context.pipeline(name).lifecycle.create(spec, by);
   if (created.ok) return Response.json(shownTo(caller, created.pipeline), { status: 201 });
   switch (created.reason) {
     case "already-exists":
@@ -145,7 +145,7 @@ async function withRuns(
 export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  const found = await asked.context.pipeline(name).inspect();
+  const found = await asked.context.pipeline(name).lifecycle.inspect();
   if (!found.ok) throw noSuchPipeline(name);
   return Response.json(shownTo(asked.caller, found.pipeline));
 }
@@ -166,7 +166,9 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
     const message = `${which} reads the output of '${name}': delete it first, keep the output (keepOutput=true) or force the deletion (force=true).`;
     throw new ApiError("InUse", message);
   }
-  const destroyed = await asked.context.pipeline(name).destroy({ keepOutput: keepOutput === "true" });
+  const destroyed = await asked.context
+    .pipeline(name)
+    .lifecycle.destroy({ keepOutput: keepOutput === "true" });
   if (destroyed.ok) return new Response(null, { status: 204 });
   if (destroyed.reason === "no-such-pipeline") throw noSuchPipeline(name);
   throw new ApiError(
@@ -194,7 +196,7 @@ export async function newPipelineInputs(asked: ApiRequest): Promise<readonly str
 /** The repos that the pipeline of the path reads now. */
 export async function pipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
   const name = nameParam(asked, "pipeline");
-  const found = await asked.context.pipeline(name).inspect();
+  const found = await asked.context.pipeline(name).lifecycle.inspect();
   if (!found.ok) throw noSuchPipeline(name);
   return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
 }

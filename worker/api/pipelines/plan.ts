@@ -45,7 +45,7 @@ export async function planUpdate(
 ): Promise<PipelineCheck["plan"]> {
   const { spec, reprocess, total, atLeast } = planned;
   const pipeline = context.pipeline(spec.pipeline.name);
-  const first = await pipeline.planUpdate({ spec, reprocess, ids: [] });
+  const first = await pipeline.specification.plan({ spec, reprocess, ids: [] });
   if (!first.ok) return undefined;
   const { changes, runsAll } = first;
   const tally = new Tally();
@@ -54,7 +54,7 @@ export async function planUpdate(
     if (some.length === 0) return true;
     const ids = some.map((parts) => datumId(parts, sha256Hex));
     const paths = some.map((parts) => parts.map(({ path }) => path));
-    const answer = await pipeline.planUpdate({ spec, reprocess, ids, paths });
+    const answer = await pipeline.specification.plan({ spec, reprocess, ids, paths });
     if (!answer.ok) return false;
     tally.add(some, answer);
     some = [];

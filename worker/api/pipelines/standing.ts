@@ -85,8 +85,8 @@ export async function summarizePipeline(asked: ApiRequest): Promise<Response> {
   const name = nameParam(asked, "pipeline");
   const pipeline = context.pipeline(name);
   const [found, page, rows] = await Promise.all([
-    pipeline.inspect(),
-    pipeline.jobs({ limit: MAX_RUNS }),
+    pipeline.lifecycle.inspect(),
+    pipeline.jobs.list({ limit: MAX_RUNS }),
     context.catalogue.pipelines.list(),
   ]);
   if (!found.ok) throw noSuchPipeline(name);

@@ -70,7 +70,7 @@ export async function obstacleTo(
   },
 ): Promise<Obstacle | undefined> {
   if (pipeline === undefined) return undefined;
-  const found = await context.pipeline(pipeline).inspect();
+  const found = await context.pipeline(pipeline).lifecycle.inspect();
   if (purpose === "update") {
     if (!found.ok) return { code: "NoSuchPipeline", issue: noPipeline(pipeline) };
     const same = outputBranch === undefined || outputBranch === found.pipeline.outputBranch;

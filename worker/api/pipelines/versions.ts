@@ -22,7 +22,7 @@ export async function listPipelineVersions(asked: ApiRequest): Promise<Response>
   const { limit, after } = readQuery(asked, ListQuery);
   const name = nameParam(asked, "pipeline");
   const before = after === undefined ? {} : { before: after };
-  const page = await asked.context.pipeline(name).versions({ limit, ...before });
+  const page = await asked.context.pipeline(name).specification.versions({ limit, ...before });
   if (!page.ok) throw noSuchPipeline(name);
   const versions = await described(asked, page.versions);
   return Response.json({ versions, next: page.next } satisfies PipelineVersionPage);
@@ -33,7 +33,7 @@ export async function inspectPipelineVersion(asked: ApiRequest): Promise<Respons
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
   const wanted = versionParam(asked);
-  const found = await asked.context.pipeline(name).version(wanted);
+  const found = await asked.context.pipeline(name).specification.version(wanted);
   if (!found.ok) throw refused(found.reason, { name, wanted });
   const [version] = await described(asked, [found.version]);
   if (!version) throw new Error(`version ${wanted} of ${name} got lost`);

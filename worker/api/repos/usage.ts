@@ -47,7 +47,7 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
       const usage = await branchUsage(asked, { address: { repo, branch }, sizes: sizes === "true" });
       if (usage) branches.push(usage);
     }
-    return { branches, pipeline: await context.pipeline(repo).space() };
+    return { branches, pipeline: await context.pipeline(repo).admin.space() };
   };
   if (!exists) {
     const left = await used();
@@ -152,7 +152,7 @@ async function pipelineText(asked: Asked, { pipeline, job, since }: HolderOf<"pi
   if (job === null) return `the pipeline ${pipeline}, which has not read on${age}`;
   const [waiting] = await asked.context
     .pipeline(pipeline)
-    .unfinished([job])
+    .jobs.unfinished([job])
     .catch(() => []);
   const reason = waiting?.reason;
   return `the job ${job} of the pipeline ${pipeline}${age}${reason ? `: ${reason}` : ""}`;

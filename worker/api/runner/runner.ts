@@ -65,7 +65,7 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const pipeline = asked.context.pipeline(name);
   const visit = crypto.randomUUID();
   const call = { node, worker, max, visit, ...(wait === "look" && { look: true as const }) };
-  const first = await pipeline.lease({ ...call, waitMs: 0 });
+  const first = await pipeline.leases.take({ ...call, waitMs: 0 });
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
   const answerOf = (leased: Leased): Lease => ({
     ...leaseOf(leased),
@@ -78,13 +78,13 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const present = async (): Promise<void> => {
     if (!here) throw new Error("the caller has gone");
   };
-  const later = pipeline.lease({ ...call, waitMs: waitMsFor(asked, LEASE_WAIT_MS), present });
+  const later = pipeline.leases.take({ ...call, waitMs: waitMsFor(asked, LEASE_WAIT_MS), present });
   // If the pipeline is deleted meanwhile, the next call says so: this answer has begun.
   const answer = later.then((leased) => answerOf(leased.ok ? leased : { ...first, slot: false }));
   return slowJson(answer, async () => {
     here = false;
     // Another worker gets the slot at once, and not only when its time is over.
-    await pipeline.vacate({ worker, visit });
+    await pipeline.leases.vacate({ worker, visit });
   });
 }
 
@@ -137,7 +137,7 @@ export async function renew(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline, worker, leases, leaving, trouble } = await readJson(asked, RenewRequest);
   const more = { ...(leaving && { leaving }), ...(trouble !== undefined && { trouble }) };
-  const { lost, kept } = await asked.context.pipeline(pipeline).renew({ worker, leases, ...more });
+  const { lost, kept } = await asked.context.pipeline(pipeline).leases.renew({ worker, leases, ...more });
   const granted = kept ? grants(asked, { pipeline, ...kept }) : {};
   return Response.json({ lost, ...granted } satisfies z.infer<typeof Renewed>);
 }
@@ -146,7 +146,7 @@ export async function renew(asked: ApiRequest): Promise<Response> {
 export async function addLogs(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline, worker, entries } = await readJson(asked, LogsRequest);
-  const { lost } = await asked.context.pipeline(pipeline).addLogs({ worker, entries });
+  const { lost } = await asked.context.pipeline(pipeline).logs.add({ worker, entries });
   return Response.json({ lost } satisfies z.infer<typeof LogsTaken>);
 }
 
@@ -158,11 +158,11 @@ export async function finish(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline: name, worker, outcomes } = await readJson(asked, FinishRequest);
   const pipeline = asked.context.pipeline(name);
-  const output = await pipeline.output();
+  const output = await pipeline.leases.output();
   if (!output) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
   const branch = asked.context.branch(output);
   const kept = await keepContents(branch, readOutcomes(outcomes, output));
-  const { lost } = await pipeline.finish({ worker, outcomes: kept.outcomes });
+  const { lost } = await pipeline.leases.finish({ worker, outcomes: kept.outcomes });
   await giveUpUnused(branch, { kept, lost });
   return Response.json({ lost } satisfies z.infer<typeof Finished>);
 }

@@ -4,6 +4,8 @@ import { openBlobStore } from "../../blobs/stores.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
 import type { Env } from "../../env.ts";
+import { clientOf } from "../../objects/facets.ts";
+import type { PipelineApi } from "../../pipeline/contract.ts";
 import type { BranchApi } from "../contract.ts";
 import { giveSomeBack } from "../forks/give-back.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -73,6 +75,7 @@ export function openReceivers({
     const version = 2 * generation.gen + (deleted ? 1 : 0);
     return { address, generation, deleted, version, forking };
   };
+  const pipelineOf = (name: string) => clientOf<PipelineApi>(env().PIPELINE.getByName(name));
   return {
     async catalogue() {
       const { address, generation, deleted, version, forking } = newest();
@@ -114,7 +117,7 @@ export function openReceivers({
       }
     },
     async kept({ pipeline, uid }) {
-      await env().PIPELINE.getByName(pipeline).outputKept({ uid });
+      await pipelineOf(pipeline).wakeUps.outputKept({ uid });
     },
     async parent(fork) {
       // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
@@ -122,9 +125,7 @@ export function openReceivers({
       return await giveSomeBack(ledger, { fork, parent });
     },
     async bell({ pipeline, uid, output }) {
-      await env()
-        .PIPELINE.getByName(pipeline)
-        .ring({ uid, ...(output && { output }) });
+      await pipelineOf(pipeline).wakeUps.ring({ uid, ...(output && { output }) });
     },
   };
 }

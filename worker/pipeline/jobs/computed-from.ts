@@ -1,6 +1,6 @@
 import type { FileSpans } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { ComputedOutput, OutputsPage, PipelineApi } from "../contract.ts";
+import type { ComputedOutput, OutputsCall, OutputsPage } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { MadePlace } from "../finish/published-store.ts";
 import { candidates } from "../inputs/candidates.ts";
@@ -16,10 +16,7 @@ type Stores = Pick<Ledger, "exists" | "pipeline" | "jobs" | "makers">;
  * outputs, which is kept as long as those. There is no index for that question, since only people ask it, about what they
  * erase.
  */
-export function computedFrom(
-  ledger: Stores,
-  { repo, branch, files, after }: Parameters<PipelineApi["outputsOf"]>[0],
-): OutputsPage {
+export function computedFrom(ledger: Stores, { repo, branch, files, after }: OutputsCall): OutputsPage {
   if (!ledger.exists || !ledger.pipeline.definition()) return { outputs: [], next: null };
   const place: MadePlace = after === undefined ? { path: "", born: 0, key: "" } : JSON.parse(after);
   const rows = ledger.makers.page(place, ROWS);
@@ -58,10 +55,7 @@ interface Reader {
   readonly elements: ReadonlyMap<string, readonly FileSpans[]>;
 }
 
-function readersOf(
-  { inputs }: Definition,
-  { repo, branch, files }: Pick<Parameters<PipelineApi["outputsOf"]>[0], "repo" | "branch" | "files">,
-): Reader[] {
+function readersOf({ inputs }: Definition, { repo, branch, files }: Omit<OutputsCall, "after">): Reader[] {
   return inputs.flatMap((input, index) => {
     if (input.repo !== repo || input.branch !== branch) return [];
     const elements = new Map<string, FileSpans[]>();

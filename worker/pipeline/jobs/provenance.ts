@@ -1,7 +1,7 @@
 import type { Maker } from "../../../protocol/commits.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { Uses } from "../context.ts";
-import type { MakerPage, PipelineApi } from "../contract.ts";
+import type { MakerPage, ProvenanceCall } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { MakerRow } from "../finish/published-store.ts";
 import { fileAt, isKept } from "./datum-view.ts";
@@ -13,7 +13,7 @@ export async function makersOf(
     "exists" | "pipeline" | "jobs" | "makers" | "results" | "codes" | "attempts" | "elements",
     "branch"
   >,
-  { job: id, branch, path, after, limit }: Parameters<PipelineApi["provenance"]>[0],
+  { job: id, branch, path, after, limit }: ProvenanceCall,
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
   const { ledger } = uses;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;

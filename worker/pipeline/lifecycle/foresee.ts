@@ -2,7 +2,7 @@ import type { PlanReason } from "../../../protocol/pipeline-check.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { datumKey } from "../../core/datums.ts";
 import { checkSpec } from "../../core/spec.ts";
-import type { PipelineApi, PlanAnswer } from "../contract.ts";
+import type { PlanAnswer, PlanCall } from "../contract.ts";
 import type { Definition, InputRule } from "../definition.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import { leftUndone } from "../jobs/why.ts";
@@ -18,7 +18,7 @@ type Stores = Pick<Ledger, "pipeline" | "results" | "jobs" | "datums" | "attempt
  */
 export function foreseeUpdate(
   ledger: Stores,
-  { spec, reprocess, ids, paths }: Parameters<PipelineApi["planUpdate"]>[0],
+  { spec, reprocess, ids, paths }: PlanCall,
 ): PlanAnswer | undefined {
   const definition = ledger.pipeline.definition();
   if (!definition) return undefined;

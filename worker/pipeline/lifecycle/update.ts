@@ -1,10 +1,10 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
+import { skipsBadDatums } from "../../../protocol/spec.ts";
 import { type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
-import type { Circle, Submitter } from "../contract.ts";
+import type { Circle, UpdateCall } from "../contract.ts";
 import type { Definition, Revision } from "../definition.ts";
 import { startsOf } from "../inputs/needs.ts";
 import type { Source } from "../inputs/source-store.ts";
@@ -18,12 +18,6 @@ import { claimErrors, hasErrors } from "./errors-branch.ts";
 import { addsEdges, type Edges, type Proposes, propose } from "./propose.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
-
-export interface Update extends Submitter {
-  readonly spec: PipelineSpec;
-  /** Datums that have a result run again, whether the specification changed or not. */
-  readonly reprocess: boolean;
-}
 
 /** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
 type UpdateBegun =
@@ -49,7 +43,7 @@ type NotChecked = Circle | CatalogueFault;
  */
 export async function beginUpdate(
   uses: Proposes & MakesJobs & Uses<"pipeline" | "egress" | "errorsClaim", "branch">,
-  request: Update,
+  request: UpdateCall,
 ): Promise<UpdateBegun> {
   const { ledger, peers, held } = uses;
   const checked = checkSpec(request.spec);
@@ -88,7 +82,7 @@ async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<Not
 function addsErrors(
   { errorsClaim }: Uses<"errorsClaim">["ledger"],
   { uid }: Definition,
-  { spec }: Update,
+  { spec }: UpdateCall,
 ): boolean {
   return skipsBadDatums(spec) && errorsClaim.get(uid)?.settled !== true;
 }
@@ -97,7 +91,7 @@ function addsErrors(
 async function claimFor(
   uses: Uses<"transaction" | "errorsClaim", "branch">,
   before: Definition,
-  request: Update,
+  request: UpdateCall,
 ): Promise<"errors-exist" | "catalogue-unavailable" | undefined> {
   if (!addsErrors(uses.ledger, before, request)) return undefined;
   const claimed = await claimErrors(uses, before);
@@ -105,7 +99,7 @@ async function claimFor(
 }
 
 interface Prepared {
-  readonly request: Update;
+  readonly request: UpdateCall;
   readonly starts: Revision["starts"];
   readonly inputs: readonly BranchAddress[];
   /** Of the pipeline that it was prepared for. */
@@ -166,7 +160,7 @@ function write(
 /** Results are kept for a version that computes the same. */
 function nextVersion(
   before: Definition,
-  { spec, reprocess, change }: Update & { change: SpecChange },
+  { spec, reprocess, change }: UpdateCall & { change: SpecChange },
 ): Omit<Revision, "starts" | "limited"> {
   const revision = before.revision + 1;
   return { revision, spec, salt: reprocess || change.transform ? String(revision) : before.salt };

@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Peers, Uses } from "../context.ts";
-import type { LogChunk, LogPage, LogsCall, PipelineApi } from "../contract.ts";
+import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import { findDatum } from "../jobs/datum-view.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -59,7 +59,7 @@ type Read = Pick<Ledger, "jobs" | "attempts" | "datums" | "results" | "pipeline"
 export async function answerLogs(
   { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
-): ReturnType<PipelineApi["logs"]> {
+): ReturnType<LogCalls["read"]> {
   const { job: id, datum, after, waitMs, tail } = request;
   const deadline = peers.now() + (waitMs ?? 0);
   for (;;) {

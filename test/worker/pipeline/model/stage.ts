@@ -24,24 +24,25 @@ export class Stage {
   }
 
   async create(spec: NaiveSpec): Promise<void> {
-    const made = await survived(async () => pipelineOf(this.name).create(this.#spec(spec)));
+    const made = await survived(async () => pipelineOf(this.name).lifecycle.create(this.#spec(spec)));
     // Killed before it answered, it may be there.
     if (!made.ok && made.reason !== "already-exists") throw new Error(made.reason);
   }
 
   async stop(): Promise<void> {
-    while (!(await survived(async () => pipelineOf(this.name).stop())).ok);
+    while (!(await survived(async () => pipelineOf(this.name).lifecycle.stop())).ok);
   }
 
   async start(): Promise<void> {
-    while (!(await survived(async () => pipelineOf(this.name).start())).ok);
+    while (!(await survived(async () => pipelineOf(this.name).lifecycle.start())).ok);
   }
 
   async update(spec: NaiveSpec, { reprocess }: { reprocess: boolean }): Promise<void> {
     const before = await this.row();
     for (;;) {
       try {
-        if ((await pipelineOf(this.name).update({ spec: this.#spec(spec), reprocess })).ok) return;
+        if ((await pipelineOf(this.name).specification.update({ spec: this.#spec(spec), reprocess })).ok)
+          return;
       } catch (error) {
         if (!killed(error)) throw error;
       }
@@ -57,7 +58,7 @@ export class Stage {
   }
 
   async stopJob(id: string): Promise<boolean> {
-    return (await survived(async () => pipelineOf(this.name).stopJob(id))).ok;
+    return (await survived(async () => pipelineOf(this.name).jobs.stop(id))).ok;
   }
 
   async jobs(): Promise<Job[]> {

@@ -40,7 +40,7 @@ export class Workers {
     const since = Date.now();
     const request = { node: "n1", worker, max, waitMs };
     const { transform, datums, tasks }: Leased = await survived(async () => {
-      const answer = await pipelineOf(this.#pipeline).lease(request);
+      const answer = await pipelineOf(this.#pipeline).leases.take(request);
       if (!answer.ok) throw new Error(answer.reason);
       return answer;
     });
@@ -66,7 +66,8 @@ export class Workers {
     let asked = 0;
     const lost = await survived(async () => {
       asked++;
-      return (await pipelineOf(this.#pipeline).finish({ worker: some[0]?.worker ?? "", outcomes })).lost;
+      return (await pipelineOf(this.#pipeline).leases.finish({ worker: some[0]?.worker ?? "", outcomes }))
+        .lost;
     });
     for (const [index, { state }] of outcomes.entries()) {
       const one = some[index] as Held;
@@ -81,7 +82,7 @@ export class Workers {
   async renew(some: readonly Held[]): Promise<void> {
     const leases = some.map(({ lease }) => lease);
     const { lost } = await survived(async () =>
-      pipelineOf(this.#pipeline).renew({ worker: some[0]?.worker ?? "", leases }),
+      pipelineOf(this.#pipeline).leases.renew({ worker: some[0]?.worker ?? "", leases }),
     );
     for (const one of some) if (this.#isRefused(one, lost) && !one.lost) this.#explain(one);
   }

@@ -1,0 +1,27 @@
+import type { AdminCalls } from "../contract.ts";
+import { tellAgain } from "../engine/catalogue-outbox.ts";
+import { foundPipeline } from "../lifecycle/view.ts";
+import type { PipelineFacet } from "./facet.ts";
+
+export const admin: PipelineFacet<AdminCalls> = {
+  async loops({ ledger, engine }) {
+    return foundPipeline(ledger) ? engine.standing() : null;
+  },
+
+  async space({ ledger }) {
+    return foundPipeline(ledger) ? ledger.space : null;
+  },
+
+  async announce({ engine, ...context }) {
+    const { ledger } = context;
+    if (!ledger.exists || ledger.pipeline.name() === undefined)
+      return { ok: false, reason: "no-such-pipeline" };
+    engine.watch();
+    await tellAgain(context);
+    await engine.runSaga();
+    void engine.resume();
+    const row = ledger.pipeline.row();
+    const isTold = row?.state === "deleted" || (row !== undefined && row.catalogueVersion >= row.version);
+    return isTold ? { ok: true } : { ok: false, reason: "unavailable" };
+  },
+};

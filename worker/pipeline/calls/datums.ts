@@ -1,0 +1,26 @@
+import type { DatumCalls } from "../contract.ts";
+import { datumDetail, datumOutputs } from "../jobs/datum-view.ts";
+import { listDatums } from "../jobs/datums-view.ts";
+import { explained, MAX_EXPLAINED } from "../jobs/why.ts";
+import type { PipelineFacet } from "./facet.ts";
+
+export const datums: PipelineFacet<DatumCalls> = {
+  async list(reach, { job: id, after, limit, why }) {
+    const { ledger } = reach;
+    const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
+    if (!job) return { ok: false, reason: "no-such-job" };
+    const page = listDatums(ledger, { job, after, limit: why ? Math.min(limit, MAX_EXPLAINED) : limit });
+    if (!page) return { ok: false, reason: "no-such-place" };
+    return { ok: true, ...(why ? await explained(reach, { job, page }) : page) };
+  },
+
+  async view(reach, call) {
+    const detail = await datumDetail(reach, call);
+    return typeof detail === "string" ? { ok: false, reason: detail } : { ok: true, ...detail };
+  },
+
+  async outputs(reach, call) {
+    const page = datumOutputs(reach, call);
+    return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
+  },
+};

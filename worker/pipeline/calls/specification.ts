@@ -1,0 +1,40 @@
+import type { SpecificationCalls } from "../contract.ts";
+import { listVersions, wholeVersion } from "../history/history.ts";
+import { foreseeUpdate } from "../lifecycle/foresee.ts";
+import { beginUpdate } from "../lifecycle/update.ts";
+import { foundPipeline, restingPipeline } from "../lifecycle/view.ts";
+import type { PipelineFacet } from "./facet.ts";
+
+/** The versions of the specification, and the next one. */
+export const specification: PipelineFacet<SpecificationCalls> = {
+  async versions({ ledger }, request) {
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    return { ok: true, ...listVersions(ledger, request) };
+  },
+
+  async version({ ledger }, version) {
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    const whole = wholeVersion(ledger, version);
+    return typeof whole === "string" ? { ok: false, reason: whole } : { ok: true, ...whole };
+  },
+
+  async update({ engine, ...context }, request) {
+    const { ledger } = context;
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    // A change that is under way comes first.
+    await engine.runSaga();
+    const begun = await beginUpdate(context, request);
+    // Goes on with what has begun, and takes back what has not.
+    await engine.runSaga();
+    if (begun === "busy") return { ok: false, reason: "unavailable" };
+    if (typeof begun === "object") return { ok: false, reason: "circle", circle: begun };
+    if (begun !== "unchanged" && begun !== "begun") return { ok: false, reason: begun };
+    void engine.resume();
+    return restingPipeline(ledger) ?? { ok: false, reason: "unavailable" };
+  },
+
+  async plan({ ledger }, request) {
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    return foreseeUpdate(ledger, request) ?? { ok: false, reason: "no-such-pipeline" };
+  },
+};
