@@ -3,9 +3,9 @@ import type { BlobStore } from "../blobs/port.ts";
 import type { BranchApi } from "../branch/contract.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { LiveNode } from "../core/parallelism.ts";
-import type { Definition } from "./definition.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import type { Ledger } from "./ledger/ledger.ts";
+import type { Definition } from "./lifecycle/definition.ts";
 
 /** What a Pipeline object reaches outside of itself, the clock and the ids included. */
 export interface Peers {
@@ -71,7 +71,7 @@ export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
   readonly wakes: Wakes;
-  /** Proposals that calls of this instance wait for (lifecycle/propose.ts): nobody else takes them back. */
+  /** Proposals that calls of this instance wait for (work/saga/propose.ts): nobody else takes them back. */
   readonly held: Set<string>;
   /** Makes sure that the alarm rings if the work stops half-way. */
   watch(): void;

@@ -68,8 +68,8 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   ],
   specification: [["worker/api/pipelines/submission.ts", "MAX_SPEC_BYTES", 1]],
   "versions of a specification that are kept": [
-    ["worker/pipeline/history/version-store.ts", "KEPT_VERSIONS", 1],
-    ["worker/pipeline/history/version-store.ts", "KEPT_VERSION_BYTES", MIB],
+    ["worker/pipeline/lifecycle/version-store.ts", "KEPT_VERSIONS", 1],
+    ["worker/pipeline/lifecycle/version-store.ts", "KEPT_VERSION_BYTES", MIB],
   ],
   "text of a specification": [
     ["protocol/spec-text.ts", "MAX_SPEC_TEXT_BYTES", 1],
@@ -88,8 +88,8 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/api/pipelines/plan.ts", "MAX_FINGERPRINTS", 1],
   ],
   "files that one datum writes": [["protocol/runner.ts", "MAX_OUTPUTS_PER_DATUM", 1]],
-  "runners of a datum that vanish": [["worker/pipeline/work/expiry.ts", "MAX_LOSSES", 1]],
-  "jobs that keep what they ran, datum by datum": [["worker/pipeline/jobs/trim.ts", "KEPT_JOBS", 1]],
+  "runners of a datum that vanish": [["worker/pipeline/work/leases/expiry.ts", "MAX_LOSSES", 1]],
+  "jobs that keep what they ran, datum by datum": [["worker/pipeline/work/trim/trim.ts", "KEPT_JOBS", 1]],
   "pipelines that one page of `…/commits/{id}/downstream` looks at": [
     ["worker/api/commits/downstream.ts", "MAX_READERS", 1],
     ["worker/api/commits/downstream.ts", "MAX_BEHIND", 1],

@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { Outbox } from "../../../worker/branch/lifecycle/outbox-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
+import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
 import { Engine } from "../../../worker/pipeline/engine/engine.ts";
-import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
 import { ErasureStore } from "../../../worker/pipeline/inputs/erasure-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
-import { ResultStore } from "../../../worker/pipeline/work/result-store.ts";
+import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
 import { type FaultPoint, insist, killedAt, shortenPauses } from "./faults.ts";
 import {
   allJobs,

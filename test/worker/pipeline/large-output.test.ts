@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { MAX_OUTPUTS_PER_DATUM, type Outcome, type Output } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { type EndingStep, EndingStore } from "../../../worker/pipeline/finish/draft-store.ts";
-import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
+import { type EndingStep, EndingStore } from "../../../worker/pipeline/output/draft-store.ts";
+import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
 import { type FaultPoint, insist, killedAt } from "./faults.ts";
 import {
   allJobs,

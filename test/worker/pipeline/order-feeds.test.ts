@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FeedEvent, FeedPage } from "../../../worker/branch/contract.ts";
-import { orderFeeds } from "../../../worker/pipeline/inputs/order-feeds.ts";
+import { orderFeeds } from "../../../worker/pipeline/work/inputs/order-feeds.ts";
 
 function event(id: string, createdAt: number): FeedEvent {
   return { generation: 1, seq: 1, id, createdAt, kind: "commit", changes: [], next: null };

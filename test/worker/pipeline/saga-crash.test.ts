@@ -1,13 +1,13 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
-import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
+import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts";
 import { DatumStore } from "../../../worker/pipeline/inputs/datum-store.ts";
 import { ElementStore } from "../../../worker/pipeline/inputs/element-store.ts";
 import { SourceStore } from "../../../worker/pipeline/inputs/source-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
-import { AttemptStore } from "../../../worker/pipeline/work/attempt-store.ts";
+import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
 import { sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt, shortenPauses } from "./faults.ts";
 import {

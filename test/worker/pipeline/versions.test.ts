@@ -2,8 +2,8 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { Sql } from "../../../worker/objects/sql.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { VersionStore } from "../../../worker/pipeline/history/version-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
+import { VersionStore } from "../../../worker/pipeline/lifecycle/version-store.ts";
 import {
   allJobs,
   commit,

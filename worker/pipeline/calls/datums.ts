@@ -1,7 +1,7 @@
 import type { DatumCalls } from "../contract.ts";
-import { datumDetail, datumOutputs } from "../jobs/datum-view.ts";
-import { listDatums } from "../jobs/datums-view.ts";
-import { explained, MAX_EXPLAINED } from "../jobs/why.ts";
+import { datumDetail, datumOutputs } from "../views/datum.ts";
+import { listDatums } from "../views/datums.ts";
+import { explained, MAX_EXPLAINED } from "../views/why.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const datums: PipelineFacet<DatumCalls> = {

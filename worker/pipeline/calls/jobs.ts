@@ -1,13 +1,13 @@
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { JobCalls } from "../contract.ts";
-import { stopJob } from "../jobs/end.ts";
 import type { JobRow } from "../jobs/job-store.ts";
-import { beginRetry } from "../jobs/retry.ts";
-import { summarize } from "../jobs/summary.ts";
-import { oldestListed } from "../jobs/trim.ts";
-import { shownJobs } from "../jobs/view.ts";
-import { foundPipeline } from "../lifecycle/view.ts";
+import { shownJobs } from "../views/job.ts";
+import { foundPipeline } from "../views/pipeline.ts";
+import { summarize } from "../views/summary.ts";
+import { stopJob } from "../work/jobs/end.ts";
+import { oldestListed } from "../work/trim/trim.ts";
 import type { PipelineFacet, Reach } from "./facet.ts";
+import { beginRetry } from "./retry.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";

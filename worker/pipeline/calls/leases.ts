@@ -1,8 +1,8 @@
 import type { LeaseCalls } from "../contract.ts";
-import { renew } from "../work/expiry.ts";
-import { leaseDatums } from "../work/lease.ts";
-import { recordOutcome } from "../work/outcomes.ts";
+import { renew } from "../work/leases/expiry.ts";
 import type { PipelineFacet } from "./facet.ts";
+import { recordOutcome } from "./outcomes.ts";
+import { leaseDatums } from "./take.ts";
 
 /** What runners call. */
 export const leases: PipelineFacet<LeaseCalls> = {

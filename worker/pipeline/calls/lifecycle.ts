@@ -1,9 +1,9 @@
 import { mustNotBeNobody } from "../../objects/made-objects.ts";
 import type { LifecycleCalls } from "../contract.ts";
-import { beginCreation } from "../lifecycle/create.ts";
-import { beginDestruction } from "../lifecycle/destroy.ts";
-import { beginStart, beginStop } from "../lifecycle/stop-start.ts";
-import { describePipeline, foundPipeline, restingPipeline } from "../lifecycle/view.ts";
+import { describePipeline, foundPipeline, restingPipeline } from "../views/pipeline.ts";
+import { beginCreation } from "../work/saga/create.ts";
+import { beginDestruction } from "../work/saga/destroy.ts";
+import { beginStart, beginStop } from "../work/saga/stop-start.ts";
 import type { PipelineFacet, Reach } from "./facet.ts";
 
 /** Each writes down what is to become of the pipeline; the engine does it, and goes on if the caller is gone. */

@@ -1,7 +1,7 @@
 import type { LineageCalls } from "../contract.ts";
-import { fateOf } from "../inputs/fate.ts";
-import { computedFrom } from "../jobs/computed-from.ts";
-import { makersOf } from "../jobs/provenance.ts";
+import { computedFrom } from "../views/computed-from.ts";
+import { fateOf } from "../views/fate.ts";
+import { makersOf } from "../views/provenance.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** From an input to what was made of it, and back. */

@@ -1,5 +1,5 @@
 import type { LogCalls } from "../contract.ts";
-import { addLogs, answerLogs } from "../logs/logs.ts";
+import { addLogs, answerLogs } from "../views/logs.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const logs: PipelineFacet<LogCalls> = {

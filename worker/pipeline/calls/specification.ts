@@ -1,8 +1,8 @@
 import type { SpecificationCalls } from "../contract.ts";
-import { listVersions, wholeVersion } from "../history/history.ts";
-import { foreseeUpdate } from "../lifecycle/foresee.ts";
-import { beginUpdate } from "../lifecycle/update.ts";
-import { foundPipeline, restingPipeline } from "../lifecycle/view.ts";
+import { foreseeUpdate } from "../views/foresee.ts";
+import { foundPipeline, restingPipeline } from "../views/pipeline.ts";
+import { listVersions, wholeVersion } from "../views/versions.ts";
+import { beginUpdate } from "../work/saga/update.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** The versions of the specification, and the next one. */

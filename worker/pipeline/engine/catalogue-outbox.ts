@@ -2,10 +2,10 @@ import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
 import { yieldToOthers } from "../../objects/turns.ts";
 import type { Uses } from "../context.ts";
-import type { Definition } from "../definition.ts";
-import { viewJob } from "../jobs/view.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { hasErrors } from "../lifecycle/errors-branch.ts";
+import type { Definition } from "../lifecycle/definition.ts";
+import { viewJob } from "../views/job.ts";
+import { hasErrors } from "../work/saga/errors-branch.ts";
 
 type Needs = Uses<"exists" | "transaction" | "pipeline" | "errorsClaim" | "jobs" | "watchSpace", "catalogue">;
 

@@ -1,4 +1,4 @@
-import type { CreationRefused } from "../lifecycle/create.ts";
+import type { CreationRefused } from "../work/saga/create.ts";
 
 /** More than calls wait for at a time: a call reads why its creation was refused in the turn in which that is known. */
 const MAX_KEPT = 100;

@@ -1,7 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Change } from "../../branch/contract.ts";
 import { ancestors } from "../../core/glob.ts";
-import type { InputRule, View } from "../definition.ts";
+import type { InputRule, View } from "../lifecycle/definition.ts";
 
 /** A path that an input's glob matches and that changed, or under which something changed. */
 export interface Candidate {

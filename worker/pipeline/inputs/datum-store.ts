@@ -1,5 +1,5 @@
 import { Store } from "../../objects/store.ts";
-import type { Ended } from "../work/result-store.ts";
+import type { Ended } from "../attempts/result-store.ts";
 
 export interface DatumRow {
   readonly id: string;

@@ -3,9 +3,9 @@ import { Store } from "../../objects/store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**
- * What is left to do until a job's datums are known (inputs/fill.ts). `forget`, `snapshot`: the inputs are read whole;
+ * What is left to do until a job's datums are known (work/inputs/fill.ts). `forget`, `snapshot`: the inputs are read whole;
  * `changes`: the rest of a large commit; `clear`: a branch was deleted. Each of these collects paths. `settle`: the
- * paths are compared with what was there (inputs/update-datums.ts); `from` is how far the cross product of the element
+ * paths are compared with what was there (work/inputs/update-datums.ts); `from` is how far the cross product of the element
  * at hand got.
  */
 export type Fill =

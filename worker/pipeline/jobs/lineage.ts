@@ -1,7 +1,7 @@
 import { bucketName } from "../../../protocol/names.ts";
 import type { Lineage } from "../../branch/contract.ts";
-import type { Definition } from "../definition.ts";
 import type { Position } from "../inputs/source-store.ts";
+import type { Definition } from "../lifecycle/definition.ts";
 import type { JobRow } from "./job-store.ts";
 
 /**

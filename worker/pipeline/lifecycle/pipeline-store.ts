@@ -1,8 +1,8 @@
 import type { CommitPosition } from "../../branch/contract.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
-import { type Definition, define, type Revision, type Submission, storedSpec } from "../definition.ts";
-import type { VersionStore } from "../history/version-store.ts";
+import { type Definition, define, type Revision, type Submission, storedSpec } from "./definition.ts";
+import type { VersionStore } from "./version-store.ts";
 
 /** `purging`: gone for everybody else, while its rows are still being removed. */
 export type StoredState =
@@ -38,7 +38,7 @@ export interface PipelineRow {
   readonly staleUntil: number | null;
   /** 1: what is known of the inputs is no good, so the next job reads them whole. */
   readonly nextReadsWhole: number;
-  /** The first job that the history of outputs tells of (finish/published-store.ts). */
+  /** The first job that the history of outputs tells of (output/published-store.ts). */
   readonly madeFrom: number;
   /** The catalogue has no job before this one. */
   readonly unlisted: number;
@@ -46,7 +46,7 @@ export interface PipelineRow {
   readonly outputDue: number;
   /** The last job whose output commit is known to be kept no more. */
   readonly releasedTo: number;
-  /** What nobody needs any more is gone that ended with this job or before (jobs/kept.ts). */
+  /** What nobody needs any more is gone that ended with this job or before (work/trim/kept.ts). */
   readonly freedTo: number;
   /** If this is `committed`, it is written down of each result when the last datum went that had it. */
   readonly endsKnown: number;

@@ -1,6 +1,6 @@
 import { Store } from "../../objects/store.ts";
 
-/** The proposals of this pipeline that the catalogue may have (lifecycle/propose.ts). Not of one life of a pipeline. */
+/** The proposals of this pipeline that the catalogue may have (work/saga/propose.ts). Not of one life of a pipeline. */
 export class ProposalStore extends Store {
   add(id: string): void {
     this.sql.run`INSERT INTO proposals (id) VALUES (${id}) ON CONFLICT DO NOTHING`;

@@ -1,0 +1,180 @@
+import { PATH_FAULT_TEXT, pathFault } from "../../../protocol/paths.ts";
+import type { Outcome } from "../../../protocol/runner.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import type { AttemptRow, Fault, HeldAttempt } from "../attempts/attempt-store.ts";
+import type { TaskRow } from "../attempts/task-store.ts";
+import type { Uses } from "../context.ts";
+import { endEarly } from "../work/jobs/end.ts";
+import { type Sweeps, sweep } from "../work/leases/expiry.ts";
+import { failJobOf } from "../work/leases/tasks.ts";
+
+/** What recording an outcome touches. */
+type Records = Sweeps & Uses<"results" | "codes" | "merges" | "egress">;
+
+type DatumSuccess = Extract<Outcome, { state: "success" }>;
+type DatumFailure = Extract<Outcome, { state: "failed" }>;
+/** A fault, and whether it is the datum's own. */
+type JudgedFault = Fault & { readonly own: boolean };
+type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
+
+/**
+ * Records what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
+ * worker that was given up and comes back late changes no row, whatever it thinks it finished.
+ */
+export function recordOutcome(tx: Tx, uses: Records, outcome: Outcome): boolean {
+  const { ledger, peers } = uses;
+  const now = peers.now();
+  sweep(tx, uses, now);
+  const attempt = ledger.attempts.held(outcome.lease);
+  if (attempt) {
+    recordDatum(tx, uses, { attempt, outcome, now });
+    return true;
+  }
+  const task = ledger.tasks.held(outcome.lease);
+  if (task) recordTask(tx, uses, { task, outcome });
+  return task !== undefined;
+}
+
+function recordDatum(
+  tx: Tx,
+  uses: Records,
+  { attempt, outcome, now }: { attempt: HeldAttempt; outcome: Outcome; now: number },
+): void {
+  const { ledger } = uses;
+  switch (outcome.state) {
+    case "success": {
+      const fault = outputFault(outcome);
+      if (fault) fail({ ...fault, own: true });
+      else succeed(outcome);
+      return;
+    }
+    case "failed":
+      if (outcome.endsJob) failForAll(outcome);
+      else fail({ ...outcome, own: isOwnFault(outcome, ledger.pipeline.active()?.spec) });
+      return;
+    case "merged":
+    case "pushed": {
+      const reason = `its worker reported '${outcome.state}' for a datum`;
+      fail({ exitCode: null, reason, log: "", own: false });
+      return;
+    }
+    case "returned":
+      // The worker keeps its slot: it may only have been given more than it gets to. One that ends says so (renew).
+      ledger.attempts.requeue(attempt);
+  }
+
+  function succeed({ exitCode, millis, outputs, upload, ran }: DatumSuccess): void {
+    const { id, job, revision: version, node } = attempt;
+    const what = ran ?? { executor: null, image: null };
+    const code = ledger.codes.numberOf({ version, node, ...what });
+    ledger.results.record({ id, job, exitCode, millis, upload: upload ?? null, outputs, code, now });
+    ledger.attempts.succeed(attempt, { exitCode, now });
+  }
+
+  function fail({ exitCode, reason, log, own }: JudgedFault): void {
+    const spec = ledger.pipeline.active()?.spec;
+    const tries = attempt.tries + 1;
+    const troubles = attempt.troubles + (own ? 0 : 1);
+    const verdict = verdictOf({ tries, troubles }, spec);
+    if (verdict !== "again") {
+      const bad = verdict === "bad";
+      ledger.attempts.fail({ ...attempt, tries, troubles }, { exitCode, reason, log, now, bad });
+      return;
+    }
+    ledger.attempts.note(attempt, { exitCode, reason, log });
+    ledger.attempts.requeue({ ...attempt, tries, troubles });
+  }
+
+  /** No other datum of the job could run either, nor could this one: it is not tried again before the next job. */
+  function failForAll({ exitCode, reason, log }: Fault): void {
+    const failed = { ...attempt, tries: attempt.tries + 1 };
+    ledger.attempts.fail(failed, { exitCode, reason, log, now, bad: false });
+    const job = ledger.jobs.get(attempt.job);
+    if (job) endEarly(tx, uses, { job, state: "failure", reason });
+  }
+}
+
+function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; outcome: Outcome }): void {
+  const { ledger } = uses;
+  switch (outcome.state) {
+    case "returned":
+      ledger.tasks.requeue(task);
+      return;
+    case "failed":
+      fail(outcome.reason, outcome.endsJob);
+      return;
+    default: {
+      const fault = taskFault(ledger, { task, outcome });
+      if (fault === undefined) succeed(outcome);
+      else fail(fault);
+    }
+  }
+
+  function succeed(success: Success): void {
+    const { id, job } = task;
+    if (success.state === "merged") {
+      ledger.merges.record({ id, job, ...success.content, upload: success.upload ?? null });
+    } else {
+      ledger.egress.pushed(id);
+      if (success.state === "pushed" && success.remark !== undefined) ledger.jobs.remark(job, success.remark);
+    }
+    ledger.tasks.remove(id);
+  }
+
+  function fail(why: string, isFinal?: true): void {
+    const tries = task.tries + 1;
+    ledger.tasks.note(task.id, why);
+    ledger.tasks.requeue({ ...task, tries });
+    if (isFinal || tries >= (ledger.pipeline.active()?.spec.datumTries ?? tries)) {
+      failJobOf(tx, uses, { task, why });
+    }
+  }
+}
+
+/**
+ * What so many failed tries make of a datum. If jobs may succeed without it, its own faults and the troubles of nodes are
+ * counted apart, each up to datumTries: a datum is not given up for what was not its fault, and gets all of its tries.
+ */
+function verdictOf(
+  { tries, troubles }: Pick<AttemptRow, "tries" | "troubles">,
+  spec: PipelineSpec | undefined,
+): "again" | "failed" | "bad" {
+  const most = spec?.datumTries ?? tries;
+  const own = tries - troubles;
+  if (own >= most) return "bad";
+  const counted = spec && skipsBadDatums(spec) ? troubles : tries;
+  return counted >= most ? "failed" : "again";
+}
+
+/**
+ * Whether it is the datum's own fault. A runner of a release that does not tell says the exit code: one that is not
+ * accepted is the command's. Of what is not certain, the job hears.
+ */
+function isOwnFault({ blame, exitCode }: DatumFailure, spec: PipelineSpec | undefined): boolean {
+  if (blame !== undefined) return blame === "datum";
+  const accepted = [0, ...(spec?.transform.acceptReturnCode ?? [])];
+  return exitCode !== null && !accepted.includes(exitCode);
+}
+
+/** An output that the tree can't hold would fail the whole commit: it fails its datum instead. */
+function outputFault({ outputs, exitCode }: DatumSuccess): Fault | undefined {
+  for (const { path, size } of outputs) {
+    const fault = pathFault(path) ?? (path.endsWith("/") && size > 0 ? "directory-with-bytes" : undefined);
+    if (fault) return { exitCode, reason: `bad output path '${path}': ${PATH_FAULT_TEXT[fault]}`, log: "" };
+  }
+  return undefined;
+}
+
+/** Why an outcome that a runner reported as success does not count as one. */
+function taskFault(
+  { tasks }: Records["ledger"],
+  { task, outcome }: { task: TaskRow; outcome: Success },
+): string | undefined {
+  const expected = task.kind === "merge" ? "merged" : "pushed";
+  if (outcome.state !== expected) return `its worker reported '${outcome.state}' instead of '${expected}'`;
+  if (outcome.state !== "merged") return undefined;
+  const bytes = tasks.parts(task.id).reduce((sum, { size }) => sum + size, 0);
+  const { size } = outcome.content;
+  return size === bytes ? undefined : `the merged content has ${size} bytes, its parts have ${bytes}`;
+}

@@ -1,0 +1,154 @@
+import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
+import type { Refused } from "../../branch/contract.ts";
+import { datumPaths } from "../../core/datums.ts";
+import { isAble, workerCount } from "../../core/parallelism.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import type { AttemptRow } from "../attempts/attempt-store.ts";
+import type { Uses } from "../context.ts";
+import type { LeaseCall, Leased } from "../contract.ts";
+import type { JobRow } from "../jobs/job-store.ts";
+import type { Definition } from "../lifecycle/definition.ts";
+import { type Sweeps, sweep } from "../work/leases/expiry.ts";
+import { hasTasks, type TakesTasks, type TaskRequest, takeTasks } from "../work/leases/tasks.ts";
+
+/** What leasing datums touches. */
+type TakesDatums = Uses<"jobs" | "attempts" | "elements", "id">;
+/** What a lease call touches. */
+type Leases = TakesDatums & TakesTasks & Sweeps & Uses<"slots" | "timers">;
+
+/** Jobs that have ended but whose attempts are not all called off, at most, that a lease call passes over. */
+const MAX_PASSED_OVER = 1000;
+
+/** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
+export async function leaseDatums(
+  uses: Leases & Uses<"active" | "exists" | "transaction", "nodes">,
+  { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
+): Promise<Leased | Refused<"no-such-pipeline">> {
+  const { ledger, peers } = uses;
+  const { node, worker, max, waitMs, look, visit = null } = request;
+  const deadline = peers.now() + waitMs;
+  const nodes = await peers.nodes();
+  const caller = nodes.find(({ name }) => name === node);
+  for (let waited = false; ; waited = true) {
+    // What is leased to a caller that has gone waits for the end of the lease.
+    if (waited && !(await isPresent(request))) return idle(ledger);
+    const definition = ledger.active();
+    if (!definition) return idle(ledger);
+    const { transform, parallelism_spec: parallelism } = definition.spec;
+    // A runner of an older release does not know that the command demands a container.
+    if (caller && !isAble(caller, transform.container)) return idle(ledger);
+    const allowed = workerCount({ parallelism, container: transform.container }, nodes);
+    const taken = ledger.transaction((tx) =>
+      take(tx, uses, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
+    );
+    const leftMs = deadline - peers.now();
+    const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
+    if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
+    await datumQueued(leftMs);
+  }
+}
+
+async function isPresent({ present }: LeaseCall): Promise<boolean> {
+  try {
+    await present?.();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Nothing to do: there is no such pipeline, or it is one that does not run just now. */
+function idle(ledger: Uses<"exists" | "pipeline">["ledger"]): Leased | Refused<"no-such-pipeline"> {
+  const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+  const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
+  const gone = state === undefined || state === "deleting" || state === "purging" || state === "deleted";
+  if (!definition || gone) return { ok: false, reason: "no-such-pipeline" };
+  return { ok: true, slot: false, ...termsOf(definition), datums: [], tasks: [] };
+}
+
+function termsOf({
+  spec,
+  output,
+  limited,
+}: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks" | "queued"> {
+  const { transform, datumTimeout } = spec;
+  const whose = { limited: limited !== false };
+  return { transform, output, ...whose, ...(datumTimeout !== undefined && { datumTimeout }) };
+}
+
+interface Request extends Omit<TaskRequest, "until"> {
+  readonly node: string;
+  /** Tells this call from the worker's others; null: it does not say. */
+  readonly visit: string | null;
+  readonly look?: true | undefined;
+  readonly now: number;
+}
+
+type Taken = Pick<Leased, "slot" | "datums" | "tasks" | "queued">;
+
+/**
+ * What a worker gets now: nothing without a slot, and tasks before datums. If less is queued than all workers
+ * together could take, each takes its share, so that a short queue does not end up with one of them.
+ */
+function take(
+  tx: Tx,
+  uses: Leases,
+  { definition, node, worker, max, allowed, visit, look, now }: Request,
+): Taken {
+  const { ledger } = uses;
+  const until = now + LEASE_MS;
+  const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
+  if (!slot) return { slot, datums: [], tasks: [] };
+  sweep(tx, uses, now);
+  if (look)
+    return { slot, datums: [], tasks: [], queued: hasTasks(ledger, { definition }) || hasDatum(ledger) };
+  const tasks = takeTasks(tx, uses, { definition, worker, max, allowed, until });
+  const datums =
+    tasks.length > 0 ? [] : takeDatums(tx, uses, { definition, node, worker, max, allowed, until });
+  if (tasks.length + datums.length > 0) {
+    ledger.timers.arm("leases", until);
+    // It tries again: should it still be unable to, it says so.
+    ledger.slots.setTrouble(worker, null);
+  }
+  return { slot, datums, tasks };
+}
+
+function hasDatum({ attempts, jobs }: TakesDatums["ledger"]): boolean {
+  return attempts.next(1, jobs.toCallOff(MAX_PASSED_OVER)).length > 0;
+}
+
+function takeDatums(
+  _: Tx,
+  { ledger, peers }: TakesDatums,
+  request: Omit<Request, "visit" | "look" | "now"> & { readonly until: number },
+): LeasedDatum[] {
+  const { definition, worker, node, max, allowed, until } = request;
+  const ended = ledger.jobs.toCallOff(MAX_PASSED_OVER);
+  const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
+  const jobs = new Map<number, JobRow>();
+  return ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
+    const lease = peers.id(definition.uid);
+    ledger.attempts.run(attempt, { lease, worker, node, until });
+    const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
+    if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);
+    jobs.set(attempt.job, job);
+    return { lease, job: job.id, datum: attempt.id, inputs: inputsOf(ledger, { definition, attempt, job }) };
+  });
+}
+
+/** What a datum reads, as it was at its job: a later commit does not change it. */
+function inputsOf(
+  { elements }: TakesDatums["ledger"],
+  { definition, attempt, job }: { definition: Definition; attempt: AttemptRow; job: JobRow },
+): LeasedDatum["inputs"] {
+  const paths = datumPaths(attempt.key);
+  return definition.inputs.map(({ name, repo, branch, source, lazy, from }, input) => {
+    const path = paths[input] ?? "";
+    const element = elements.at({ input, path, job: job.n });
+    const commit = job.positions[source]?.commit;
+    if (!element || !commit)
+      throw new Error(`datum ${attempt.id} of job ${job.id} lacks its input '${name}'`);
+    const content = element.kind === "file" ? { digest: element.digest, size: element.size } : null;
+    return { name, repo, branch, commit, path, kind: element.kind, content, lazy, from };
+  });
+}

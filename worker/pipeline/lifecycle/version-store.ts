@@ -1,0 +1,157 @@
+import type { BranchAddress } from "../../../protocol/names.ts";
+import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { Store } from "../../objects/store.ts";
+import { type Submission, storedSpec } from "./definition.ts";
+
+/** So many of the newest versions are kept, whatever jobs there are. */
+const KEPT_VERSIONS = 1000;
+/** Of those, as many as come to so many bytes of specifications and texts. */
+const KEPT_VERSION_BYTES = 64 * 1024 * 1024;
+/** The present version and the one before, which an update may still have to do with, are kept whatever their bytes. */
+const ALWAYS_KEPT = 2;
+/** Most versions, and most texts, that go with one update: a step is short, however much has come together. */
+const REMOVED_AT_ONCE = 20;
+/** What is read of versions in one slice: so many bytes of specifications, and so many rows. */
+const SLICE_BYTES = 1_000_000;
+const SLICE_ROWS = 100;
+
+/** A version as it is stored, without its text. */
+export interface StoredVersion {
+  readonly version: number;
+  readonly createdAt: number;
+  readonly key: string | null;
+  readonly limited: boolean | null;
+  readonly hasText: boolean;
+  readonly salt: string;
+  readonly spec: PipelineSpec;
+  /** Of the specification, in UTF-8. */
+  readonly bytes: number;
+}
+
+/** What is kept of the newest versions, if it is not what is kept else. */
+interface KeptMost {
+  readonly versions?: number;
+  readonly bytes?: number;
+}
+
+interface StoredRow extends Omit<StoredVersion, "limited" | "hasText" | "spec"> {
+  readonly limited: number | null;
+  readonly hasText: number;
+  readonly spec: string;
+}
+
+/**
+ * Who submitted each version of the specification, the text that it was read from, and which versions are kept. The
+ * specifications themselves are in `revisions` (lifecycle/pipeline-store.ts). Rows of another pipeline of the name, which an
+ * earlier release has left, are told by their `uid` and count for nothing.
+ */
+export class VersionStore extends Store {
+  /** Writes down who submitted a version. */
+  note(version: number, { key, text }: Submission): void {
+    this.sql.run`
+      INSERT OR REPLACE INTO submissions (revision, uid, by_key, text)
+      SELECT ${version}, uid, ${key}, ${text} FROM pipeline`;
+  }
+
+  /** The text that a version was read from; null: none is kept. */
+  text(version: number): string | null {
+    return (
+      this.sql.first<{ text: string | null }>`
+        SELECT text FROM submissions WHERE revision = ${version} AND uid = (SELECT uid FROM pipeline)`
+        ?.text ?? null
+    );
+  }
+
+  /** The newest version up to one, if any is kept. */
+  upTo(version: number): StoredVersion | undefined {
+    const row = this.sql.first<StoredRow>`
+      SELECT r.revision AS version, r.created_at AS createdAt, s.by_key AS key, r.limited AS limited, s.text IS NOT NULL AS hasText,
+        r.salt AS salt, r.spec AS spec, octet_length(r.spec) AS bytes
+      FROM revisions AS r
+        LEFT JOIN submissions AS s ON s.revision = r.revision AND s.uid = (SELECT uid FROM pipeline)
+      WHERE r.revision <= ${version} ORDER BY r.revision DESC LIMIT 1`;
+    return (
+      row && {
+        ...row,
+        limited: row.limited === null ? null : row.limited === 1,
+        hasText: row.hasText === 1,
+        spec: storedSpec(row.spec),
+      }
+    );
+  }
+
+  /**
+   * Versions that are older than those that are kept, and that no job was made for which is. A job shows its version, and
+   * needs it for as long as it goes on.
+   */
+  tooOld(most: KeptMost = {}): number[] {
+    return this.sql.all<{ revision: number }>`
+      SELECT revision FROM revisions AS r
+      WHERE revision < ${this.#oldestKept(most)}
+        AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.revision = r.revision)
+      ORDER BY revision LIMIT ${REMOVED_AT_ONCE}`.map(({ revision }) => revision);
+  }
+
+  /** Drops texts of versions that are kept for their jobs alone: the output branch may keep the commits of those for ever. */
+  dropOldTexts(): void {
+    this.sql.run`
+      UPDATE submissions SET text = NULL WHERE revision IN (
+        SELECT revision FROM submissions WHERE revision < ${this.#oldestKept({})} AND text IS NOT NULL
+        ORDER BY revision LIMIT ${REMOVED_AT_ONCE})`;
+  }
+
+  /** The oldest of the newest versions, as many as are kept whatever jobs there are. */
+  #oldestKept({ versions = KEPT_VERSIONS, bytes: most = KEPT_VERSION_BYTES }: KeptMost): number {
+    // octet_length looks at how long a value is, and reads none of it.
+    const newest = this.sql.all<{ revision: number; bytes: number }>`
+      SELECT r.revision AS revision, octet_length(r.spec) + coalesce(octet_length(s.text), 0) AS bytes
+      FROM revisions AS r
+        LEFT JOIN submissions AS s ON s.revision = r.revision AND s.uid = (SELECT uid FROM pipeline)
+      ORDER BY r.revision DESC LIMIT ${versions}`;
+    let bytes = 0;
+    const fit = newest.filter((row, index) => {
+      bytes += row.bytes;
+      return index < ALWAYS_KEPT || bytes <= most;
+    });
+    return fit.at(-1)?.revision ?? 0;
+  }
+
+  /** Forgets a version, but for the branches that it read. */
+  remove(version: number): void {
+    for (const { repo, branch } of this.#sourcesOf(version)) {
+      this.sql.run`
+        INSERT OR IGNORE INTO former_sources (uid, repo, branch) SELECT uid, ${repo}, ${branch} FROM pipeline`;
+    }
+    this.sql.run`DELETE FROM revisions WHERE revision = ${version}`;
+    this.sql.run`DELETE FROM submissions WHERE revision = ${version}`;
+  }
+
+  /** The branches that forgotten versions read. */
+  formerSources(): BranchAddress[] {
+    return this.sql.all<BranchAddress>`
+      SELECT repo, branch FROM former_sources WHERE uid = (SELECT uid FROM pipeline)`;
+  }
+
+  /** The branches that the next versions after one read, a slice of them, and the last that was looked at. */
+  sourcesAfter(version: number): { sources: BranchAddress[]; last: number } | undefined {
+    // octet_length looks at how long a value is, and reads none of it.
+    const next = this.sql.all<{ revision: number; bytes: number }>`
+      SELECT revision, octet_length(spec) AS bytes FROM revisions
+      WHERE revision > ${version} ORDER BY revision LIMIT ${SLICE_ROWS}`;
+    let bytes = 0;
+    const slice = next.filter((row, index) => {
+      bytes += row.bytes;
+      return index === 0 || bytes <= SLICE_BYTES;
+    });
+    const last = slice.at(-1)?.revision;
+    if (last === undefined) return undefined;
+    return { sources: slice.flatMap(({ revision }) => this.#sourcesOf(revision)), last };
+  }
+
+  /** SQLite takes them out of the specification, which is not read as a whole for it. */
+  #sourcesOf(version: number): BranchAddress[] {
+    return this.sql.all<BranchAddress>`
+      SELECT DISTINCT input.value ->> '$.repo.name' AS repo, input.value ->> '$.branch' AS branch
+      FROM revisions, json_each(revisions.spec, '$.inputs') AS input WHERE revision = ${version}`;
+  }
+}

@@ -1,0 +1,208 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { Store } from "../../objects/store.ts";
+import type { ResultKey } from "../attempts/result-store.ts";
+import type { DatumRow } from "../inputs/datum-store.ts";
+
+/** What a datum's result wrote to a path. */
+export interface Written extends DatumRow, ContentId {
+  readonly path: string;
+}
+
+/** A datum that made a path. */
+export interface MakerRow extends DatumRow {
+  /** The number of what ran it; null: the row is older than that was kept. */
+  readonly code: number | null;
+}
+
+type Place = Pick<Written, "path" | "key">;
+
+/** A row of the history of outputs. */
+export interface MadePlace extends Place {
+  readonly born: number;
+}
+
+/** A row of that history whose end is known. */
+export interface DeadPlace extends MadePlace {
+  readonly died: number;
+}
+
+/**
+ * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
+ * for every job (MakerStore).
+ */
+export class PublishedStore extends Store {
+  readonly #makers: MakerStore;
+
+  constructor(sql: Sql, makers: MakerStore) {
+    super(sql);
+    this.#makers = makers;
+  }
+
+  /** Paths that a datum wrote, from one on, in byte order. */
+  ofKey(key: string, { from, limit }: { from: string; limit: number }): string[] {
+    return this.sql.all<{ path: string }>`
+      SELECT path FROM published INDEXED BY published_by_key
+      WHERE key = ${key} AND path >= ${from} ORDER BY path LIMIT ${limit}`.map(({ path }) => path);
+  }
+
+  /** Some of what datums wrote to a path that is not empty, in order of their keys. */
+  contents(path: string, limit: number): ContentId[] {
+    return this.sql.all<ContentId>`
+      SELECT digest, size FROM published WHERE path = ${path} AND size > 0 ORDER BY key LIMIT ${limit}`;
+  }
+
+  add({ path, key, id, salt, digest, size }: Written): void {
+    const before = this.#owner({ path, key });
+    if (before?.id !== id || before.salt !== salt) {
+      if (before) this.#makers.kill({ path, key });
+      this.#makers.bear({ path, key, id, salt });
+    }
+    this.sql.run`
+      INSERT OR REPLACE INTO published (path, key, id, salt, digest, size)
+      VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size})`;
+  }
+
+  remove({ path, key }: Place): void {
+    this.#makers.kill({ path, key });
+    this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
+  }
+
+  /** What datums wrote to a path. */
+  at(path: string): Written[] {
+    return this.sql.all<Written>`
+      SELECT path, key, id, salt, digest, size FROM published WHERE path = ${path} ORDER BY key`;
+  }
+
+  /**
+   * What was published at a path was erased. If another content is there now, the first of the datums answers for it, so that
+   * it goes when that datum does.
+   */
+  replace(path: string, { now, committed }: { now: ContentId | null; committed: number }): void {
+    const [first] = this.at(path);
+    this.#makers.end(path, committed + 1);
+    this.sql.run`DELETE FROM published WHERE path = ${path}`;
+    if (!first || !now) return;
+    const { key, id, salt } = first;
+    this.sql.run`
+      INSERT INTO published (path, key, id, salt, digest, size)
+      VALUES (${path}, ${key}, ${id}, ${salt}, ${now.digest}, ${now.size})`;
+  }
+
+  #owner({ path, key }: Place): ResultKey | undefined {
+    return this.sql.first<ResultKey>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
+  }
+}
+
+/**
+ * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
+ * It grows as the history of the output branch does, and is kept as long (work/trim/kept.ts).
+ */
+export class MakerStore extends Store {
+  /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
+  bear({ path, key, id, salt }: Place & ResultKey): void {
+    this.sql.run`
+      INSERT INTO made (path, born, key, id, salt, code)
+      VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt},
+        (SELECT code FROM results WHERE id = ${id} AND salt = ${salt}))
+      ON CONFLICT (path, born, key) DO UPDATE SET
+        id = excluded.id, salt = excluded.salt, code = excluded.code, died = NULL`;
+  }
+
+  /** That job has it from this datum no more; does nothing if it had not. */
+  kill({ path, key }: Place): void {
+    this.sql.run`
+      UPDATE made INDEXED BY made_alive SET died = ${this.#job()}
+      WHERE path = ${path} AND key = ${key} AND died IS NULL`;
+  }
+
+  /** From a job on, no datum made the path. */
+  end(path: string, job: number): void {
+    this.sql.run`
+      UPDATE made INDEXED BY made_alive SET died = ${job} WHERE path = ${path} AND died IS NULL`;
+  }
+
+  /** Nothing tells what made a path that no commit has any more. What makes it now stays. */
+  forget(path: string): void {
+    this.sql.run`DELETE FROM made WHERE path = ${path} AND died IS NOT NULL`;
+  }
+
+  /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
+  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): MakerRow[] {
+    const first = after === null ? 1 : 0;
+    return this.sql.all<MakerRow>`
+      SELECT id, salt, key, code FROM (
+        SELECT id, salt, key, code, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
+        UNION ALL
+        SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died
+        WHERE path = ${path} AND died IS NOT NULL AND died > ${job})
+      WHERE born <= ${job} AND (${first} OR key > ${after}) ORDER BY key LIMIT ${limit}`;
+  }
+
+  /**
+   * The paths that a job has from a result, among the next `scan` rows behind a place, which is their last row. There is no
+   * index for that question, since only people ask it: each call reads a bounded part of the table.
+   */
+  pathsOf(
+    { id, salt }: ResultKey,
+    { job, after, scan }: { job: number; after: MadePlace; scan: number },
+  ): { paths: string[]; next: MadePlace | null } {
+    const rows = this.sql.all<MadePlace & ResultKey & { died: number | null }>`
+      SELECT path, born, key, id, salt, died FROM made
+      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${scan}`;
+    const own = rows.filter(
+      (row) => row.id === id && row.salt === salt && row.born <= job && (row.died === null || row.died > job),
+    );
+    const last = rows.at(-1);
+    const next = last && rows.length === scan ? { path: last.path, born: last.born, key: last.key } : null;
+    return { paths: [...new Set(own.map(({ path }) => path))], next };
+  }
+
+  /** The codes of the next `limit` rows behind a place, and the last of them, null at the end. */
+  codes(after: MadePlace, limit: number): { readonly codes: number[]; readonly next: MadePlace | null } {
+    const rows = this.sql.all<MadePlace & { code: number | null }>`
+      SELECT path, born, key, code FROM made
+      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${limit}`;
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return {
+      codes: rows.flatMap(({ code }) => code ?? []),
+      next: last ? { path: last.path, born: last.born, key: last.key } : null,
+    };
+  }
+
+  /**
+   * Forgets rows among the next ones, by the job with which they died, up to `until`, that no kept commit needs: none of a
+   * job that had them. Returns the place to go on after, null at the end.
+   */
+  free(after: DeadPlace, { until, limit }: { until: number; limit: number }): DeadPlace | null {
+    const rows = this.sql.all<DeadPlace & { needed: 0 | 1 }>`
+      SELECT died, path, born, key,
+        EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
+          WHERE output_commit IS NOT NULL AND released = 0 AND n >= made.born AND n < made.died) AS needed
+      FROM made INDEXED BY made_by_end
+      WHERE died IS NOT NULL
+        AND (died, path, born, key) > (${after.died}, ${after.path}, ${after.born}, ${after.key})
+        AND died <= ${until}
+      ORDER BY died, path, born, key LIMIT ${limit}`;
+    for (const { path, born, key, needed } of rows) {
+      if (!needed) this.sql.run`DELETE FROM made WHERE path = ${path} AND born = ${born} AND key = ${key}`;
+    }
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return last ? { died: last.died, path: last.path, born: last.born, key: last.key } : null;
+  }
+
+  /** The next rows behind a place. */
+  page(after: MadePlace, limit: number): MadePlace[] {
+    return this.sql.all<MadePlace>`
+      SELECT path, born, key FROM made WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${limit}`;
+  }
+
+  #job(): number {
+    const row = this.sql.first<{ n: number }>`
+    SELECT n FROM jobs WHERE finished_at IS NULL ORDER BY n LIMIT 1`;
+    return row?.n ?? 0;
+  }
+}

@@ -1,0 +1,204 @@
+import type { Tx } from "../../objects/transaction.ts";
+import type { Peers, Uses } from "../context.ts";
+import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
+import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { KeptChunk, Tail } from "../logs/log-reader.ts";
+import type { LogEntry } from "../logs/log-store.ts";
+import { type Sweeps, sweep } from "../work/leases/expiry.ts";
+import { findDatum } from "./datum.ts";
+
+/** Datums whose last lines are read at a time, of which nothing else is kept. */
+const TAILS_PER_PAGE = 100;
+/** Where the tails begin: they come after all that was kept as it came. */
+const FIRST_TAIL = "t.0";
+
+/** What one lease's command printed. */
+type LeaseEntry = LogEntry & { readonly lease: string };
+
+/** What became of the entries of one call. */
+interface AddedLogs {
+  /** Leases that are lost: nothing was kept of what they printed. */
+  readonly lost: string[];
+  /** The jobs that have more lines now. */
+  readonly jobs: string[];
+}
+
+/**
+ * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. What
+ * a task prints is not kept, but its lease is not lost for that.
+ */
+export function addLogs(
+  tx: Tx,
+  uses: Sweeps & Uses<"logs", "now">,
+  entries: readonly LeaseEntry[],
+): AddedLogs {
+  const { ledger, peers } = uses;
+  const now = peers.now();
+  sweep(tx, uses, now);
+  const lost = new Set<string>();
+  const jobs = new Map<number, JobRow>();
+  for (const entry of entries) {
+    const { lease } = entry;
+    const held = ledger.attempts.held(lease);
+    const job = held && (jobs.get(held.job) ?? ledger.jobs.get(held.job));
+    if (!held || !job) {
+      if (!ledger.tasks.held(lease)) lost.add(lease);
+      continue;
+    }
+    jobs.set(job.n, job);
+    const printer = { job: job.n, datum: held.id, node: held.node, lease, since: job.createdAt };
+    ledger.logs.add(tx, printer, { ...entry, now });
+  }
+  return { lost: [...lost], jobs: [...jobs.values()].map(({ id }) => id) };
+}
+
+type Read = Pick<Ledger, "jobs" | "attempts" | "datums" | "results" | "pipeline" | "logReader">;
+
+/** A page of what a job printed. If the job is followed and has nothing more, waits for more or for its end. */
+export async function answerLogs(
+  { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
+  { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
+): ReturnType<LogCalls["read"]> {
+  const { job: id, datum, after, waitMs, tail } = request;
+  const deadline = peers.now() + (waitMs ?? 0);
+  for (;;) {
+    const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
+    if (!job) return { ok: false, reason: "no-such-job" };
+    const page = readLogs(ledger, { job, datum, after, tail, follows: waitMs !== null });
+    if (typeof page === "string") return { ok: false, reason: page };
+    const leftMs = deadline - peers.now();
+    if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
+    await jobLogged(leftMs);
+  }
+}
+
+/**
+ * A place behind so many lines of a chunk that was kept, or of a datum's tail. A place behind no line of a tail is behind
+ * the whole datum (its lines count from one); one of no datum is where the tails begin.
+ */
+type Place = ({ readonly seq: number } | { readonly tail: string }) & { readonly seen: number };
+
+interface Question {
+  readonly job: JobRow;
+  /** An id, or what it begins with. */
+  readonly datum: string | undefined;
+  readonly after: string | null;
+  /** Without a place: so many of the last lines. */
+  readonly tail: number | undefined;
+  /** Whether what will yet be printed is asked for, too. */
+  readonly follows: boolean;
+}
+
+/**
+ * What a job's datums printed, in the order in which it came, then the last lines of failed datums of which nothing
+ * came. Of one datum also what it printed in an earlier job, if this one skipped it for its result.
+ */
+function readLogs(
+  ledger: Read,
+  { job, datum, after, tail, follows }: Question,
+): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
+  const asked = parsePlace(after);
+  if (!asked) return "no-such-place";
+  const found = datum === undefined ? undefined : findDatum(ledger, { job, datum });
+  if (found === "no-such-datum" || found === "several-datums") return found;
+  const at =
+    found === undefined
+      ? { job: job.n }
+      : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
+  const place =
+    after === null && tail !== undefined ? ledger.logReader.end(at.job, { ...at, lines: tail }) : asked;
+  if ("tail" in place) return tailPage(ledger, { at, place });
+  const page = keptPage(ledger, { at, place });
+  if (page.rest === "more") return page;
+  if (follows && job.finishedAt === null) return { ...page, after: page.after ?? after, rest: "later" };
+  if (page.chunks.length > 0) return { ...page, after: FIRST_TAIL, rest: "more" };
+  return tailPage(ledger, { at, place: { tail: "", seen: 0 } });
+}
+
+/** The job that ran what is asked for, and the datum, if one is. */
+interface At {
+  readonly job: number;
+  readonly datum?: string;
+}
+
+function keptPage(ledger: Read, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
+  const { chunks, more } = ledger.logReader.page(at.job, { datum: at.datum, from: place.seq });
+  const shown = chunks
+    .map((chunk) => shownChunk(chunk, chunk.seq === place.seq ? place.seen : 0))
+    .filter(({ seen, lines }) => seen < recordsOf(lines));
+  const last = chunks.at(-1);
+  return {
+    chunks: shown,
+    after: last ? `${last.seq}.${recordsOf(last.lines)}` : null,
+    rest: more ? "more" : "none",
+  };
+}
+
+/** A chunk without lines tells of what was left out. */
+function recordsOf(lines: KeptChunk["lines"]): number {
+  return Math.max(lines.length, 1);
+}
+
+function shownChunk({ seq, datum, node, at, dropped, lines }: KeptChunk, seen: number): LogChunk {
+  return { place: `${seq}`, datum, node, at, dropped, lines, seen };
+}
+
+function tailPage(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
+  if (at.datum !== undefined) return { chunks: ownTail(ledger, { at, place }), after: null, rest: "none" };
+  const begun = place.tail === "" ? undefined : ledger.attempts.get(at.job, place.tail);
+  const after = begun?.key ?? null;
+  const rest =
+    begun && place.seen > 0 ? ownTail(ledger, { at: { job: at.job, datum: begun.id }, place }) : [];
+  const tails = ledger.logReader.tails(at.job, { after, limit: TAILS_PER_PAGE });
+  const last = tails.at(-1);
+  return {
+    chunks: [...rest, ...tails.map(tailChunk).filter(hasText)],
+    after: last ? `t${last.datum}.0` : null,
+    rest: tails.length === TAILS_PER_PAGE ? "more" : "none",
+  };
+}
+
+/** Of one datum, what is left behind a place: of its last try that failed, if it is tried again. */
+function ownTail(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogChunk[] {
+  const { job, datum = "" } = at;
+  const gone = ledger.logReader.goneOf(job, datum);
+  const row = ledger.jobs.get(job);
+  if (gone === undefined || !row) return [];
+  const attempt = ledger.attempts.get(job, datum);
+  const tail: Tail = {
+    ...{ datum, gone },
+    node: attempt?.node ?? null,
+    at: attempt?.finishedAt ?? row.startedAt ?? row.createdAt,
+    log: attempt?.log ?? "",
+  };
+  const chunk = { ...tailChunk(tail), seen: place.tail === datum ? place.seen : 0 };
+  return hasText(chunk) && chunk.seen < recordsOf(chunk.lines) ? [chunk] : [];
+}
+
+function tailChunk({ datum, node, at, log, gone }: Tail): LogChunk {
+  const text = log.endsWith("\n") ? log.slice(0, -1) : log;
+  const lines = text === "" ? [] : text.split("\n").map((line): readonly [number, string] => [0, line]);
+  return { place: `t${datum}`, datum, node, at, dropped: gone, lines, seen: 0 };
+}
+
+function hasText({ lines, dropped }: LogChunk): boolean {
+  return lines.length > 0 || dropped > 0;
+}
+
+/** The job in which a datum ran: another one, if this one skipped it or waits for it to end there. */
+function homeOf(ledger: Read, { job, id }: { job: JobRow; id: string }): number {
+  const attempt = ledger.attempts.get(job.n, id);
+  if (attempt && attempt.state !== "skipped" && attempt.state !== "waiting") return job.n;
+  const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.definitionAt(job.revision)?.salt;
+  return (salt === undefined ? undefined : ledger.results.origin({ id, salt })?.job) ?? job.n;
+}
+
+function parsePlace(text: string | null): Place | undefined {
+  if (text === null) return { seq: 0, seen: 0 };
+  const [, tail, seq, seen] = /^(?:t([0-9a-z]{0,64})|([0-9]{1,15}))\.([0-9]{1,7})$/.exec(text) ?? [];
+  if (seen === undefined) return undefined;
+  return seq === undefined
+    ? { tail: tail ?? "", seen: Number(seen) }
+    : { seq: Number(seq), seen: Number(seen) };
+}

@@ -1,0 +1,235 @@
+/*
+ * How jobs end. They do so in their order, as each output commit builds upon the one before: only the oldest job that
+ * has not ended comes to its end here, step by step. In brackets: what a step writes down.
+ *
+ *  1. Take over [attempts, jobs.carried]: the datums that the jobs before left undone are queued in this one. With
+ *     that the job's turn begins: jobTimeout counts from here.
+ *  2. Run [attempts, results; jobs.open, jobs.failed, jobs.bad]: runners do it. Once no datum is open, the job fails
+ *     if one failed. With `onDatumFailure: "skip"` it fails only if one failed through no fault of its own, or if all
+ *     that ran failed: it goes on without the *bad* datums, which failed by their own fault after all their tries. Each
+ *     other datum has a result now, and the output is made; `ending` says how far that is:
+ *  3. clear: removes what an end that was given up left of 4 and 5.
+ *  4. died, born (collect.ts) [changed]: which datums went and came since the last output commit says what changes. A
+ *     bad one contributes nothing. If there are bad datums, or were some, two steps come before: cured and noted
+ *     (errors.ts) say which are bad no more and which are now.
+ *  5. plan (plan.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
+ *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
+ *     jobs.committing_at]: the branch may commit from here on, so that only its answer ends the job. What the job changes
+ *     of what is told of bad datums is committed first, to the branch `errors` (errors.ts).
+ *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
+ *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
+ *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
+ *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
+ *  9. push (egress.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
+ *     If results go to another store by now: forget what is pending, list the whole output, and push that.
+ *
+ * Who wins:
+ *  - A stop, a timeout, or an outcome that fails the whole job, against this loop: each ends the job in one
+ *    transaction that looks at the mark (work/jobs/end.ts). Before the mark they win: each later step finds that the job
+ *    has ended and does nothing (work/guards.ts), and the next job clears what is left. While the mark stands the
+ *    commit wins. After it they win again: egress ends, and what was committed stays.
+ *  - The pipeline is stopped, updated or deleted: steps are done only while it runs, so the loop comes to rest. Then
+ *    work/saga/end-all-jobs.ts takes a marked job through 6 to 8 and ends all others early.
+ *  - An outcome that comes after the end: a lease of a job that has ended is lost, so nothing is recorded.
+ *  - Two at once: the loop runs once at a time, and end-all-jobs.ts waits until it rests. A wake meanwhile finds that
+ *    the pipeline does not run.
+ *  - A result or a content that is gone before the commit: the mark is taken back, the datum or the merge is done
+ *    again, and the end begins again (redo.ts).
+ *  - Somebody else took the output branch, or deleted it: we claim it again and send every page again. If it can't be
+ *    claimed, the job fails.
+ *  - A crash: goes on with the step that is written down. Each may be done again.
+ */
+import { skipsBadDatums } from "../../../../protocol/spec.ts";
+import { yieldToOthers } from "../../../objects/turns.ts";
+import type { JobContext, PipelineContext, Uses } from "../../context.ts";
+import { TOOK_OVER } from "../../jobs/job-store.ts";
+import type { EndingStep } from "../../output/draft-store.ts";
+import { failureText } from "../../output/reasons.ts";
+import { endStep, type Guarded, runningStep } from "../guards.ts";
+import { failOldest } from "../jobs/end.ts";
+import { collectChanges } from "./collect.ts";
+import { commitOutput, recordCommit, stagePage } from "./commit.ts";
+import { awaitEgress, forgetPending, listOutput } from "./egress.ts";
+import { commitErrors, firstStep, noteBad, noteCured, recordErrors, stageErrors } from "./errors.ts";
+import { outputStep, planOutput } from "./plan.ts";
+import { redoDatum } from "./redo.ts";
+
+/** Undone datums taken over in one transaction. */
+const TAKE_OVER = 500;
+/** Jobs looked back at between two turns of others. */
+const JOBS_PER_TURN = 50;
+/** Rows of an end that was given up removed in one transaction. */
+const CLEAR = 1000;
+/** Tasks of one, each with what it was to send. */
+const CLEAR_TASKS = 20;
+
+/** Takes the oldest job on until it waits for runners, and then the next one. */
+export async function advanceOldestJob(context: PipelineContext): Promise<void> {
+  const { ledger } = context;
+  for (;;) {
+    const definition = ledger.active();
+    const job = definition && ledger.jobs.oldest();
+    if (!definition || !job || job.state === "starting") return;
+    // What a job before it left undone is known only when its attempts have been called off.
+    const [calledOff = job.n] = ledger.jobs.toCallOff(1);
+    if (calledOff < job.n) return;
+    const oldest = { definition, job };
+    if (job.tookOver !== TOOK_OVER) await takeOver(context, oldest);
+    else if (job.open > 0) return;
+    else {
+      const failure = failureOf(ledger, oldest);
+      if (failure !== undefined) failOldest(context, oldest, failure);
+      else if (!(await finishStep(context, oldest))) return;
+    }
+    // What is to be pushed is known: what is left is to look whether anything is.
+    if (ledger.ending.get()?.at.step !== "push") await yieldToOthers();
+  }
+}
+
+/**
+ * Why the job fails whose datums have all been tried; undefined: it goes on. Once its output may be committed, only the
+ * branch says that, whatever an update makes of failed datums meanwhile.
+ */
+function failureOf(
+  { attempts }: Uses<"attempts">["ledger"],
+  { definition, job }: JobContext,
+): string | undefined {
+  const isDecided = job.committing === 1 || job.state === "egressing";
+  if (job.failed === 0 || isDecided) return undefined;
+  const skips = skipsBadDatums(definition.spec);
+  const allBad = job.failed === job.bad;
+  if (skips && allBad && job.processed > 0) return undefined;
+  const [any] = attempts.failed(job.n, { after: null, limit: 1 });
+  const first = skips && !allBad ? attempts.firstNotBad(job.n) : any;
+  const text = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
+  return skips && allBad ? `every datum that ran failed: ${text}` : text;
+}
+
+/**
+ * One of the steps 3 to 9. Returns false if the job can't go on before runners have done something. Throws if a peer
+ * can't be reached.
+ */
+export async function finishStep(context: PipelineContext, oldest: JobContext): Promise<boolean> {
+  const { ledger } = context;
+  const at = stepOf(ledger, oldest);
+  switch (at.step) {
+    case "clear":
+      clear(ledger, oldest);
+      return true;
+    case "died":
+    case "born": {
+      const lacking = collectChanges(ledger, oldest, at);
+      if (lacking) redoDatum(context, oldest, lacking);
+      return true;
+    }
+    case "cured":
+      noteCured(ledger, oldest, at.after);
+      return true;
+    case "noted":
+      noteBad(ledger, oldest, at.after);
+      return true;
+    case "errors-stage":
+      await stageErrors(context, oldest, at.after);
+      return true;
+    case "errors-commit":
+      await commitErrors(context, oldest, at.staged);
+      return true;
+    case "errors-record":
+      recordErrors(ledger, oldest, { told: at.told, next: () => outputStep(ledger) });
+      return true;
+    case "plan":
+      return planOutput(context, oldest);
+    case "stage":
+      await stagePage(context, oldest, at.after);
+      return true;
+    case "commit":
+      await commitOutput(context, oldest, at.staged);
+      return true;
+    case "publish":
+      recordCommit(context, oldest);
+      return true;
+    case "push":
+      return awaitEgress(context, oldest);
+    case "forget":
+      forgetPending(ledger, oldest);
+      return true;
+    case "list":
+      await listOutput(context, oldest, at.after);
+      return true;
+  }
+}
+
+/** What the end of another job left goes first. */
+function stepOf(ledger: Uses<"ending" | "pipeline" | "bad">["ledger"], { job }: JobContext): EndingStep {
+  const last = ledger.ending.get();
+  if (!last) return firstStep(ledger, job);
+  return last.job === job.n ? last.at : { step: "clear" };
+}
+
+/**
+ * Datums that the oldest job inherited and that have no result: those that failed in the job before, or were called
+ * off in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it
+ * is its turn. A job that ended before its turn took nothing over: then what its own predecessor left counts too.
+ */
+async function takeOver(
+  uses: TakesOver & Uses<"timers" | "jobs", "now", "outbox">,
+  oldest: JobContext,
+): Promise<void> {
+  const { ledger, peers, wakes } = uses;
+  const { job, definition } = oldest;
+  for (let from = job.n - 1; from > 0; from--) {
+    await takeOverFrom(uses, oldest, from);
+    if (ledger.jobs.get(from)?.tookOver === TOOK_OVER) break;
+    if (from % JOBS_PER_TURN === 0) await yieldToOthers();
+  }
+  const now = peers.now();
+  const done = runningStep(ledger, oldest, () => {
+    ledger.jobs.beginTurn(job.n, now);
+    if (definition.jobTimeoutMs !== null) ledger.timers.arm("jobs", now + definition.jobTimeoutMs);
+    return true;
+  });
+  if (done) wakes.outbox();
+}
+
+type TakesOver = Uses<keyof Guarded | "attempts" | "datums" | "results", never, "queued">;
+
+async function takeOverFrom({ ledger, wakes }: TakesOver, oldest: JobContext, from: number): Promise<void> {
+  const { job } = oldest;
+  for (const left of [ledger.attempts.failed, ledger.attempts.killed]) {
+    let after: string | null = null;
+    for (let more = true; more; ) {
+      const page = runningStep(ledger, oldest, () => {
+        const rows = left.call(ledger.attempts, from, { after, limit: TAKE_OVER });
+        for (const { id, key } of rows) {
+          if (ledger.datums.aliveAt(id, job.n) && !ledger.results.has(id))
+            ledger.attempts.add(job.n, { id, key });
+        }
+        return rows;
+      });
+      after = page?.at(-1)?.key ?? null;
+      more = page?.length === TAKE_OVER;
+      wakes.queued();
+      if (more) await yieldToOthers();
+    }
+  }
+}
+
+function clear(
+  ledger: Guarded &
+    Uses<
+      "changed" | "operations" | "errorChanges" | "tasks" | "egress" | "ending" | "pipeline" | "bad"
+    >["ledger"],
+  oldest: JobContext,
+): void {
+  const { changed, operations, errorChanges, tasks, egress, ending } = ledger;
+  endStep(ledger, oldest, () => {
+    if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;
+    if (errorChanges.take(CLEAR).length === CLEAR) return;
+    const left = tasks.some(CLEAR_TASKS);
+    for (const { id, kind } of left) {
+      if (kind === "egress") egress.release(id);
+      tasks.drop(id);
+    }
+    if (left.length < CLEAR_TASKS) ending.set(oldest.job.n, firstStep(ledger, oldest.job));
+  });
+}

@@ -1,0 +1,85 @@
+import type { BranchApi } from "../../../branch/contract.ts";
+import type { JobContext, Uses } from "../../context.ts";
+import { leftOutText } from "../../output/reasons.ts";
+import { endStep, type Guarded } from "../guards.ts";
+import { type EndsOldest, endOldest } from "../jobs/end.ts";
+
+/** What the steps of egress touch. */
+type Egresses = Uses<keyof Guarded | "egress" | "ending">;
+
+/** Rows added or removed in one transaction. */
+const SLICE = 1000;
+
+/** The job has ended well if nothing is pending. Returns false while it waits for runners. */
+export function awaitEgress(
+  uses: Egresses & EndsOldest & Uses<"tasks", never, "queued">,
+  oldest: JobContext,
+): boolean {
+  const { ledger, wakes } = uses;
+  const { job, definition } = oldest;
+  const goesOn = endStep(ledger, oldest, (tx) => {
+    if (ledger.egress.hasMoved) {
+      // A runner that is at a task for the store of before has sent nothing.
+      ledger.tasks.callOffEgress();
+      ledger.ending.set(job.n, { step: "forget" });
+      return true;
+    }
+    if (definition.spec.egress && ledger.egress.isPending()) return false;
+    ledger.ending.remove();
+    const reason = ledger.jobs.get(job.n)?.reason ?? leftOutText(definition, job);
+    endOldest(tx, uses, { job, state: "success", reason });
+    return true;
+  });
+  if (goesOn === false) wakes.queued();
+  return goesOn !== false;
+}
+
+/** One slice of forgetting what was pending for a store to which results do not go any more. */
+export function forgetPending(ledger: Egresses["ledger"], oldest: JobContext): void {
+  const { job, definition } = oldest;
+  endStep(ledger, oldest, () => {
+    if (ledger.egress.forget(SLICE)) return;
+    if (definition.spec.egress) ledger.ending.set(job.n, { step: "list", after: "" });
+    else arrive(ledger, job.n);
+  });
+}
+
+/** One page of the output branch, all of which a new external store lacks. Throws if the branch can't be reached. */
+export async function listOutput(
+  { ledger, peers }: Egresses & Uses<never, "branch">,
+  oldest: JobContext,
+  after: string,
+): Promise<void> {
+  const { job, definition } = oldest;
+  const page = await pageOf(peers.branch(definition.output), { commit: job.outputCommit, after });
+  endStep(ledger, oldest, () => {
+    for (const { path, digest, size } of page.files) ledger.egress.add({ path, content: { digest, size } });
+    if (page.next === null) arrive(ledger, job.n);
+    else ledger.ending.set(job.n, { step: "list", after: page.next });
+  });
+}
+
+/** What is pending is all that the store lacks. */
+function arrive({ egress, ending }: Egresses["ledger"], job: number): void {
+  egress.arrive();
+  ending.set(job, { step: "push" });
+}
+
+interface Page {
+  readonly files: readonly { readonly path: string; readonly digest: string; readonly size: number }[];
+  readonly next: string | null;
+}
+
+/** Some files as they were at a commit; none if the branch is gone. */
+async function pageOf(
+  branch: BranchApi,
+  { commit, after }: { commit: string | null; after: string },
+): Promise<Page> {
+  if (commit === null) return { files: [], next: null };
+  const listed = await branch.list({ prefix: "", after, limit: SLICE, commit, anyGeneration: true });
+  if (!listed.ok) return { files: [], next: null };
+  return {
+    files: listed.entries.flatMap((entry) => (entry.kind === "file" ? [entry] : [])),
+    next: listed.next,
+  };
+}

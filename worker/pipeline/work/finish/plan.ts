@@ -1,0 +1,180 @@
+import { createHash } from "node:crypto";
+import { type ContentId, contentName } from "../../../../protocol/content.ts";
+import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
+import { MAX_MERGE_PARTS } from "../../../../protocol/runner.ts";
+import type { Tx } from "../../../objects/transaction.ts";
+import { yieldToOthers } from "../../../objects/turns.ts";
+import type { JobContext, Uses } from "../../context.ts";
+import type { EndingStep, PlannedOperation } from "../../output/draft-store.ts";
+import { endStep, type Guarded } from "../guards.ts";
+import { stepAfterMark } from "./errors.ts";
+
+type Planned = Guarded &
+  Uses<"changed" | "operations" | "published" | "merges" | "tasks" | "ending" | "errorChanges">["ledger"];
+
+/** Finds the path to plan after one; from the first for null. */
+type NextPath = (after: string | null) => string | undefined;
+
+/** Paths planned in one transaction. */
+const SLICE = 200;
+
+/**
+ * Plans what becomes of some of the changed paths; when that is known of all, the commit begins. Returns false if
+ * nothing can go on before runners have merged something.
+ */
+export async function planOutput(
+  { ledger, peers, wakes }: { ledger: Planned } & Uses<never, "now", "queued">,
+  oldest: JobContext,
+): Promise<boolean> {
+  const { operations, changed, tasks } = ledger;
+  const next: NextPath = (after) => changed.nextPath(after);
+  const rest = await planSome(ledger, oldest, { next, after: operations.lastPath() });
+  if (rest !== null) return true;
+  if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
+  const waits = beginCommit(ledger, oldest, peers.now());
+  if (waits) wakes.queued();
+  return !waits;
+}
+
+/** Paths that waited for merges which are done. */
+async function planWaiting(ledger: Planned, oldest: JobContext): Promise<void> {
+  const next: NextPath = (after) => ledger.operations.nextWaiting(after);
+  let after: string | null = null;
+  do {
+    after = await planSome(ledger, oldest, { next, after });
+    if (after !== null) await yieldToOthers();
+  } while (after !== null);
+}
+
+/** One slice of planning; returns the path after which there are more. */
+async function planSome(
+  ledger: Planned,
+  oldest: JobContext,
+  { next, after: from }: { next: NextPath; after: string | null },
+): Promise<string | null> {
+  let after = from;
+  let large: string | undefined;
+  const more = endStep(ledger, oldest, (tx) => {
+    for (let count = 0; count < SLICE && large === undefined; count++) {
+      const path = next(after);
+      if (path === undefined) return false;
+      if (!planPath(tx, ledger, { path, job: oldest.job.n })) large = path;
+      after = path;
+    }
+    return true;
+  });
+  if (large !== undefined) await planLargePath(ledger, oldest, large);
+  return more ? after : null;
+}
+
+/** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
+function beginCommit(ledger: Planned, oldest: JobContext, now: number): boolean | undefined {
+  const { job } = oldest;
+  return endStep(ledger, oldest, () => {
+    if (ledger.tasks.has(job.n)) return true;
+    ledger.ending.set(job.n, stepAfterMark(ledger, { job, output: outputStep(ledger) }));
+    ledger.jobs.setCommitting(job.n, now);
+    return false;
+  });
+}
+
+/** How the commit of the output begins: a large one is sent in pages first. */
+export function outputStep({ operations }: Pick<Planned, "operations">): EndingStep {
+  const isLarge = operations.count(MAX_COMMIT_OPERATIONS + 1) > MAX_COMMIT_OPERATIONS;
+  return isLarge ? { step: "stage", after: "" } : { step: "commit", staged: false };
+}
+
+interface PathOfJob {
+  readonly path: string;
+  /** The job's number. */
+  readonly job: number;
+}
+
+/** A content that several may have come together to; `merge`: the last merge that made it. */
+type Merged = { readonly content: ContentId; readonly merge: string | null };
+
+/**
+ * Plans what becomes of a changed path: what its datums write there, put together in order of their keys if they are
+ * several. What was merged before is there; for the rest the path waits. Returns false if more datums write it than
+ * one merge takes (planLargePath).
+ */
+function planPath(tx: Tx, ledger: Planned, { path, job }: PathOfJob): boolean {
+  const parts = ledger.changed.parts(path, { after: null, limit: MAX_MERGE_PARTS });
+  if (parts.length === MAX_MERGE_PARTS) return false;
+  ledger.operations.set(path, operationOf());
+  return true;
+
+  function operationOf(): PlannedOperation {
+    if (parts.length > 0 && isSame(parts, ledger.published.contents(path, MAX_MERGE_PARTS))) {
+      // What was committed there is made of the same: the commit need not say so again.
+      return { state: "same" };
+    }
+    if (parts.length > 0) return putOf(merged(tx, ledger, { path, job, contents: parts }));
+    // All that write it, if any does, write nothing into it: it is an empty file or directory.
+    const empty = ledger.changed.firstPart(path);
+    return empty ? { state: "put", content: empty, merge: null } : { state: "delete" };
+  }
+}
+
+/** The same for a path that many datums write: runs of them are merged, then what came of those. */
+async function planLargePath(ledger: Planned, oldest: JobContext, path: string): Promise<void> {
+  const job = oldest.job.n;
+  let level: (Merged | undefined)[] = [];
+  for (let after: string | null = null; ; ) {
+    const run = ledger.changed.parts(path, { after, limit: MAX_MERGE_PARTS });
+    if (run.length > 0) level.push(mergedNow(run));
+    after = run.at(-1)?.key ?? null;
+    if (run.length < MAX_MERGE_PARTS) break;
+    await yieldToOthers();
+  }
+  while (level.length > 1 && !level.includes(undefined)) {
+    level = runsOf(level.flatMap((each) => (each ? [each.content] : []))).map(mergedNow);
+  }
+  const [one] = level;
+  const operation = putOf(level.length === 1 ? one : undefined);
+  endStep(ledger, oldest, () => ledger.operations.set(path, operation));
+
+  function mergedNow(contents: readonly ContentId[]): Merged | undefined {
+    return endStep(ledger, oldest, (tx) => merged(tx, ledger, { path, job, contents }));
+  }
+}
+
+/** Contents put together, at most MAX_MERGE_PARTS; undefined if a runner has yet to do it: then a task is there. */
+function merged(
+  _: Tx,
+  { merges, tasks }: Planned,
+  { path, job, contents }: PathOfJob & { contents: readonly ContentId[] },
+): Merged | undefined {
+  const [only] = contents;
+  if (contents.length === 1 && only) return { content: only, merge: null };
+  const id = mergeId(contents);
+  const content = merges.use(id, job);
+  if (content) return { content, merge: id };
+  tasks.addMerge(contents, { id, job, path });
+  return undefined;
+}
+
+function putOf(one: Merged | undefined): PlannedOperation {
+  return one ? { state: "put", ...one } : { state: "waits" };
+}
+
+/** What makes two merges the same. */
+function mergeId(parts: readonly ContentId[]): string {
+  const names = new TextEncoder().encode(parts.map(contentName).join("\n"));
+  return createHash("sha256").update(names).digest("hex");
+}
+
+function isSame(now: readonly ContentId[], before: readonly ContentId[]): boolean {
+  return (
+    now.length === before.length &&
+    now.every(({ digest, size }, index) => digest === before[index]?.digest && size === before[index]?.size)
+  );
+}
+
+function runsOf(contents: readonly ContentId[]): ContentId[][] {
+  const runs: ContentId[][] = [];
+  for (let start = 0; start < contents.length; start += MAX_MERGE_PARTS) {
+    runs.push(contents.slice(start, start + MAX_MERGE_PARTS));
+  }
+  return runs;
+}

@@ -1,0 +1,57 @@
+import type { JobContext, Uses } from "../../context.ts";
+import { endStep, type Guarded } from "../guards.ts";
+
+/** What doing a datum or a merge again touches. */
+export type Redoes = Uses<
+  keyof Guarded | "results" | "datums" | "attempts" | "ending" | "operations" | "changed" | "merges",
+  never,
+  "queued"
+>;
+
+/** Runs a datum again: its result was dropped since it was counted as done, or its content is gone. */
+export function redoDatum(
+  { ledger, wakes }: Redoes,
+  oldest: JobContext,
+  datum: { readonly id: string; readonly key: string },
+): void {
+  const { n } = oldest.job;
+  endStep(ledger, oldest, () => {
+    if (!ledger.jobs.setCommitting(n, null)) return;
+    ledger.results.drop(datum.id);
+    ledger.datums.replace(datum.key, n);
+    ledger.attempts.redo(n, datum);
+    ledger.ending.set(n, { step: "clear" });
+  });
+  wakes.queued();
+}
+
+/**
+ * The content that the commit puts to a path is gone: does again what made it, a merge or a datum. Returns false if
+ * that is not known.
+ */
+export function redoContent(uses: Redoes, oldest: JobContext, path: string): boolean {
+  const { ledger } = uses;
+  const put = ledger.operations.put(path);
+  if (put?.merge) {
+    redoMerge(ledger, oldest, { path, merge: put.merge });
+    return true;
+  }
+  const [part = ledger.changed.firstPart(path)] = ledger.changed.parts(path, { after: null, limit: 1 });
+  const datum = part && ledger.datums.at(part.key, oldest.job.n);
+  if (datum) redoDatum(uses, oldest, datum);
+  return datum !== undefined;
+}
+
+function redoMerge(
+  ledger: Redoes["ledger"],
+  oldest: JobContext,
+  { path, merge }: { path: string; merge: string },
+): void {
+  const { n } = oldest.job;
+  endStep(ledger, oldest, () => {
+    if (!ledger.jobs.setCommitting(n, null)) return;
+    ledger.merges.drop(merge);
+    ledger.operations.set(path, { state: "waits" });
+    ledger.ending.set(n, { step: "plan" });
+  });
+}

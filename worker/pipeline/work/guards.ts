@@ -1,0 +1,51 @@
+import type { Tx } from "../../objects/transaction.ts";
+import type { JobContext } from "../context.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { StoredState } from "../lifecycle/pipeline-store.ts";
+
+/** What the guards of a job's steps look at. */
+export type Guarded = Pick<Ledger, "step" | "endingStep" | "jobs">;
+
+/** A step of working out a job's datums: done only while they are not known and still wanted. */
+export function fillingStep<T>(
+  ledger: Pick<Ledger, "step" | "jobs">,
+  { definition, job }: JobContext,
+  work: (tx: Tx) => T,
+): T | undefined {
+  return ledger.step(definition, (tx) => (ledger.jobs.get(job.n)?.filled === 0 ? work(tx) : undefined));
+}
+
+/** A step of a job's work: done only while the job has not ended and the pipeline runs. */
+export function runningStep<T>(
+  ledger: Guarded,
+  { definition, job }: JobContext,
+  work: (tx: Tx) => T,
+): T | undefined {
+  return ledger.step(definition, (tx) =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined,
+  );
+}
+
+/** A step of a job's end, as `runningStep`; once its commit may have been made, also while the pipeline ends its jobs. */
+export function endStep<T>(
+  ledger: Guarded,
+  { definition, job }: JobContext,
+  work: (tx: Tx) => T,
+): T | undefined {
+  const guarded = (tx: Tx): T | undefined =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined;
+  return job.committing === 1 ? ledger.endingStep(definition, guarded) : ledger.step(definition, guarded);
+}
+
+/**
+ * A step of what takes a pipeline from one state to another: done in one transaction, and only while this life of the
+ * pipeline is still in the state that the step belongs to.
+ */
+export function whileIn(
+  ledger: Pick<Ledger, "transaction" | "pipeline">,
+  { uid, state, work }: { uid: string; state: StoredState; work: (tx: Tx) => void },
+): void {
+  ledger.transaction((tx) => {
+    if (ledger.pipeline.row()?.state === state && ledger.pipeline.definition()?.uid === uid) work(tx);
+  });
+}

@@ -1,0 +1,123 @@
+import { bucketName } from "../../../../protocol/names.ts";
+import type { CommitPosition, Erasure } from "../../../branch/contract.ts";
+import { yieldToOthers } from "../../../objects/turns.ts";
+import type { Uses } from "../../context.ts";
+import { candidates, readersOf } from "../../inputs/candidates.ts";
+import { ALL_COLLECTED } from "../../jobs/job-store.ts";
+import type { Definition, InputRule } from "../../lifecycle/definition.ts";
+import { endEarly } from "../jobs/end.ts";
+import { insertJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+
+/** Jobs looked at in one transaction. */
+const JOBS = 200;
+/** Why such a job ends. */
+const REASON = "input erased";
+
+type Needs = MakesJobs & Uses<"step" | "pipeline" | "oweRewrite", "branch">;
+
+/** Whether something was erased that was not heard of, or jobs were killed for it and the one that follows them is not made. */
+export function hasErased(
+  { erasures }: Uses<"erasures">["ledger"],
+  { bucket, erased }: { bucket: string; erased: number },
+): boolean {
+  return erased > erasures.heard(bucket) || erasures.due(bucket) > 0;
+}
+
+/**
+ * Hears what was erased on an input branch. Jobs that have not ended and read it can't: they are killed. One job is made for
+ * where the inputs are, unless the branch has events that make one anyway.
+ *
+ * It comes before the events of the feed's page that told of it. The jobs that are there read the branch as it was, the ones
+ * that are made from then on read it as it is. What the elements know of such a path may be wrong by then, as nothing tells
+ * them before the event at which it would have died: so the next job compares it (`erased_paths`).
+ */
+export async function hearErasures(
+  uses: Needs,
+  { definition, source, hasEvents }: { definition: Definition; source: number; hasEvents: boolean },
+): Promise<void> {
+  const { ledger, peers } = uses;
+  const address = definition.sources[source];
+  if (!address) return;
+  const bucket = bucketName(address);
+  for (;;) {
+    const after = ledger.erasures.heard(bucket);
+    const { erasures, upTo } = await peers.branch(address).erasures({ uid: definition.uid, after });
+    if (upTo <= after) break;
+    const read = readsOf(definition, { source, erasures });
+    for (let n: number | null = 0; n !== null && read.length > 0; ) {
+      n = killSome(uses, { definition, source, bucket, read, after: n });
+      if (n !== null) await yieldToOthers();
+    }
+    const isHeard = ledger.step(definition, (tx) => {
+      notePaths(uses, { source, read });
+      if (read.length > 0) ledger.oweRewrite(tx, peers.now());
+      ledger.erasures.hear(bucket, upTo);
+      return true;
+    });
+    if (!isHeard) return;
+    await yieldToOthers();
+  }
+  ledger.step(definition, (tx) => {
+    const due = ledger.erasures.due(bucket);
+    if (due === 0) return;
+    ledger.erasures.settle(bucket, due);
+    if (hasEvents || ledger.pipeline.row()?.hadFirstJob !== 1) return;
+    ledger.pipeline.setNewVersion();
+    insertJob(tx, uses, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
+  });
+  uses.wakes.outbox();
+}
+
+/** Those that an input of the source reads. */
+function readsOf(
+  { inputs }: Definition,
+  { source, erasures }: { source: number; erasures: readonly Erasure[] },
+): Erasure[] {
+  const readers = readersOf(inputs, source);
+  return erasures.filter((erasure) => {
+    const belongs = [...readers].filter(([, { start }]) => isSince(erasure, start));
+    return candidates([{ path: erasure.path, now: null }], new Map(belongs)).length > 0;
+  });
+}
+
+function isSince({ generation, born }: Erasure, start: InputRule["start"]): boolean {
+  if (start === null || generation > start.generation) return true;
+  return generation === start.generation && born > start.seq;
+}
+
+function isAt({ generation, born, died }: Erasure, at: CommitPosition | undefined): boolean {
+  return at !== undefined && at.generation === generation && at.seq >= born && at.seq < died;
+}
+
+/** Returns the last job that was looked at; null if there are no more. */
+function killSome(
+  uses: Needs,
+  {
+    definition,
+    source,
+    bucket,
+    read,
+    after,
+  }: { definition: Definition; source: number; bucket: string; read: readonly Erasure[]; after: number },
+): number | null {
+  const { ledger } = uses;
+  const last = ledger.step(definition, (tx) => {
+    const jobs = ledger.jobs.unfinishedAfter(after, JOBS);
+    for (const job of jobs) {
+      if (job.revision !== definition.revision) continue;
+      if (!read.some((erasure) => isAt(erasure, job.positions[source]))) continue;
+      // One whose output may be committed already comes to its end.
+      if (endEarly(tx, uses, { job, state: "killed", reason: REASON })) ledger.erasures.addDue(bucket);
+    }
+    return jobs.length < JOBS ? null : (jobs.at(-1)?.n ?? null);
+  });
+  return last ?? null;
+}
+
+function notePaths(
+  { ledger }: Uses<"sources" | "erasures">,
+  { source, read }: { source: number; read: readonly Erasure[] },
+): void {
+  const at = ledger.sources.all()[source];
+  for (const erasure of read) if (isAt(erasure, at)) ledger.erasures.note({ source, ...erasure });
+}

@@ -1,0 +1,107 @@
+import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../../protocol/runner.ts";
+import type { Tx } from "../../../objects/transaction.ts";
+import type { TaskRow } from "../../attempts/task-store.ts";
+import type { Uses } from "../../context.ts";
+import type { JobRow } from "../../jobs/job-store.ts";
+import type { Definition } from "../../lifecycle/definition.ts";
+import { type EndsEarly, endEarly } from "../jobs/end.ts";
+
+/** What handing out tasks touches. */
+export type TakesTasks = Uses<"jobs" | "tasks" | "egress", "id">;
+/** What failing a job for its task touches. */
+export type FailsJob = EndsEarly & Uses<"pipeline">;
+
+/** Parts of merges that one lease call hands out, but for the last merge. */
+const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;
+/** At most so many workers share what is pending. */
+const MAX_SHARES = 16;
+
+export interface TaskRequest {
+  readonly definition: Definition;
+  readonly worker: string;
+  readonly max: number;
+  /** How many workers the pipeline has now. */
+  readonly allowed: number;
+  readonly until: number;
+}
+
+/** The tasks of the oldest job that a worker with a slot gets now: merges, or one slice of the egress. */
+export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[] {
+  const { ledger, peers } = uses;
+  const { definition, max, allowed, worker, until } = request;
+  const oldest = ledger.jobs.oldest();
+  if (!oldest) return [];
+  const share = Math.ceil(ledger.tasks.queued(oldest.n, allowed * max) / allowed);
+  let rows = ledger.tasks.next(oldest.n, Math.min(share, max));
+  if (rows.length === 0) rows = newEgress(tx, uses, { definition, oldest, allowed });
+  const taken: Task[] = [];
+  let size = 0;
+  for (const row of rows) {
+    const lease = peers.id(definition.uid);
+    const task = taskOf(ledger, { row, definition, lease, job: oldest.id });
+    if (!task) continue;
+    ledger.tasks.run(row.id, { lease, worker, until });
+    taken.push(task);
+    size += task.kind === "merge" ? task.parts.length : MAX_MERGE_PARTS;
+    if (size >= PARTS_PER_CALL) break;
+  }
+  return taken;
+}
+
+/** Whether a worker with a slot would get a task now. */
+export function hasTasks(
+  ledger: TakesTasks["ledger"],
+  { definition }: Pick<TaskRequest, "definition">,
+): boolean {
+  const oldest = ledger.jobs.oldest();
+  if (!oldest) return false;
+  if (ledger.tasks.queued(oldest.n, 1) > 0) return true;
+  return goesOut(ledger, { definition, oldest }) && ledger.egress.free(1) > 0;
+}
+
+function goesOut(
+  { egress }: TakesTasks["ledger"],
+  { definition, oldest }: { definition: Definition; oldest: JobRow },
+): boolean {
+  return oldest.state === "egressing" && definition.spec.egress !== undefined && !egress.hasMoved;
+}
+
+/** A task for a slice of what is pending, if anything is that no task has. */
+function newEgress(
+  _: Tx,
+  { ledger, peers }: TakesTasks,
+  { definition, oldest, allowed }: { definition: Definition; oldest: JobRow; allowed: number },
+): TaskRow[] {
+  if (!goesOut(ledger, { definition, oldest })) return [];
+  const shares = Math.min(allowed, MAX_SHARES);
+  const entries = Math.ceil(ledger.egress.free(shares * MAX_EGRESS_ENTRIES) / shares);
+  if (entries === 0) return [];
+  const row = ledger.tasks.addEgress({ id: peers.id(), job: oldest.n });
+  ledger.egress.assign(row.id, entries);
+  return [row];
+}
+
+/** Undefined if there is nothing to be done. */
+function taskOf(
+  { tasks, egress: pending }: TakesTasks["ledger"],
+  { row, definition, lease, job }: { row: TaskRow; definition: Definition; lease: string; job: string },
+): Task | undefined {
+  if (row.kind === "merge") return { kind: "merge", lease, job, parts: tasks.parts(row.id) };
+  const { egress } = definition.spec;
+  const entries = pending.ofTask(row.id);
+  return egress && entries.length > 0
+    ? { kind: "egress", lease, job, egress, entries, takesRemark: true }
+    : undefined;
+}
+
+/** Fails the job that can't end well without the task. What egress has sent stays, the rest is the next job's to send. */
+export function failJobOf(tx: Tx, uses: FailsJob, { task, why }: { task: TaskRow; why: string }): void {
+  const { jobs, pipeline } = uses.ledger;
+  const job = jobs.get(task.job);
+  if (!job) return;
+  const what =
+    task.kind === "egress"
+      ? `egress to ${pipeline.definition()?.spec.egress?.URL}`
+      : `merging what several datums wrote to '${task.path}'`;
+  endEarly(tx, uses, { job, state: "failure", reason: `${what} failed: ${why}` });
+}

@@ -1,0 +1,97 @@
+/*
+ * How it is held that pipelines never go in a circle, though each is an object of its own and two may be submitted at
+ * the same moment. In brackets: what a step writes down.
+ *
+ *  1. Propose [proposals, here and in the catalogue]: what the pipeline is to read, for everybody to see. The alarm is
+ *     set in the same turn, so that a proposal of a call that died is taken back.
+ *  2. Check: the whole graph, what others propose included.
+ *  3. Begin [pipeline.state]: the creation goes on, or the update begins. If there is a circle: a creation is undone,
+ *     an update changes nothing, and the version of before runs on.
+ *  4. Tell the catalogue [its row of the pipeline]: now the pipeline's own row says the same.
+ *  5. Take back [proposals, in the catalogue and here].
+ *
+ * Who wins:
+ *  - Two that make a circle together: each writes before it reads, so at least one of them sees the other and is
+ *    refused. If both see each other, both are; whoever asks again is alone.
+ *  - A version that drops an edge while another pipeline is checked: what is read now counts until the catalogue was
+ *    told (4), so the check may refuse what would be good a moment later, never the other way round.
+ *  - Two updates of one pipeline at once: what one was checked for holds whatever the other has done meanwhile, as the
+ *    proposal has all of its inputs. An update that seemed to add nothing is asked again if it would by now.
+ *  - A crash: a creation begins again with 1. Of an update nothing is left but the proposal: nobody holds it any more.
+ */
+import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
+import { flowsOf, outputsOf, wayBack } from "../../../core/circles.ts";
+import type { Uses } from "../../context.ts";
+import type { Circle } from "../../contract.ts";
+import type { Definition } from "../../lifecycle/definition.ts";
+
+/** What a pipeline is to read and to write. */
+export interface Edges {
+  readonly name: string;
+  readonly uid: string;
+  readonly inputs: readonly BranchAddress[];
+  readonly output: BranchAddress;
+  /** Whether it writes to its errors branch, too. */
+  readonly errors: boolean;
+}
+
+export type Proposes = Uses<"transaction" | "proposals" | "timers", "catalogue" | "now"> & Watches;
+interface Watches {
+  /** Proposals that calls of this instance hold: they are not taken back. */
+  readonly held: Set<string>;
+  /** Makes sure that the alarm rings if we stop half-way. */
+  readonly watch: () => void;
+}
+
+/**
+ * Writes the edges of a pipeline down, then looks for a circle with those of all others. Whoever calls this holds the
+ * proposal (`held`) until it is settled. Throws if the catalogue can't be reached.
+ */
+export async function propose(uses: Proposes, id: string, edges: Edges): Promise<Circle | undefined> {
+  const { ledger, peers, watch } = uses;
+  const { name, uid, output, errors } = edges;
+  const inputs = edges.inputs.map(({ repo, branch }) => ({ repo, branch }));
+  ledger.transaction(() => ledger.proposals.add(id));
+  watch();
+  await peers.catalogue.proposals.add({ pipeline: name, id, uid, inputs, output, errors });
+  return await circleOf(uses, { ...edges, inputs });
+}
+
+/** The first circle that the pipeline would be part of. */
+async function circleOf(
+  { peers }: Proposes,
+  { name, inputs, output, errors }: Edges,
+): Promise<Circle | undefined> {
+  const graph = await peers.catalogue.proposals.graph();
+  const others = graph
+    .filter(({ pipeline }) => pipeline !== name)
+    .flatMap((flow) => flowsOf({ ...flow, name: flow.pipeline }));
+  for (const made of outputsOf({ name, output, errors })) {
+    for (const input of inputs) {
+      const way = wayBack(others, { from: bucketName(input), to: bucketName(made) });
+      if (!way) continue;
+      const isProposed = way.some((flow) => flow.isProposed);
+      return { input, made, through: way.map(({ pipeline }) => pipeline), isProposed };
+    }
+  }
+  return undefined;
+}
+
+/** Takes back what nobody holds any more. For a pipeline that rests, so that the catalogue says what it reads. */
+export async function takeBackProposals({
+  ledger,
+  peers,
+  held,
+}: Pick<Proposes, "held"> & Uses<"transaction" | "proposals" | "pipeline", "catalogue">): Promise<void> {
+  const ids = ledger.proposals.all().filter((id) => !held.has(id));
+  const name = ledger.pipeline.name();
+  if (ids.length === 0 || name === undefined) return;
+  await peers.catalogue.proposals.remove(name, ids);
+  ledger.transaction(() => ledger.proposals.remove(ids));
+}
+
+/** Whether these inputs would add an edge to what the pipeline reads. */
+export function addsEdges({ sources }: Definition, inputs: readonly BranchAddress[]): boolean {
+  const read = new Set(sources.map(bucketName));
+  return inputs.some((input) => !read.has(bucketName(input)));
+}

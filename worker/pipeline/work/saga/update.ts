@@ -1,0 +1,250 @@
+import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
+import { skipsBadDatums } from "../../../../protocol/spec.ts";
+import { type CatalogueFault, catalogueFault } from "../../../core/catalogue-fault.ts";
+import { checkSpec } from "../../../core/spec.ts";
+import type { Tx } from "../../../objects/transaction.ts";
+import type { PipelineContext, Uses } from "../../context.ts";
+import type { Circle, UpdateCall } from "../../contract.ts";
+import type { Source } from "../../inputs/source-store.ts";
+import { ALL_COLLECTED } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Definition, Revision } from "../../lifecycle/definition.ts";
+import { type SpecChange, specChange } from "../../lifecycle/spec-change.ts";
+import { whileIn } from "../guards.ts";
+import { startsOf } from "../inputs/needs.ts";
+import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
+import { insertJob, insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+import { endAllJobs } from "./end-all-jobs.ts";
+import { claimErrors, hasErrors } from "./errors-branch.ts";
+import { addsEdges, type Edges, type Proposes, propose } from "./propose.ts";
+import { subscribe } from "./subscribe.ts";
+
+/** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
+type UpdateBegun =
+  | NotChecked
+  | "errors-exist"
+  | "busy"
+  | "other-output"
+  | "no-such-commit"
+  | "unchanged"
+  | "begun";
+
+/** Why the edges of an update are not held to be good: there would be a circle, or the catalogue can't be asked. */
+type NotChecked = Circle | CatalogueFault;
+
+/**
+ * Begins an update.
+ *
+ * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and one
+ * job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the version
+ * before; the one job that is made then reads the inputs whole, so it does what those would have done. A stopped
+ * pipeline stays stopped: its start makes that job. Another description is a version without a job. An update that changes nothing makes no version. But it vouches for
+ * the present one, which is from then on the caller's. Returns the circle if there would be one.
+ */
+export async function beginUpdate(
+  uses: Proposes & MakesJobs & Uses<"pipeline" | "egress" | "errorsClaim", "branch">,
+  request: UpdateCall,
+): Promise<UpdateBegun> {
+  const { ledger, peers, held } = uses;
+  const checked = checkSpec(request.spec);
+  const inputs = checked.ok ? checked.inputs : [];
+  const before = ledger.pipeline.definition();
+  const starts = await findStarts(peers, inputs, before?.inputs);
+  if (!starts) return "no-such-commit";
+  const isSame = before?.spec.outputBranch === request.spec.outputBranch;
+  if (!before || !isSame || !(addsEdges(before, inputs) || addsErrors(ledger, before, request))) {
+    return beginNow(uses, { request, starts, inputs, uid: before?.uid, isChecked: false });
+  }
+  const { name, uid, output } = before;
+  const errors = skipsBadDatums(request.spec) || hasErrors(ledger, before);
+  const id = peers.id();
+  held.add(id);
+  try {
+    const refused =
+      (await checkEdges(uses, id, { name, uid, inputs, output, errors })) ??
+      (await claimFor(uses, before, request));
+    return refused ?? beginNow(uses, { request, starts, inputs, uid, isChecked: true });
+  } finally {
+    held.delete(id);
+  }
+}
+
+async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<NotChecked | undefined> {
+  try {
+    return await propose(uses, id, edges);
+  } catch (error) {
+    console.warn("the catalogue can't be asked whether pipelines would go in a circle", error);
+    return catalogueFault(error) ?? "catalogue-unavailable";
+  }
+}
+
+/** Whether an update would have the pipeline write to its errors branch, which it does not yet. */
+function addsErrors(
+  { errorsClaim }: Uses<"errorsClaim">["ledger"],
+  { uid }: Definition,
+  { spec }: UpdateCall,
+): boolean {
+  return skipsBadDatums(spec) && errorsClaim.get(uid)?.settled !== true;
+}
+
+/** Claims the errors branch for an update that wants it. Settled with its version, else taken back (errors-branch.ts). */
+async function claimFor(
+  uses: Uses<"transaction" | "errorsClaim", "branch">,
+  before: Definition,
+  request: UpdateCall,
+): Promise<"errors-exist" | "catalogue-unavailable" | undefined> {
+  if (!addsErrors(uses.ledger, before, request)) return undefined;
+  const claimed = await claimErrors(uses, before);
+  return claimed.ok ? undefined : claimed.reason;
+}
+
+interface Prepared {
+  readonly request: UpdateCall;
+  readonly starts: Revision["starts"];
+  readonly inputs: readonly BranchAddress[];
+  /** Of the pipeline that it was prepared for. */
+  readonly uid: string | undefined;
+  /** Whether its edges make no circle, whatever the pipeline reads by now. */
+  readonly isChecked: boolean;
+}
+
+function beginNow(
+  uses: MakesJobs & Uses<"transaction" | "pipeline" | "egress" | "timers" | "errorsClaim">,
+  prepared: Prepared,
+): Exclude<UpdateBegun, NotChecked> {
+  const { ledger } = uses;
+  return ledger.transaction((tx) => {
+    const state = ledger.pipeline.row()?.state;
+    const definition = ledger.pipeline.definition();
+    if (!definition || definition.uid !== prepared.uid) return "busy";
+    if (state !== "active" && state !== "stopped") return "busy";
+    if (definition.spec.outputBranch !== prepared.request.spec.outputBranch) return "other-output";
+    // Another update may have taken away meanwhile what this one seemed to have already.
+    if (!prepared.isChecked && addsEdges(definition, prepared.inputs)) return "busy";
+    if (skipsBadDatums(prepared.request.spec)) {
+      // The claim may have been taken back meanwhile, or this update seemed to have it already.
+      if ((ledger.errorsClaim.get(definition.uid)?.epoch ?? null) === null) return "busy";
+      ledger.errorsClaim.settle(definition.uid);
+    }
+    return write(tx, uses, { ...prepared, definition, state });
+  });
+}
+
+function write(
+  tx: Tx,
+  uses: MakesJobs & Uses<"pipeline" | "egress" | "timers">,
+  { request, starts, definition, state }: Prepared & { definition: Definition; state: "active" | "stopped" },
+): "unchanged" | "begun" {
+  const { ledger, peers } = uses;
+  const change = specChange(definition.spec, request.spec);
+  const readsWhole = request.reprocess || change.transform || change.inputs;
+  const { limited = null } = request;
+  const by = { key: request.key ?? null, text: request.text ?? null };
+  if (!readsWhole && !change.settings && !change.description) {
+    ledger.pipeline.resubmit({ limited, by });
+    return "unchanged";
+  }
+  const next = { ...nextVersion(definition, { ...request, change }), starts, limited };
+  ledger.pipeline.setNextRevision(next, { by, now: peers.now() });
+  if (state === "stopped") {
+    revise(tx, ledger, definition);
+    if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
+  } else if (readsWhole) ledger.pipeline.setState("updating");
+  else {
+    revise(tx, ledger, definition);
+    if (change.settings) repeat(tx, uses);
+  }
+  return "begun";
+}
+
+/** Results are kept for a version that computes the same. */
+function nextVersion(
+  before: Definition,
+  { spec, reprocess, change }: UpdateCall & { change: SpecChange },
+): Omit<Revision, "starts" | "limited"> {
+  const revision = before.revision + 1;
+  return { revision, spec, salt: reprocess || change.transform ? String(revision) : before.salt };
+}
+
+/** One job for where the inputs are, in which nothing has changed. */
+function repeat(tx: Tx, uses: MakesJobs & Uses<"pipeline" | "timers">): void {
+  const { ledger, peers } = uses;
+  const definition = ledger.pipeline.definition();
+  // The time that jobs may take may be another one now.
+  ledger.timers.arm("jobs", peers.now());
+  if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
+  insertJob(tx, uses, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
+}
+
+/** Rolls an update forward. Throws if a peer can't be reached. */
+export async function continueUpdate(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
+  const before = ledger.pipeline.definition();
+  if (!before || ledger.pipeline.row()?.state !== "updating") return;
+  const { uid } = before;
+  if (ledger.pipeline.hasNextRevision()) {
+    await endAllJobs(context, { definition: before, reason: "the pipeline was updated" });
+    whileIn(ledger, { uid, state: "updating", work: (tx) => revise(tx, ledger, before) });
+  }
+  const definition = ledger.pipeline.definition();
+  if (definition?.uid !== uid) return;
+  for (const source of leftBehind(ledger, definition)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of ledger.sources.all()) await follow(context, { definition, source });
+  whileIn(ledger, { uid, state: "updating", work: (tx) => run(tx, context, definition) });
+}
+
+/** The version that waits takes the place of this one; a branch that both read is read on from where it was. */
+function revise(
+  _: Tx,
+  { pipeline, egress, sources }: Pick<Ledger, "pipeline" | "egress" | "sources">,
+  before: Definition,
+): void {
+  pipeline.revise();
+  const present = pipeline.definition();
+  if (!present) return;
+  const change = specChange(before.spec, present.spec);
+  if (change.egress) egress.move();
+  if (!change.inputs) return;
+  sources.replace(present.sources);
+  pipeline.setHadFirstJob(0);
+}
+
+/** What only the version before read. */
+function leftBehind(
+  { pipeline }: Pick<Ledger, "pipeline">,
+  { revision, sources }: Definition,
+): BranchAddress[] {
+  const present = new Set(sources.map(bucketName));
+  const before = pipeline.definitionAt(revision - 1)?.sources ?? [];
+  return before.filter((source) => !present.has(bucketName(source)));
+}
+
+/** A branch that the version before read too is subscribed to; what of it belongs to the inputs may be another part. */
+async function follow(
+  uses: Uses<"transaction" | "pipeline" | "sources", "branch">,
+  { definition, source }: { definition: Definition; source: Source },
+): Promise<void> {
+  const { ledger, peers } = uses;
+  const { uid } = definition;
+  if (ledger.sources.unsubscribed().some((other) => other.source === source.source)) {
+    await subscribe(uses, { definition, state: "updating", source });
+    return;
+  }
+  // Before a job reads what was written since: the commits that inputs now start after are to be known there.
+  const starts = startsOf(definition, source.source);
+  if (starts.length > 0) await peers.branch(source).subscribe({ uid, pipeline: definition.name, starts });
+  // Whether a branch holds files is not kept up to date from the first job on: other inputs ask that again.
+  if (ledger.pipeline.row()?.hadFirstJob === 1) return;
+  const start = lastStart(definition, source.source);
+  const hasData = await holdsFile(peers.branch(source), { at: source, start });
+  whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
+}
+
+function run(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
+  const { pipeline, sources } = uses.ledger;
+  pipeline.setState("active");
+  pipeline.setPullDue(1);
+  if (pipeline.row()?.hadFirstJob === 1 || sources.allHaveData()) {
+    insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
+  }
+}
