@@ -1,6 +1,6 @@
-import { cleanUpAtEnd, endBy } from "./local/stop-requests.ts";
 import { CliError, errnoOf, InterruptedError, reportFailure, systemText } from "./output/failure.ts";
 import { type HelpOutput, runProgram } from "./program.ts";
+import { cleanUpAtEnd, endBy } from "./stop-requests.ts";
 
 const terminal: HelpOutput = {
   out: (text) => void process.stdout.write(text),

@@ -5,7 +5,6 @@ import type { KeptLines } from "../protocol/admin.ts";
 import { openAway } from "./away.ts";
 import { consoleFolder } from "./bundle/console-folder.ts";
 import { workerCode } from "./bundle/worker-code.ts";
-import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog, removeKeptLog } from "./data/kept-log.ts";
@@ -29,6 +28,7 @@ import {
   WORKER_NAME,
 } from "./workerd/runtime.ts";
 import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
+import { readRuntimeConfig } from "./workerd/wrangler-config.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;

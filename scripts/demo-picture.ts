@@ -6,7 +6,7 @@ import { terminalPicture } from "./pictures/terminal-picture.ts";
 /** `npm run picture:generate`: what `npm run demo` prints, as the picture that the README shows. */
 
 const ROOT = join(import.meta.dirname, "..");
-const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, "embedded/demo.ts")], {
+const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, "scripts/demo.ts")], {
   encoding: "utf8",
 });
 if (status !== 0) throw new Error(`the demo ended with ${status}:\n${stderr}`);

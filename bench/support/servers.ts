@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { readRuntimeConfig } from "../../embedded/bundle/wrangler-config.ts";
 import { startGateway } from "../../embedded/host.ts";
 import { claimPort } from "../../embedded/port.ts";
 import { type Binding, type HostLog, startRuntime } from "../../embedded/workerd/runtime.ts";
 import { workerdEnvironment, workerdPid } from "../../embedded/workerd/workerd.ts";
+import { readRuntimeConfig } from "../../embedded/workerd/wrangler-config.ts";
 import { type Door, ROOT_KEY } from "../../test/support/keys.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 

@@ -9,9 +9,9 @@ import type { Address } from "../gateway/address.ts";
 import { showAddress } from "../gateway/address.ts";
 import type { Client } from "../gateway/client.ts";
 import { etagOf, getFile } from "../gateway/objects.ts";
-import { atEnd } from "../local/stop-requests.ts";
 import { EXIT } from "../output/exit-codes.ts";
 import { CliError, errnoOf, systemText } from "../output/failure.ts";
+import { atEnd } from "../stop-requests.ts";
 import { isSpecial, makeFolder, openDraft } from "./placing.ts";
 import type { Progress } from "./progress.ts";
 

@@ -1,6 +1,6 @@
 import { type Options, Presets, SingleBar } from "cli-progress";
-import { atEnd } from "../local/stop-requests.ts";
 import { showSize } from "../output/output.ts";
+import { atEnd } from "../stop-requests.ts";
 
 /** Tells how far something is, in bytes or files. */
 export interface Progress {

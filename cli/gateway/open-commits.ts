@@ -16,8 +16,8 @@ import {
   viewBucket,
 } from "../../protocol/names.ts";
 import type { SaidOfCommit } from "../../protocol/notes.ts";
-import { stopRequests } from "../local/stop-requests.ts";
 import { CliError, InterruptedError } from "../output/failure.ts";
+import { stopRequests } from "../stop-requests.ts";
 import { type Client, GatewayError } from "./client.ts";
 
 /** Calls of the control API about open commits, which it calls sessions. */

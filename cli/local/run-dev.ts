@@ -16,10 +16,10 @@ import { configFolder } from "../gateway/connection/contexts.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine, shellWord } from "../output/output.ts";
-import { Redactor } from "../support/redact.ts";
+import { Redactor } from "../output/redact.ts";
+import { stopRequests } from "../stop-requests.ts";
 import { howCommandsRun } from "./how-commands-run.ts";
 import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
-import { stopRequests } from "./stop-requests.ts";
 
 export interface DevOptions extends RunnerTerms {
   readonly host: string;

@@ -1,4 +1,4 @@
-import { atEnd } from "../local/stop-requests.ts";
+import { atEnd } from "../stop-requests.ts";
 import { printNote } from "./output.ts";
 import { visibleLine } from "./visible.ts";
 

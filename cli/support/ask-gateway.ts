@@ -6,7 +6,7 @@ import { messageOf } from "../../runner/lib/fault.ts";
 import { Client } from "../gateway/client.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 import { type Live, liveText } from "../output/live-line.ts";
-import type { Redactor } from "./redact.ts";
+import type { Redactor } from "../output/redact.ts";
 
 const MAX_PIPELINES = 200;
 export const MAX_JOBS = 100;

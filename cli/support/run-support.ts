@@ -18,9 +18,9 @@ import {
 import { contextNames, readContext } from "../gateway/connection/contexts.ts";
 import { liveText } from "../output/live-line.ts";
 import { count, printJson, printLine, printNote, showSize } from "../output/output.ts";
+import { isSecretName, REDACTED, Redactor } from "../output/redact.ts";
 import { type Asked, askGateway, attempt, MAX_JOBS, type Told } from "./ask-gateway.ts";
 import { type Part, writeBundle } from "./bundle.ts";
-import { isSecretName, REDACTED, Redactor } from "./redact.ts";
 
 export interface SupportOptions extends ConnectionOptions {
   readonly out?: string;

@@ -1,7 +1,7 @@
 import { createRequire, SourceMap } from "node:module";
 import { join } from "node:path";
 import type { Miniflare, WorkerdStructuredLog } from "miniflare";
-import type { RuntimeConfig } from "../bundle/wrangler-config.ts";
+import type { RuntimeConfig } from "./wrangler-config.ts";
 
 /** What the host tells the person who runs it; a pino logger fits. */
 export interface HostLog {

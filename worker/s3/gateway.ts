@@ -15,7 +15,6 @@ import { type BucketAddress, bucketName, isUlid } from "../../protocol/names.ts"
 import { pathFault } from "../../protocol/paths.ts";
 import type { Caller, Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
-import { answerPreflight, crossOriginHeaders } from "./answer/cross-origin.ts";
 import { S3Error } from "./answer/errors.ts";
 import { keyFailure } from "./answer/failures.ts";
 import { keepWaiting } from "./answer/keep-waiting.ts";
@@ -27,6 +26,7 @@ import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
+import { detectOperation, detectServiceOperation, isPostOfForm } from "./detect.ts";
 import { fieldHeaders, type OpenForm, openForm } from "./forms/open-form.ts";
 import type {
   BucketRequest,
@@ -44,7 +44,7 @@ import {
   UPLOAD_OPERATIONS,
 } from "./operations.ts";
 import { type Address, addressOf, parseAddress, refuseHidden } from "./request/address.ts";
-import { detectOperation, detectServiceOperation, isPostOfForm } from "./request/detect.ts";
+import { answerPreflight, crossOriginHeaders } from "./request/cross-origin.ts";
 import { tellEncryption } from "./request/encryption.ts";
 import { FORM_FIELDS, MEMBERS, type Members } from "./request/members.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";

@@ -4,10 +4,10 @@ import type { Client } from "../../gateway/client.ts";
 import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
 import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, name, wholeNumber, withClientOptions } from "../../options.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { printJson, printNote } from "../../output/output.ts";
+import { atEnd } from "../../stop-requests.ts";
 import { leftText, printJob, progressText } from "./show.ts";
 
 interface Options extends ClientOptions {

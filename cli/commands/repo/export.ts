@@ -10,11 +10,11 @@ import { DRAFT_FLAGS, draftOf } from "../../files/placing.ts";
 import { progressFor } from "../../files/progress.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError, errnoOf, systemText, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
+import { atEnd } from "../../stop-requests.ts";
 
 interface Options extends ClientOptions {
   readonly branch?: readonly string[];

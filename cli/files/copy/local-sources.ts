@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { directoryPrefix } from "../../gateway/objects.ts";
-import { atEnd } from "../../local/stop-requests.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
+import { atEnd } from "../../stop-requests.ts";
 import { checkTarget, type LocalEntry, walkFolder } from "../local-tree.ts";
 
 export interface LocalSources {

@@ -2,7 +2,7 @@ import { createReadStream, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
-import { atEnd } from "../../local/stop-requests.ts";
+import { atEnd } from "../../stop-requests.ts";
 import { type EntryPage, inPages } from "../entry-pages.ts";
 import { checkTarget, type LocalEntry } from "../local-tree.ts";
 import { JsonSplitter } from "./json-splitter.ts";

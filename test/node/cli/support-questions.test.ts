@@ -1,8 +1,8 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { Redactor } from "../../../cli/output/redact.ts";
 import { type AskOptions, askGateway, type Missing } from "../../../cli/support/ask-gateway.ts";
-import { Redactor } from "../../../cli/support/redact.ts";
 
 type Answers = (path: string) => unknown;
 

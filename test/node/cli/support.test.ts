@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BLOCK_BYTES, paddingOf, readTarHeader } from "../../../cli/archive/tar.ts";
-import { Redactor } from "../../../cli/support/redact.ts";
+import { Redactor } from "../../../cli/output/redact.ts";
 import { openKeptLog, readKeptLog } from "../../../embedded/data/kept-log.ts";
 import { Control } from "../../support/control.ts";
 import {

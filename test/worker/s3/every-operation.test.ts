@@ -3,13 +3,13 @@ import type { KeyLevel } from "../../../protocol/keys.ts";
 import { GRANT_HEADER } from "../../../protocol/runner.ts";
 import type { DataPermission } from "../../../worker/core/permissions.ts";
 import { openGrants } from "../../../worker/keys/grants.ts";
+import { detectOperation } from "../../../worker/s3/detect.ts";
 import {
   BUCKET_OPERATIONS,
   OBJECT_OPERATIONS,
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
 } from "../../../worker/s3/operations.ts";
-import { detectOperation } from "../../../worker/s3/request/detect.ts";
 import { headerLine, type Line, MEMBERS, queryLine } from "../../../worker/s3/request/members.ts";
 import model from "../../fixtures/s3-model.json";
 import {

@@ -1,11 +1,11 @@
-import { S3Error } from "../answer/errors.ts";
+import { S3Error } from "./answer/errors.ts";
 import type {
   BucketOperationName,
   ObjectOperationName,
   ServiceOperationName,
   UploadOperationName,
-} from "../operations.ts";
-import type { Address } from "./address.ts";
+} from "./operations.ts";
+import type { Address } from "./request/address.ts";
 
 /** What tells the operation, beside the address. */
 export interface Asked {

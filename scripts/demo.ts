@@ -5,13 +5,13 @@ import { parseArgs } from "node:util";
 import { Client } from "../cli/gateway/client.ts";
 import { findConnection } from "../cli/gateway/connection/connection.ts";
 import { runnerConfig } from "../cli/local/runner-config.ts";
-import { stopRequests } from "../cli/local/stop-requests.ts";
 import { reportFailure } from "../cli/output/failure.ts";
 import { terminalLog } from "../cli/output/log.ts";
+import { stopRequests } from "../cli/stop-requests.ts";
+import { type Gateway, startGateway } from "../embedded/host.ts";
 import { type Runner, startRunner } from "../runner/main.ts";
 import { tellStory } from "./demo/story.ts";
 import { DemoError } from "./demo/watch.ts";
-import { type Gateway, startGateway } from "./host.ts";
 
 /**
  * `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. By default

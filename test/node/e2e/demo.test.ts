@@ -10,7 +10,7 @@ import { REST } from "../../support/suite.ts";
 /** Starts `npm run demo` with a folder of its own for temporary files, and an empty home. */
 function startDemo(temporary: string): Started {
   const env = { TMPDIR: temporary, HOME: scratchFolder() };
-  return start([process.execPath, join(ROOT, "embedded/demo.ts")], { env });
+  return start([process.execPath, join(ROOT, "scripts/demo.ts")], { env });
 }
 
 describe("the demo", { timeout: 120_000 }, () => {

@@ -1,7 +1,7 @@
 import type { Context } from "../../app.ts";
 import { accessControl, CORS_METHODS, CORS_VARY, isHeaderName } from "../../core/cors.ts";
-import { type Address, bucketAt } from "../request/address.ts";
-import { S3Error } from "./errors.ts";
+import { S3Error } from "../answer/errors.ts";
+import { type Address, bucketAt } from "./address.ts";
 
 type Openness = Pick<Context, "openBranches">;
 
