@@ -12,6 +12,7 @@ const CHECKS = [
   "tsc -p console",
   "tsc -p test/node/console",
   "tsc -p tsconfig.json",
+  "node scripts/check-rooms.ts",
   "node scripts/console-size.ts",
 ];
 

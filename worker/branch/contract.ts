@@ -1532,3 +1532,14 @@ export interface FeedPage {
   /** The number of the last erasure; absent if there never was one. */
   readonly erased?: number;
 }
+
+/** What a branch calls of a pipeline, which answers it as its own `wakeUps`. */
+export interface WakeUpCalls {
+  /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
+  ring(request: { uid: string; output?: true }): Promise<void>;
+  /**
+   * The output branch keeps fewer of its commits than it did: what only those needed may go. Idempotent; returns at once.
+   * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
+   */
+  outputKept(request: { uid: string }): Promise<void>;
+}

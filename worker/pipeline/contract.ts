@@ -51,7 +51,7 @@ export interface PipelineApi {
   readonly logs: LogCalls;
   readonly lineage: LineageCalls;
   readonly leases: LeaseCalls;
-  readonly wakeUps: WakeUpCalls;
+  readonly wakeUps: Branch.WakeUpCalls;
   readonly admin: AdminCalls;
 }
 
@@ -191,16 +191,6 @@ export interface LeaseCalls {
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
-}
-
-export interface WakeUpCalls {
-  /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
-  ring(request: { uid: string; output?: true }): Promise<void>;
-  /**
-   * The output branch keeps fewer of its commits than it did: what only those needed may go. Idempotent; returns at once.
-   * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
-   */
-  outputKept(request: { uid: string }): Promise<void>;
 }
 
 export interface AdminCalls {

@@ -5,8 +5,7 @@ import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
 import type { Env } from "../../env.ts";
 import { clientOf } from "../../objects/facets.ts";
-import type { PipelineApi } from "../../pipeline/contract.ts";
-import type { BranchApi } from "../contract.ts";
+import type { BranchApi, WakeUpCalls } from "../contract.ts";
 import { giveSomeBack } from "../forks/give-back.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { GenerationRow } from "../tree/generation-store.ts";
@@ -75,7 +74,7 @@ export function openReceivers({
     const version = 2 * generation.gen + (deleted ? 1 : 0);
     return { address, generation, deleted, version, forking };
   };
-  const pipelineOf = (name: string) => clientOf<PipelineApi>(env().PIPELINE.getByName(name));
+  const pipelineOf = (name: string) => clientOf<{ readonly wakeUps: WakeUpCalls }>(env().PIPELINE.getByName(name));
   return {
     async catalogue() {
       const { address, generation, deleted, version, forking } = newest();

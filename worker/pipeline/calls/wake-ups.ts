@@ -1,4 +1,4 @@
-import type { WakeUpCalls } from "../contract.ts";
+import type { WakeUpCalls } from "../../branch/contract.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** What Branch objects call. */
