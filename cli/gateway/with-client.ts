@@ -1,10 +1,12 @@
-import type { ClientOptions } from "../options.ts";
 import { printNote } from "../output/output.ts";
 import { Client, GatewayError } from "./client.ts";
 import { type Connection, type ConnectionOptions, findConnection } from "./connection/connection.ts";
 
 /** Runs a command with a client of the gateway that the options and the environment name. */
-export async function withClient<T>(options: ClientOptions, act: (client: Client) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  options: ConnectionOptions,
+  act: (client: Client) => Promise<T>,
+): Promise<T> {
   const client = new Client(openConnection(options));
   try {
     return await act(client);

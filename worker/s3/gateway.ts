@@ -28,14 +28,8 @@ import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts
 import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
 import { detectOperation, detectServiceOperation, isPostOfForm } from "./detect.ts";
 import { fieldHeaders, type OpenForm, openForm } from "./forms/open-form.ts";
-import type {
-  BucketRequest,
-  FormRequest,
-  ObjectRequest,
-  Operation,
-  ServiceRequest,
-  UploadRequest,
-} from "./operation.ts";
+import type { FormRequest } from "./forms/post-object.ts";
+import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import {
   BUCKET_OPERATIONS,
   FORM_OPERATIONS,
@@ -230,7 +224,7 @@ async function run<R>(
   const handled = operation.handle(open());
   const good = await (operation.mayTakeLong ? keepWaiting(handled, { fail }) : handled);
   // An answer that begins before its work is done has no other headers, but this one is known by then.
-  return operation.tellsEncryption ? tellEncryption(good, asked) : good;
+  return operation.tellsEncryption ? tellEncryption(good, asked.context) : good;
 }
 
 /**

@@ -2,7 +2,6 @@ import type { BucketAddress } from "../../protocol/names.ts";
 import type { Caller, Context } from "../app.ts";
 import type { DataPermission } from "../core/permissions.ts";
 import type { BesideTree, BucketTree } from "./bucket-tree.ts";
-import type { OpenForm } from "./forms/open-form.ts";
 import type { NamedBy } from "./request/address.ts";
 
 /** A request to the service itself. */
@@ -43,13 +42,6 @@ export interface UploadRequest extends BucketRequest {
   readonly uploadId: string;
   /** As the path has it; undefined if it has none. */
   readonly key: string | undefined;
-  /** The request's URL without its query. */
-  readonly resource: string;
-}
-
-/** A form that was posted to a bucket: `headers` are its fields, as a PUT of the object would send them. */
-export interface FormRequest extends ObjectRequest {
-  readonly form: OpenForm;
   /** The request's URL without its query. */
   readonly resource: string;
 }

@@ -20,7 +20,7 @@ import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
 import { putBucketLifecycle } from "./buckets/put-bucket-lifecycle.ts";
 import { copyObject } from "./copy/copy-object.ts";
-import { postObject } from "./forms/post-object.ts";
+import { type FormRequest, postObject } from "./forms/post-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
 import { listObjects } from "./listings/list-objects.ts";
 import { listObjectsV2 } from "./listings/list-objects-v2.ts";
@@ -40,14 +40,7 @@ import { putObject } from "./objects/put-object.ts";
 import { deleteObjectTagging } from "./objects/tags/delete-object-tagging.ts";
 import { getObjectTagging } from "./objects/tags/get-object-tagging.ts";
 import { putObjectTagging } from "./objects/tags/put-object-tagging.ts";
-import type {
-  BucketRequest,
-  FormRequest,
-  ObjectRequest,
-  Operation,
-  ServiceRequest,
-  UploadRequest,
-} from "./operation.ts";
+import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 
 /** Every operation there is, by the level of its address and the name that detect.ts finds. */
 export const SERVICE_OPERATIONS = {

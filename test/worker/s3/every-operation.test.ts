@@ -6,6 +6,7 @@ import { openGrants } from "../../../worker/keys/grants.ts";
 import { detectOperation } from "../../../worker/s3/detect.ts";
 import {
   BUCKET_OPERATIONS,
+  FORM_OPERATIONS,
   OBJECT_OPERATIONS,
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
@@ -334,6 +335,7 @@ test("ListBuckets shows a key no bucket of another repo", async () => {
 
 test("there is an example for every operation in the tables, and none besides", () => {
   expect(Object.keys(EXAMPLES).sort()).toEqual([...NAMES].sort());
+  expect(Object.keys(MEMBERS).sort()).toEqual([...NAMES, ...Object.keys(FORM_OPERATIONS)].sort());
 });
 
 describe.each(NAMES)("each member of %s", (name) => {

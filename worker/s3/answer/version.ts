@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { FileRead } from "../../branch/contract.ts";
-import type { BucketRequest } from "../operation.ts";
+import type { BucketAddress } from "../../../protocol/names.ts";
+import type { BranchApi, FileRead } from "../../branch/contract.ts";
 
 /** What a write did. */
 interface Write {
@@ -15,7 +15,7 @@ interface Write {
  * there, which is looked up only then. Left out if another write has come in between, and in a view of the branch.
  */
 export async function versionHeader(
-  { address, tree }: Pick<BucketRequest, "address" | "tree">,
+  { address, tree }: { readonly address: BucketAddress; readonly tree: Pick<BranchApi, "read"> },
   { path, content, commit }: Write,
 ): Promise<Record<string, string>> {
   if (address.view !== undefined) return {};
@@ -27,7 +27,7 @@ export async function versionHeader(
 
 /** `x-amz-version-id` of a file that was read. In the bucket of an open commit, a commit or a tag nothing has a version. */
 export function readVersionHeader(
-  { address }: Pick<BucketRequest, "address">,
+  { address }: { readonly address: BucketAddress },
   { commit }: Pick<FileRead, "commit">,
 ): Record<string, string> {
   return address.view === undefined ? { "x-amz-version-id": commit } : {};

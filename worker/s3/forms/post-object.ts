@@ -2,8 +2,16 @@ import { S3Error } from "../answer/errors.ts";
 import { xmlBody } from "../answer/xml.ts";
 import { fileBody } from "../body/open-body.ts";
 import { writeObject } from "../objects/put-object.ts";
-import type { FormRequest, Operation } from "../operation.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
 import { encodeUriPath } from "../request/target.ts";
+import type { OpenForm } from "./open-form.ts";
+
+/** A form that was posted to a bucket: `headers` are its fields, as a PUT of the object would send them. */
+export interface FormRequest extends ObjectRequest {
+  readonly form: OpenForm;
+  /** The request's URL without its query. */
+  readonly resource: string;
+}
 
 /**
  * The file of a form as an object. It is a PutObject whose headers are the form's fields and whose body is the file: bytes first,

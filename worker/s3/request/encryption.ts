@@ -1,18 +1,22 @@
+import type { Context } from "../../app.ts";
 import { S3Error } from "../answer/errors.ts";
-import type { ServiceRequest } from "../operation.ts";
 
 /** S3's header for the encryption that the store does by itself, of requests and of answers. */
 export const ENCRYPTION = "x-amz-server-side-encryption";
 /** The one value that is taken: keys of a KMS or of the client's are not here. */
 export const ENCRYPTION_BY_STORE = "AES256";
 
-type Asked = Pick<ServiceRequest, "headers" | "context">;
-
 /**
  * A client that asks for the store's own encryption asks for what is so, or it is refused: it must not seem done. Throws
  * NotImplemented. Other values are refused before (members.ts).
  */
-export function checkEncryption({ headers, context }: Asked): void {
+export function checkEncryption({
+  headers,
+  context,
+}: {
+  readonly headers: ReadonlyMap<string, string>;
+  readonly context: Pick<Context, "config">;
+}): void {
   if (headers.get(ENCRYPTION) === undefined || context.config.isEncrypted) return;
   throw notEncrypted(`The header ${ENCRYPTION}`);
 }
@@ -25,7 +29,7 @@ export function notEncrypted(what: string): S3Error {
 }
 
 /** Says in the good answer of an object or a part how it lies encrypted. A 304 has no object. */
-export function tellEncryption(good: Response, { context }: Pick<ServiceRequest, "context">): Response {
-  if (context.config.isEncrypted && good.ok) good.headers.set(ENCRYPTION, ENCRYPTION_BY_STORE);
+export function tellEncryption(good: Response, { config }: Pick<Context, "config">): Response {
+  if (config.isEncrypted && good.ok) good.headers.set(ENCRYPTION, ENCRYPTION_BY_STORE);
   return good;
 }

@@ -1,11 +1,3 @@
-import type {
-  BucketOperationName,
-  FormOperationName,
-  ObjectOperationName,
-  ServiceOperationName,
-  UploadOperationName,
-} from "../operations.ts";
-
 /**
  * The members of each operation: what the gateway does with a header or a query parameter that a client sends. Each is
  * *taken*, *harmless* or *refused*, and this table alone decides it (refusals.ts holds requests to it, before an operation
@@ -281,14 +273,12 @@ export const FORM_FIELDS: Members = {
   query: {},
 };
 
-type OperationName =
-  | ServiceOperationName
-  | BucketOperationName
-  | ObjectOperationName
-  | UploadOperationName
-  | FormOperationName;
+function membersOf<Name extends string>(table: Readonly<Record<Name, Members>>): typeof table {
+  return table;
+}
 
-export const MEMBERS: Readonly<Record<OperationName, Members>> = {
+/** By the operation's name. One that operations.ts lists and this does not is not compiled. */
+export const MEMBERS = membersOf({
   AbortMultipartUpload: {
     headers: {
       ...EVERYWHERE,
@@ -536,7 +526,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     headers: { ...EVERYWHERE, ...COPY, "x-amz-copy-source-range": TAKEN },
     query: { ...HINT, partNumber: TAKEN, uploadId: TAKEN },
   },
-};
+});
 
 /** The line of a header of this name; undefined if it has none. */
 export function headerLine({ headers }: Members, name: string): Line | undefined {

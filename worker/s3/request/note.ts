@@ -1,7 +1,8 @@
+import type { BucketAddress } from "../../../protocol/names.ts";
 import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/notes.ts";
+import type { Caller } from "../../app.ts";
 import type { CommitNote } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import type { BucketRequest } from "../operation.ts";
 
 /** How the headers begin by which a client says something of its commit. They are signed, as `x-amz-*` are. */
 export const NOTE_PREFIX = "x-sluice-commit-";
@@ -19,7 +20,11 @@ export function readNote({
   headers,
   address,
   caller,
-}: Pick<BucketRequest, "headers" | "address" | "caller">): CommitNote {
+}: {
+  readonly headers: ReadonlyMap<string, string>;
+  readonly address: BucketAddress;
+  readonly caller: Pick<Caller, "keyId">;
+}): CommitNote {
   const message = headers.get(MESSAGE) || undefined;
   const entries: [name: string, value: string][] = [];
   for (const [name, value] of headers) {

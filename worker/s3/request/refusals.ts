@@ -1,6 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
 import { OWNER_ID } from "../answer/fields.ts";
-import type { Operation } from "../operation.ts";
 import { headerLine, type Line, type Members, queryLine } from "./members.ts";
 import { NOTE_PREFIX } from "./note.ts";
 
@@ -52,7 +51,7 @@ function notImplemented(member: string, because: string): S3Error {
 /** Throws InvalidRequest if the request has no meaning for the bucket of an open commit, a commit or a tag. */
 export function refuseOnView(
   query: ReadonlyMap<string, string>,
-  { notOnView }: Pick<Operation<never>, "notOnView">,
+  { notOnView }: { readonly notOnView?: string },
 ): void {
   if (notOnView !== undefined) throw new S3Error("InvalidRequest", { message: notOnView });
   if (query.has("versionId")) throw new S3Error("InvalidRequest", { message: NO_VERSIONS });
