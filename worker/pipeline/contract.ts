@@ -14,7 +14,7 @@ import type {
 } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
-import type { CommitPosition, Done, FileSpans, Refused } from "../branch/contract.ts";
+import type { CommitPosition, Done, FileSpans, Refused, WakeUpCalls } from "../branch/contract.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */
@@ -51,7 +51,7 @@ export interface PipelineApi {
   readonly logs: LogCalls;
   readonly lineage: LineageCalls;
   readonly leases: LeaseCalls;
-  readonly wakeUps: Branch.WakeUpCalls;
+  readonly wakeUps: WakeUpCalls;
   readonly admin: AdminCalls;
 }
 

@@ -106,4 +106,3 @@ export type ServiceOperationName = keyof typeof SERVICE_OPERATIONS;
 export type BucketOperationName = keyof typeof BUCKET_OPERATIONS;
 export type ObjectOperationName = keyof typeof OBJECT_OPERATIONS;
 export type UploadOperationName = keyof typeof UPLOAD_OPERATIONS;
-export type FormOperationName = keyof typeof FORM_OPERATIONS;

@@ -74,7 +74,8 @@ export function openReceivers({
     const version = 2 * generation.gen + (deleted ? 1 : 0);
     return { address, generation, deleted, version, forking };
   };
-  const pipelineOf = (name: string) => clientOf<{ readonly wakeUps: WakeUpCalls }>(env().PIPELINE.getByName(name));
+  const pipelineOf = (name: string) =>
+    clientOf<{ readonly wakeUps: WakeUpCalls }>(env().PIPELINE.getByName(name));
   return {
     async catalogue() {
       const { address, generation, deleted, version, forking } = newest();
