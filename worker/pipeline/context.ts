@@ -66,7 +66,7 @@ interface Wakes {
   logged(job: string): void;
 }
 
-/** All that a step of a pipeline's work can reach. What takes less than that says so: `Uses`. */
+/** All that a step of a pipeline's work can reach. */
 export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
@@ -77,17 +77,6 @@ export interface PipelineContext {
   watch(): void;
   /** Resolves when the loop that ends jobs rests. Unless the pipeline runs, the caller alone ends them from then on. */
   advanceRests(): Promise<void>;
-}
-
-/** The part of a `PipelineContext` that a function may touch: these stores and guards, these peers, these wakes. */
-export interface Uses<
-  Stores extends keyof Ledger,
-  Reached extends keyof Peers = never,
-  Woken extends keyof Wakes = never,
-> {
-  readonly ledger: Pick<Ledger, Stores>;
-  readonly peers: Pick<Peers, Reached>;
-  readonly wakes: Pick<Wakes, Woken>;
 }
 
 /** A job of the pipeline, as it was when the step began. */

@@ -89,7 +89,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   ],
   "files that one datum writes": [["protocol/runner.ts", "MAX_OUTPUTS_PER_DATUM", 1]],
   "runners of a datum that vanish": [["worker/pipeline/work/leases/expiry.ts", "MAX_LOSSES", 1]],
-  "jobs that keep what they ran, datum by datum": [["worker/pipeline/work/trim/trim.ts", "KEPT_JOBS", 1]],
+  "jobs that keep what they ran, datum by datum": [["worker/pipeline/jobs/job-store.ts", "KEPT_JOBS", 1]],
   "pipelines that one page of `…/commits/{id}/downstream` looks at": [
     ["worker/api/commits/downstream.ts", "MAX_READERS", 1],
     ["worker/api/commits/downstream.ts", "MAX_BEHIND", 1],

@@ -1,5 +1,6 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import type { PipelineContext } from "../../../worker/pipeline/context.ts";
 import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
 import { freeUnneeded } from "../../../worker/pipeline/work/trim/kept.ts";
 import { randomNumbers } from "../branch/support.ts";
@@ -71,7 +72,7 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
 
   async function free(slices: number): Promise<void> {
     let left = slices;
-    await freeUnneeded({ ledger, ...NOBODY }, async (slice) => {
+    await freeUnneeded({ ledger } as PipelineContext, async (slice) => {
       while (left-- > 0 && ledger.transaction(slice));
     });
   }
@@ -134,5 +135,3 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
     return n === null || committed.includes(n);
   }
 }
-
-const NOBODY = { peers: {}, wakes: {} };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { JobDatum } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { KEPT_JOBS } from "../../../worker/pipeline/work/trim/trim.ts";
+import { KEPT_JOBS } from "../../../worker/pipeline/jobs/job-store.ts";
 import { REST } from "../../support/suite.ts";
 import {
   allJobs,

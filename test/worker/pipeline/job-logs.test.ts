@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import type { LogPage, PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { KEPT_JOBS } from "../../../worker/pipeline/work/trim/trim.ts";
+import { KEPT_JOBS } from "../../../worker/pipeline/jobs/job-store.ts";
 import { killPipeline } from "./kill.ts";
 import {
   allJobs,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KEPT_JOBS } from "../../../worker/pipeline/work/trim/trim.ts";
+import { KEPT_JOBS } from "../../../worker/pipeline/jobs/job-store.ts";
 import { REST } from "../../support/suite.ts";
 import {
   allJobs,

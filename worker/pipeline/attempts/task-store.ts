@@ -1,6 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
+import type { AttemptStore } from "./attempt-store.ts";
 import type { LostLeaseStore } from "./lost-lease-store.ts";
 
 export interface TaskRow {
@@ -138,4 +139,16 @@ export class TaskStore extends Store {
   callOffEgress(): void {
     this.sql.run`DELETE FROM tasks WHERE kind = 'egress'`;
   }
+}
+
+/** When the next lease runs out. */
+export function nextExpiry({
+  attempts,
+  tasks,
+}: {
+  readonly attempts: AttemptStore;
+  readonly tasks: TaskStore;
+}): number | undefined {
+  const due = [attempts.nextExpiry(), tasks.nextExpiry()].filter((at) => at !== undefined);
+  return due.length > 0 ? Math.min(...due) : undefined;
 }

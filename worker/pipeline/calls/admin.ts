@@ -1,6 +1,6 @@
 import type { AdminCalls } from "../contract.ts";
-import { tellAgain } from "../engine/catalogue-outbox.ts";
 import { foundPipeline } from "../views/pipeline.ts";
+import { tellAgain } from "../work/catalogue.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const admin: PipelineFacet<AdminCalls> = {

@@ -4,13 +4,11 @@ import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { AttemptRow, Fault, HeldAttempt } from "../attempts/attempt-store.ts";
 import type { TaskRow } from "../attempts/task-store.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { endEarly } from "../work/jobs/end.ts";
-import { type Sweeps, sweep } from "../work/leases/expiry.ts";
+import { sweep } from "../work/leases/expiry.ts";
 import { failJobOf } from "../work/leases/tasks.ts";
-
-/** What recording an outcome touches. */
-type Records = Sweeps & Uses<"results" | "codes" | "merges" | "egress">;
 
 type DatumSuccess = Extract<Outcome, { state: "success" }>;
 type DatumFailure = Extract<Outcome, { state: "failed" }>;
@@ -19,29 +17,29 @@ type JudgedFault = Fault & { readonly own: boolean };
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
 
 /**
- * Records what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
+ * PipelineContext what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
  * worker that was given up and comes back late changes no row, whatever it thinks it finished.
  */
-export function recordOutcome(tx: Tx, uses: Records, outcome: Outcome): boolean {
-  const { ledger, peers } = uses;
+export function recordOutcome(tx: Tx, context: PipelineContext, outcome: Outcome): boolean {
+  const { ledger, peers } = context;
   const now = peers.now();
-  sweep(tx, uses, now);
+  sweep(tx, context, now);
   const attempt = ledger.attempts.held(outcome.lease);
   if (attempt) {
-    recordDatum(tx, uses, { attempt, outcome, now });
+    recordDatum(tx, context, { attempt, outcome, now });
     return true;
   }
   const task = ledger.tasks.held(outcome.lease);
-  if (task) recordTask(tx, uses, { task, outcome });
+  if (task) recordTask(tx, context, { task, outcome });
   return task !== undefined;
 }
 
 function recordDatum(
   tx: Tx,
-  uses: Records,
+  context: PipelineContext,
   { attempt, outcome, now }: { attempt: HeldAttempt; outcome: Outcome; now: number },
 ): void {
-  const { ledger } = uses;
+  const { ledger } = context;
   switch (outcome.state) {
     case "success": {
       const fault = outputFault(outcome);
@@ -91,12 +89,16 @@ function recordDatum(
     const failed = { ...attempt, tries: attempt.tries + 1 };
     ledger.attempts.fail(failed, { exitCode, reason, log, now, bad: false });
     const job = ledger.jobs.get(attempt.job);
-    if (job) endEarly(tx, uses, { job, state: "failure", reason });
+    if (job) endEarly(tx, context, { job, state: "failure", reason });
   }
 }
 
-function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; outcome: Outcome }): void {
-  const { ledger } = uses;
+function recordTask(
+  tx: Tx,
+  context: PipelineContext,
+  { task, outcome }: { task: TaskRow; outcome: Outcome },
+): void {
+  const { ledger } = context;
   switch (outcome.state) {
     case "returned":
       ledger.tasks.requeue(task);
@@ -127,7 +129,7 @@ function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; o
     ledger.tasks.note(task.id, why);
     ledger.tasks.requeue({ ...task, tries });
     if (isFinal || tries >= (ledger.pipeline.active()?.spec.datumTries ?? tries)) {
-      failJobOf(tx, uses, { task, why });
+      failJobOf(tx, context, { task, why });
     }
   }
 }
@@ -168,7 +170,7 @@ function outputFault({ outputs, exitCode }: DatumSuccess): Fault | undefined {
 
 /** Why an outcome that a runner reported as success does not count as one. */
 function taskFault(
-  { tasks }: Records["ledger"],
+  { tasks }: Ledger,
   { task, outcome }: { task: TaskRow; outcome: Success },
 ): string | undefined {
   const expected = task.kind === "merge" ? "merged" : "pushed";

@@ -4,27 +4,23 @@ import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { AttemptRow } from "../attempts/attempt-store.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { LeaseCall, Leased } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { type Sweeps, sweep } from "../work/leases/expiry.ts";
-import { hasTasks, type TakesTasks, type TaskRequest, takeTasks } from "../work/leases/tasks.ts";
-
-/** What leasing datums touches. */
-type TakesDatums = Uses<"jobs" | "attempts" | "elements", "id">;
-/** What a lease call touches. */
-type Leases = TakesDatums & TakesTasks & Sweeps & Uses<"slots" | "timers">;
+import { sweep } from "../work/leases/expiry.ts";
+import { hasTasks, type TaskRequest, takeTasks } from "../work/leases/tasks.ts";
 
 /** Jobs that have ended but whose attempts are not all called off, at most, that a lease call passes over. */
 const MAX_PASSED_OVER = 1000;
 
 /** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
 export async function leaseDatums(
-  uses: Leases & Uses<"active" | "exists" | "transaction", "nodes">,
+  context: PipelineContext,
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const { node, worker, max, waitMs, look, visit = null } = request;
   const deadline = peers.now() + waitMs;
   const nodes = await peers.nodes();
@@ -39,7 +35,7 @@ export async function leaseDatums(
     if (caller && !isAble(caller, transform.container)) return idle(ledger);
     const allowed = workerCount({ parallelism, container: transform.container }, nodes);
     const taken = ledger.transaction((tx) =>
-      take(tx, uses, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
+      take(tx, context, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
     );
     const leftMs = deadline - peers.now();
     const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
@@ -58,7 +54,7 @@ async function isPresent({ present }: LeaseCall): Promise<boolean> {
 }
 
 /** Nothing to do: there is no such pipeline, or it is one that does not run just now. */
-function idle(ledger: Uses<"exists" | "pipeline">["ledger"]): Leased | Refused<"no-such-pipeline"> {
+function idle(ledger: Ledger): Leased | Refused<"no-such-pipeline"> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const gone = state === undefined || state === "deleting" || state === "purging" || state === "deleted";
@@ -92,19 +88,19 @@ type Taken = Pick<Leased, "slot" | "datums" | "tasks" | "queued">;
  */
 function take(
   tx: Tx,
-  uses: Leases,
+  context: PipelineContext,
   { definition, node, worker, max, allowed, visit, look, now }: Request,
 ): Taken {
-  const { ledger } = uses;
+  const { ledger } = context;
   const until = now + LEASE_MS;
   const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
   if (!slot) return { slot, datums: [], tasks: [] };
-  sweep(tx, uses, now);
+  sweep(tx, context, now);
   if (look)
     return { slot, datums: [], tasks: [], queued: hasTasks(ledger, { definition }) || hasDatum(ledger) };
-  const tasks = takeTasks(tx, uses, { definition, worker, max, allowed, until });
+  const tasks = takeTasks(tx, context, { definition, worker, max, allowed, until });
   const datums =
-    tasks.length > 0 ? [] : takeDatums(tx, uses, { definition, node, worker, max, allowed, until });
+    tasks.length > 0 ? [] : takeDatums(tx, context, { definition, node, worker, max, allowed, until });
   if (tasks.length + datums.length > 0) {
     ledger.timers.arm("leases", until);
     // It tries again: should it still be unable to, it says so.
@@ -113,13 +109,13 @@ function take(
   return { slot, datums, tasks };
 }
 
-function hasDatum({ attempts, jobs }: TakesDatums["ledger"]): boolean {
+function hasDatum({ attempts, jobs }: Ledger): boolean {
   return attempts.next(1, jobs.toCallOff(MAX_PASSED_OVER)).length > 0;
 }
 
 function takeDatums(
   _: Tx,
-  { ledger, peers }: TakesDatums,
+  { ledger, peers }: PipelineContext,
   request: Omit<Request, "visit" | "look" | "now"> & { readonly until: number },
 ): LeasedDatum[] {
   const { definition, worker, node, max, allowed, until } = request;
@@ -138,7 +134,7 @@ function takeDatums(
 
 /** What a datum reads, as it was at its job: a later commit does not change it. */
 function inputsOf(
-  { elements }: TakesDatums["ledger"],
+  { elements }: Ledger,
   { definition, attempt, job }: { definition: Definition; attempt: AttemptRow; job: JobRow },
 ): LeasedDatum["inputs"] {
   const paths = datumPaths(attempt.key);

@@ -1,11 +1,17 @@
 import { Store } from "../../objects/store.ts";
-import type { Ended } from "../attempts/result-store.ts";
 
 export interface DatumRow {
   readonly id: string;
   readonly key: string;
   /** Whose result counts for it: the salt of the specification when it was born. */
   readonly salt: string;
+}
+
+/** A datum that is gone, and the first job that did not have it. */
+interface DeadDatum {
+  readonly id: string;
+  readonly salt: string;
+  readonly died: number;
 }
 
 /** A place in a walk over births or deaths. */
@@ -80,8 +86,8 @@ export class DatumStore extends Store {
   }
 
   /** Removes some that died at a job or before, and returns them. */
-  trim(job: number, limit: number): Ended[] {
-    return this.sql.all<Ended>`
+  trim(job: number, limit: number): DeadDatum[] {
+    return this.sql.all<DeadDatum>`
       DELETE FROM datums WHERE (key, born) IN (
         SELECT key, born FROM datums INDEXED BY datums_by_died
         WHERE died IS NOT NULL AND died <= ${job} ORDER BY died, key LIMIT ${limit})

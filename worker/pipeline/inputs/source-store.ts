@@ -110,3 +110,8 @@ function sourceOf({ lineage, ...source }: StoredSource): Source {
 function textOf(lineage: Lineage | undefined): string | null {
   return lineage === undefined ? null : JSON.stringify(lineage);
 }
+
+/** Whether one place in a branch's history comes after another. */
+export function isAfter(a: CommitPosition, b: CommitPosition): boolean {
+  return a.generation === b.generation ? a.seq > b.seq : a.generation > b.generation;
+}

@@ -355,3 +355,19 @@ export class JobStore extends Store {
 const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried AS tookOver, turn_at AS turnAt, committing,
   committing_at AS committingAt, total, processed, skipped, failed, bad, open, errors_commit AS errorsCommit,
   output_commit AS outputCommit, created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, version`;
+
+/** So many of the newest jobs keep what they ran, datum by datum; older ones keep only the counts. */
+export const KEPT_JOBS = 1000;
+
+/** The oldest job that keeps what it ran. What a job left undone is wanted until a later one has taken it over. */
+export function oldestShown(jobs: JobStore, keptJobs: number): number {
+  const newest = jobs.newestNumber();
+  const kept = Math.min(KEPT_JOBS, keptJobs);
+  return newest <= kept ? 0 : Math.min(newest - kept, jobs.newestWithTurn());
+}
+
+/** The oldest job that is listed and found by its id: `keptJobs` are, and all that have not ended. */
+export function oldestListed(jobs: JobStore, keptJobs: number): number {
+  const newest = jobs.newestNumber();
+  return newest <= keptJobs ? 0 : Math.min(newest - keptJobs + 1, jobs.oldest()?.n ?? newest);
+}

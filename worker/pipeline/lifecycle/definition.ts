@@ -57,7 +57,7 @@ export interface Definition extends Revision {
   readonly jobTimeoutMs: number | null;
 }
 
-/** Fills in what a specification may lack that was stored before there was the field. */
+/** PipelineContext in what a specification may lack that was stored before there was the field. */
 export function storedSpec(text: string): PipelineSpec {
   const spec: PipelineSpec = JSON.parse(text);
   const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));

@@ -1,4 +1,6 @@
+import { skipsBadDatums } from "../../../protocol/spec.ts";
 import { Store } from "../../objects/store.ts";
+import type { Definition } from "./definition.ts";
 
 /** The pipeline's claim on its errors branch. */
 interface ErrorsClaim {
@@ -37,4 +39,12 @@ export class ErrorsClaimStore extends Store {
   remove(uid: string): void {
     this.sql.run`DELETE FROM errors_claim WHERE uid = ${uid}`;
   }
+}
+
+/** Whether the pipeline writes to its errors branch, or may. */
+export function hasErrors(
+  { errorsClaim }: { readonly errorsClaim: ErrorsClaimStore },
+  { uid, spec }: Pick<Definition, "uid" | "spec">,
+): boolean {
+  return skipsBadDatums(spec) || errorsClaim.get(uid)?.settled === true;
 }

@@ -9,14 +9,12 @@ import type { MadePlace } from "../output/published-store.ts";
 /** Rows of the history of outputs that one call looks at: what takes some tens of milliseconds. */
 const ROWS = 2000;
 
-type Stores = Pick<Ledger, "exists" | "pipeline" | "jobs" | "makers">;
-
 /**
  * The files of outputs whose datums read files of an input, as the branch had them in some commits: by the history of
  * outputs, which is kept as long as those. There is no index for that question, since only people ask it, about what they
  * erase.
  */
-export function computedFrom(ledger: Stores, { repo, branch, files, after }: OutputsCall): OutputsPage {
+export function computedFrom(ledger: Ledger, { repo, branch, files, after }: OutputsCall): OutputsPage {
   if (!ledger.exists || !ledger.pipeline.definition()) return { outputs: [], next: null };
   const place: MadePlace = after === undefined ? { path: "", born: 0, key: "" } : JSON.parse(after);
   const rows = ledger.makers.page(place, ROWS);

@@ -3,10 +3,11 @@ import type { DatumDetail, DatumOutput, DatumOutputPage } from "../../../protoco
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import type { AnswerOf, BranchApi } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { DatumCall } from "../contract.ts";
 import type { Position } from "../inputs/source-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import type { MadePlace } from "../output/published-store.ts";
 import { inherited, shown } from "./datums.ts";
@@ -20,13 +21,11 @@ import { inherited, shown } from "./datums.ts";
  * commit has them, merged with those of others if several datums wrote to a path.
  */
 
-/** What finding a datum reads. */
-type Finds = Uses<"exists" | "jobs" | "datums" | "attempts" | "pipeline" | "results" | "codes">;
 type Missing = "no-such-job" | "no-such-datum" | "several-datums";
 
 /** The datum of a job whose id begins so, if there is no other. */
 export function findDatum(
-  ledger: Pick<Finds["ledger"], "datums">,
+  ledger: Ledger,
   { job, datum }: { job: JobRow; datum: string },
 ): { datum: string } | "no-such-datum" | "several-datums" {
   const found = ledger.datums.startingWith(datum, job.n);
@@ -44,7 +43,7 @@ interface FoundDatum {
   readonly salt: string;
 }
 
-function find(ledger: Finds["ledger"], { job: id, datum }: DatumCall): FoundDatum | Missing {
+function find(ledger: Ledger, { job: id, datum }: DatumCall): FoundDatum | Missing {
   const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
   const definition = job && ledger.pipeline.definitionAt(job.revision);
   if (!job || !definition) return "no-such-job";
@@ -61,15 +60,15 @@ function find(ledger: Finds["ledger"], { job: id, datum }: DatumCall): FoundDatu
 
 /** The datum whose id begins as asked, with what it takes to run it again. */
 export async function datumDetail(
-  uses: Finds & Uses<"elements", "branch">,
+  context: PipelineContext,
   call: DatumCall,
 ): Promise<DatumDetail | Missing | "input-gone" | "input-not-kept"> {
-  const { ledger } = uses;
+  const { ledger } = context;
   const found = find(ledger, call);
   if (typeof found === "string") return found;
   const { job, definition, datum } = found;
   const { spec, output, limited, revision } = definition;
-  const inputs = await inputsOf(uses, found);
+  const inputs = await inputsOf(context, found);
   if (typeof inputs === "string") return inputs;
   return {
     job: job.id,
@@ -88,7 +87,7 @@ export async function datumDetail(
 
 /** What it reads at its job, as a lease would say it. Elements of long ago are looked up in the branch. */
 async function inputsOf(
-  { ledger, peers }: Uses<"elements", "branch">,
+  { ledger, peers }: PipelineContext,
   { job, definition, key }: FoundDatum,
 ): Promise<LeasedDatum["inputs"] | "input-gone" | "input-not-kept"> {
   const paths = datumPaths(key);
@@ -139,7 +138,7 @@ export async function fileAt(
 }
 
 function keptOutputs(
-  ledger: Finds["ledger"],
+  ledger: Ledger,
   { job, datum, salt }: Omit<FoundDatum, "definition" | "key">,
 ): DatumDetail["outputs"] {
   if (datum.state !== "success" && datum.state !== "skipped") return "none";
@@ -148,7 +147,7 @@ function keptOutputs(
 }
 
 /** Whether it is written down which datums made the paths of the job's output commit. */
-function isRecorded(ledger: Pick<Finds["ledger"], "pipeline">, job: JobRow): boolean {
+function isRecorded(ledger: Ledger, job: JobRow): boolean {
   const { madeFrom = 0, committed = 0 } = ledger.pipeline.row() ?? {};
   return job.outputCommit !== null && job.n >= madeFrom && job.n <= committed;
 }
@@ -158,7 +157,7 @@ const MADE_PER_CALL = 5000;
 
 /** The files that a job has of a datum: by the datum's result, else by the history of outputs. */
 export function datumOutputs(
-  { ledger }: Finds & Uses<"makers">,
+  { ledger }: PipelineContext,
   { after, limit, ...call }: DatumCall & { readonly after?: string; readonly limit: number },
 ): DatumOutputPage | Missing | "no-such-place" {
   const found = find(ledger, call);
@@ -172,7 +171,7 @@ export function datumOutputs(
 }
 
 function resultPage(
-  ledger: Finds["ledger"] & Uses<"makers">["ledger"],
+  ledger: Ledger,
   { job, datum: { id }, salt }: FoundDatum,
   { from = "", limit }: { from: string | undefined; limit: number },
 ): DatumOutputPage {
@@ -189,7 +188,7 @@ function resultPage(
 }
 
 function madePage(
-  ledger: Finds["ledger"] & Uses<"makers">["ledger"],
+  ledger: Ledger,
   { job, datum: { id }, salt }: FoundDatum,
   after: MadePlace,
 ): DatumOutputPage {
@@ -201,11 +200,7 @@ function madePage(
 }
 
 /** Whether the job has the path from several datums. A job that has committed nothing merges nothing. */
-function isMerged(
-  ledger: Pick<Finds["ledger"], "pipeline"> & Uses<"makers">["ledger"],
-  job: JobRow,
-  path: string,
-): boolean {
+function isMerged(ledger: Ledger, job: JobRow, path: string): boolean {
   return isRecorded(ledger, job) && ledger.makers.of(path, { job: job.n, after: null, limit: 2 }).length > 1;
 }
 

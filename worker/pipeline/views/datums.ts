@@ -1,12 +1,9 @@
 import type { DatumPage, JobDatum } from "../../../protocol/pipelines.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { ShownAttempt } from "../attempts/attempt-store.ts";
-import type { Uses } from "../context.ts";
 import type { DatumRow } from "../inputs/datum-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
-
-/** What a list of datums is read from. */
-export type Listed = Uses<"attempts" | "datums" | "results" | "codes" | "pipeline">["ledger"];
+import type { Ledger } from "../ledger/ledger.ts";
 
 /** A place in the list: among what the job ran, by id, or among what it has beside that, by key. */
 type Place =
@@ -18,7 +15,7 @@ type Place =
  * undefined if `after` is no place. Of a job long past (trim.ts) and of what has died since, only what is still kept.
  */
 export function listDatums(
-  ledger: Listed,
+  ledger: Ledger,
   { job, after, limit }: { job: JobRow; after: string | undefined; limit: number },
 ): DatumPage | undefined {
   const place = after === undefined ? FIRST : parsePlace(after);
@@ -34,7 +31,7 @@ export function listDatums(
 
 /** What a job has without a row of its own: it has a result, or it will get a row when it is the job's turn. */
 function restOf(
-  ledger: Listed,
+  ledger: Ledger,
   { job, after, limit }: { job: JobRow; after: string | null; limit: number },
 ): DatumPage {
   const rows = ledger.datums.ofJob(job.n, { after, limit });
@@ -46,7 +43,7 @@ function restOf(
 }
 
 /** A datum that a job runs or ran. */
-export function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
+export function shown(ledger: Ledger, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
   const { id, key, tries, exitCode, reason, node } = attempt;
   const waits = attempt.state === "waiting";
   // What ended with its job may not have been called off yet.
@@ -59,7 +56,7 @@ export function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: 
 }
 
 /** A datum that a job has without running it. */
-export function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
+export function inherited(ledger: Ledger, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
   const { id, key, salt } = row;
   const undone = job.finishedAt === null ? "queued" : "killed";
   const done = job.state === "success" || ledger.results.has(id, salt);
@@ -71,14 +68,14 @@ export function inherited(ledger: Listed, { job, row }: { job: JobRow; row: Datu
 
 /** What made the result that a datum has in a job. One that was made later is of no matter to the job. */
 function codeOf(
-  { results, codes }: Listed,
+  { results, codes }: Ledger,
   { job, id, salt }: { job: JobRow; id: string; salt: string },
 ): JobDatum["code"] {
   const origin = results.origin({ id, salt });
   return origin && origin.job <= job.n ? codes.get(origin.code) : null;
 }
 
-function inputsOf(ledger: Listed, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {
+function inputsOf(ledger: Ledger, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {
   const paths = datumPaths(key);
   const inputs = ledger.pipeline.definitionAt(job.revision)?.inputs ?? [];
   return inputs.map(({ name, source }, index) => ({

@@ -1,16 +1,14 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Fate, FateCall } from "../contract.ts";
+import { isAfter } from "../inputs/source-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../lifecycle/definition.ts";
 import { failureText } from "../output/reasons.ts";
-import { isAfter } from "../work/inputs/starts.ts";
 import { shownJobs } from "./job.ts";
 import { foundPipeline } from "./pipeline.ts";
-
-/** What telling a fate looks at. */
-type Tells = Parameters<typeof shownJobs>[0] & Uses<"exists" | "sources" | "errorsClaim">;
 
 /** Jobs looked at, the newest first, for one that an event of another input made. */
 const MAX_LOOKED_AT = 1000;
@@ -20,13 +18,13 @@ const PAGE = 100;
  * What became of a commit on an input: the oldest job that has it, or why there is none. A pipeline that makes none is
  * never said to be at it, so nobody waits for it. Returns undefined if there is no pipeline.
  */
-export async function fateOf(uses: Tells, call: FateCall): Promise<Fate | undefined> {
-  const { ledger } = uses;
+export async function fateOf(context: PipelineContext, call: FateCall): Promise<Fate | undefined> {
+  const { ledger } = context;
   const found = foundPipeline(ledger);
   const definition = ledger.pipeline.definition();
   if (!found || !definition) return undefined;
   const job = jobWith(ledger, { definition, call });
-  if (typeof job === "object") return await fateOfJob(uses, { definition, job });
+  if (typeof job === "object") return await fateOfJob(context, { definition, job });
   const reads = reposOf(definition);
   const none = whyNone(ledger, { definition, call, pipeline: found.pipeline });
   const nothing = { job: null, reads, outputs: [] };
@@ -36,10 +34,10 @@ export async function fateOf(uses: Tells, call: FateCall): Promise<Fate | undefi
 }
 
 async function fateOfJob(
-  uses: Tells,
+  context: PipelineContext,
   { definition, job }: { definition: Definition; job: JobRow },
 ): Promise<Fate> {
-  const { ledger } = uses;
+  const { ledger } = context;
   const own = ledger.pipeline.definitionAt(job.revision) ?? definition;
   const { state, id } = job;
   const made = [
@@ -48,7 +46,7 @@ async function fateOfJob(
   ];
   return {
     state: state === "success" || state === "failure" || state === "killed" ? state : "running",
-    reason: await outlineOf(uses, { definition: own, job }),
+    reason: await outlineOf(context, { definition: own, job }),
     job: id,
     reads: [...new Set([...reposOf(definition), ...reposOf(own)])],
     outputs: made.flatMap(({ address, commit }) => (commit === null ? [] : [{ ...address, commit }])),
@@ -64,7 +62,7 @@ function reposOf({ sources }: Definition): string[] {
  * as it nearly always does, one row is read, however long ago that was.
  */
 function jobWith(
-  ledger: Tells["ledger"],
+  ledger: Ledger,
   { definition, call }: { definition: Definition; call: FateCall },
 ): JobRow | "none" | "not-kept" {
   const source = sourceOf(definition, call);
@@ -74,7 +72,7 @@ function jobWith(
 }
 
 /** The same among the newest jobs, of whatever version. They are in the order of what they read of the branch. */
-function searched({ jobs, pipeline }: Tells["ledger"], call: FateCall): JobRow | "none" | "not-kept" {
+function searched({ jobs, pipeline }: Ledger, call: FateCall): JobRow | "none" | "not-kept" {
   let oldest: JobRow | undefined;
   let last = 1;
   for (const job of newest(jobs)) {
@@ -87,7 +85,7 @@ function searched({ jobs, pipeline }: Tells["ledger"], call: FateCall): JobRow |
   return oldest ?? (last > 1 ? "not-kept" : "none");
 }
 
-function* newest(jobs: Tells["ledger"]["jobs"]): Generator<JobRow> {
+function* newest(jobs: Ledger["jobs"]): Generator<JobRow> {
   let before = AFTER_ALL_IDS;
   for (let looked = 0; looked < MAX_LOOKED_AT; looked += PAGE) {
     const page = jobs.before(before, { limit: PAGE });
@@ -109,7 +107,7 @@ const CHANGING: readonly Pipeline["state"][] = ["creating", "starting", "updatin
 
 /** Why a pipeline makes no job of a commit of which it has none; undefined: it is about to make one. */
 function whyNone(
-  { sources, pipeline: row }: Tells["ledger"],
+  { sources, pipeline: row }: Ledger,
   { definition, call, pipeline }: { definition: Definition; call: FateCall; pipeline: Pipeline },
 ): string | undefined {
   const { at } = call;
@@ -144,11 +142,11 @@ const PLAIN: readonly string[] = [
  * either.
  */
 async function outlineOf(
-  uses: Tells,
+  context: PipelineContext,
   { definition, job }: { definition: Definition; job: JobRow },
 ): Promise<string | null> {
-  const { ledger } = uses;
-  const [{ reason = null } = {}] = await shownJobs(uses, [job]);
+  const { ledger } = context;
+  const [{ reason = null } = {}] = await shownJobs(context, [job]);
   if (reason === null || PLAIN.includes(reason)) return reason;
   if (job.finishedAt === null) return reason.startsWith("behind job ") ? "behind an earlier job" : null;
   if (job.state === "success") return job.failed > 0 ? "datums failed and are left out" : null;

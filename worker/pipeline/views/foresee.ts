@@ -9,15 +9,13 @@ import type { Definition, InputRule } from "../lifecycle/definition.ts";
 import { changedFields, specChange, transformFields } from "../lifecycle/spec-change.ts";
 import { leftUndone } from "./why.ts";
 
-type Stores = Pick<Ledger, "pipeline" | "results" | "jobs" | "datums" | "attempts">;
-
 /**
  * What an update would come to for these datums. It asks what a job asks: a datum whose id has a result under the salt of the
  * next version keeps it. Of one that has none, the newest job tells why: it had no such datum, or with another content, or
  * without a result. Undefined: there is no pipeline any more.
  */
 export function foreseeUpdate(
-  ledger: Stores,
+  ledger: Ledger,
   { spec, reprocess, ids, paths }: PlanCall,
 ): PlanAnswer | undefined {
   const definition = ledger.pipeline.definition();
@@ -50,10 +48,7 @@ interface Unknown {
   readonly changed: readonly string[];
 }
 
-function withoutResult(
-  ledger: Pick<Stores, "jobs" | "datums" | "attempts">,
-  { id, paths, newest, changed }: Unknown,
-): PlanReason {
+function withoutResult(ledger: Ledger, { id, paths, newest, changed }: Unknown): PlanReason {
   if (changed.length > 0) return { reason: "inputs", fields: [...changed] };
   const there = newest && ledger.datums.at(datumKey(paths), newest.n);
   if (!newest || !there) return { reason: "new" };

@@ -1,15 +1,13 @@
 import type { Job, WaitsFor } from "../../../protocol/pipelines.ts";
 import { ableNodes } from "../../core/parallelism.ts";
-import type { Uses } from "../context.ts";
+import { nextExpiry } from "../attempts/task-store.ts";
+import type { PipelineContext } from "../context.ts";
 import { type JobRow, skippedOf } from "../jobs/job-store.ts";
-import { nextExpiry } from "../work/leases/expiry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { type Shortage, shortage } from "./shortage.ts";
 
-/** What showing a job, with the reason why it waits, looks at. */
-type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "nodes" | "room" | "now">;
-
 /** Jobs for people, each with why it has not ended yet, and with what it waits for if nobody works on it. */
-export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[]): Promise<Job[]> {
+export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
   const oldest = ledger.jobs.oldest();
   const jobs: Job[] = [];
   for (const row of rows) {
@@ -20,7 +18,7 @@ export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[
 }
 
 interface ViewContext {
-  readonly ledger: Uses<"pipeline">["ledger"];
+  readonly ledger: Ledger;
   /** The oldest job that has not ended. */
   readonly oldest: JobRow | undefined;
 }
@@ -56,7 +54,7 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
   };
 }
 
-interface WaitContext extends Pick<Shows, "ledger" | "peers"> {
+interface WaitContext extends Pick<PipelineContext, "ledger" | "peers"> {
   /** The oldest job that has not ended. */
   readonly oldest: JobRow | undefined;
 }
@@ -143,7 +141,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-function egressText({ n }: JobRow, { pipeline, tasks }: Shows["ledger"]): string {
+function egressText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
   const { egress } = pipeline.definition()?.spec ?? {};
   const fault = tasks.egressFault(n);
   const again = fault === undefined ? "" : `, tried again after: ${fault}`;

@@ -1,11 +1,8 @@
-import type { Tx } from "../../objects/transaction.ts";
-import type { Peers, Uses } from "../context.ts";
+import type { Peers } from "../context.ts";
 import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { KeptChunk, Tail } from "../logs/log-reader.ts";
-import type { LogEntry } from "../logs/log-store.ts";
-import { type Sweeps, sweep } from "../work/leases/expiry.ts";
 import { findDatum } from "./datum.ts";
 
 /** Datums whose last lines are read at a time, of which nothing else is kept. */
@@ -13,51 +10,9 @@ const TAILS_PER_PAGE = 100;
 /** Where the tails begin: they come after all that was kept as it came. */
 const FIRST_TAIL = "t.0";
 
-/** What one lease's command printed. */
-type LeaseEntry = LogEntry & { readonly lease: string };
-
-/** What became of the entries of one call. */
-interface AddedLogs {
-  /** Leases that are lost: nothing was kept of what they printed. */
-  readonly lost: string[];
-  /** The jobs that have more lines now. */
-  readonly jobs: string[];
-}
-
-/**
- * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. What
- * a task prints is not kept, but its lease is not lost for that.
- */
-export function addLogs(
-  tx: Tx,
-  uses: Sweeps & Uses<"logs", "now">,
-  entries: readonly LeaseEntry[],
-): AddedLogs {
-  const { ledger, peers } = uses;
-  const now = peers.now();
-  sweep(tx, uses, now);
-  const lost = new Set<string>();
-  const jobs = new Map<number, JobRow>();
-  for (const entry of entries) {
-    const { lease } = entry;
-    const held = ledger.attempts.held(lease);
-    const job = held && (jobs.get(held.job) ?? ledger.jobs.get(held.job));
-    if (!held || !job) {
-      if (!ledger.tasks.held(lease)) lost.add(lease);
-      continue;
-    }
-    jobs.set(job.n, job);
-    const printer = { job: job.n, datum: held.id, node: held.node, lease, since: job.createdAt };
-    ledger.logs.add(tx, printer, { ...entry, now });
-  }
-  return { lost: [...lost], jobs: [...jobs.values()].map(({ id }) => id) };
-}
-
-type Read = Pick<Ledger, "jobs" | "attempts" | "datums" | "results" | "pipeline" | "logReader">;
-
 /** A page of what a job printed. If the job is followed and has nothing more, waits for more or for its end. */
 export async function answerLogs(
-  { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
+  { ledger, peers }: { readonly ledger: Ledger; readonly peers: Peers },
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
 ): ReturnType<LogCalls["read"]> {
   const { job: id, datum, after, waitMs, tail } = request;
@@ -95,7 +50,7 @@ interface Question {
  * came. Of one datum also what it printed in an earlier job, if this one skipped it for its result.
  */
 function readLogs(
-  ledger: Read,
+  ledger: Ledger,
   { job, datum, after, tail, follows }: Question,
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
   const asked = parsePlace(after);
@@ -122,7 +77,7 @@ interface At {
   readonly datum?: string;
 }
 
-function keptPage(ledger: Read, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
+function keptPage(ledger: Ledger, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
   const { chunks, more } = ledger.logReader.page(at.job, { datum: at.datum, from: place.seq });
   const shown = chunks
     .map((chunk) => shownChunk(chunk, chunk.seq === place.seq ? place.seen : 0))
@@ -144,7 +99,7 @@ function shownChunk({ seq, datum, node, at, dropped, lines }: KeptChunk, seen: n
   return { place: `${seq}`, datum, node, at, dropped, lines, seen };
 }
 
-function tailPage(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
+function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
   if (at.datum !== undefined) return { chunks: ownTail(ledger, { at, place }), after: null, rest: "none" };
   const begun = place.tail === "" ? undefined : ledger.attempts.get(at.job, place.tail);
   const after = begun?.key ?? null;
@@ -160,7 +115,10 @@ function tailPage(ledger: Read, { at, place }: { at: At; place: { tail: string; 
 }
 
 /** Of one datum, what is left behind a place: of its last try that failed, if it is tried again. */
-function ownTail(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogChunk[] {
+function ownTail(
+  ledger: Ledger,
+  { at, place }: { at: At; place: { tail: string; seen: number } },
+): LogChunk[] {
   const { job, datum = "" } = at;
   const gone = ledger.logReader.goneOf(job, datum);
   const row = ledger.jobs.get(job);
@@ -187,7 +145,7 @@ function hasText({ lines, dropped }: LogChunk): boolean {
 }
 
 /** The job in which a datum ran: another one, if this one skipped it or waits for it to end there. */
-function homeOf(ledger: Read, { job, id }: { job: JobRow; id: string }): number {
+function homeOf(ledger: Ledger, { job, id }: { job: JobRow; id: string }): number {
   const attempt = ledger.attempts.get(job.n, id);
   if (attempt && attempt.state !== "skipped" && attempt.state !== "waiting") return job.n;
   const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.definitionAt(job.revision)?.salt;

@@ -4,13 +4,11 @@ import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
 import type { Found } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { hasErrors } from "../work/saga/errors-branch.ts";
-
-type Viewed = Pick<Ledger, "exists" | "pipeline" | "sources" | "errorsClaim">;
+import { hasErrors } from "../lifecycle/errors-claim-store.ts";
 
 /** A pipeline as the control API shows it. */
 export function describePipeline(
-  ledger: Omit<Viewed, "exists">,
+  ledger: Ledger,
   { definition, state }: { definition: Definition; state: Pipeline["state"] },
 ): Pipeline {
   const { name, revision, createdAt, spec, output, limited } = definition;
@@ -29,7 +27,7 @@ export function describePipeline(
 }
 
 /** Which input's clock was set back, so that nothing of the others can have its turn. Returns null if none was. */
-function clockText({ pipeline }: Pick<Ledger, "pipeline">): string | null {
+function clockText({ pipeline }: Ledger): string | null {
   const behind = pipeline.behind();
   if (!behind) return null;
   const until = new Date(behind.until).toISOString();
@@ -37,7 +35,7 @@ function clockText({ pipeline }: Pick<Ledger, "pipeline">): string | null {
 }
 
 /** The pipeline in whatever state. Returns undefined if there is none any more. */
-export function foundPipeline(ledger: Viewed): Found | undefined {
+export function foundPipeline(ledger: Ledger): Found | undefined {
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   if (!definition || !state || state === "purging" || state === "deleted") return undefined;
@@ -45,10 +43,7 @@ export function foundPipeline(ledger: Viewed): Found | undefined {
 }
 
 /** Which inputs keep the first job waiting, which is made once each of them holds a file. Returns null if none does. */
-function emptyInputs(
-  { pipeline, sources }: Pick<Ledger, "pipeline" | "sources">,
-  { inputs }: Definition,
-): string | null {
+function emptyInputs({ pipeline, sources }: Ledger, { inputs }: Definition): string | null {
   if (pipeline.row()?.hadFirstJob === 1) return null;
   const empty = inputs
     .filter(({ source }) => !sources.hasData(source))
@@ -60,7 +55,7 @@ function emptyInputs(
 }
 
 /** The pipeline, if it runs or is stopped and the catalogue knows. */
-export function restingPipeline(ledger: Viewed): Found | undefined {
+export function restingPipeline(ledger: Ledger): Found | undefined {
   const row = ledger.pipeline.row();
   const rests = (row?.state === "active" || row?.state === "stopped") && row.catalogueVersion >= row.version;
   return rests ? foundPipeline(ledger) : undefined;

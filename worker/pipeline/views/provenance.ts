@@ -1,21 +1,19 @@
 import type { Maker } from "../../../protocol/commits.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { MakerPage, ProvenanceCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import type { MakerRow } from "../output/published-store.ts";
 import { fileAt, isKept } from "./datum.ts";
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
 export async function makersOf(
-  uses: Uses<
-    "exists" | "pipeline" | "jobs" | "makers" | "results" | "codes" | "attempts" | "elements",
-    "branch"
-  >,
+  context: PipelineContext,
   { job: id, branch, path, after, limit }: ProvenanceCall,
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
-  const { ledger } = uses;
+  const { ledger } = context;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;
   const present = row && ledger.pipeline.definition();
   // Its output branch is that of all versions.
@@ -28,7 +26,7 @@ export async function makersOf(
   const makers = ledger.makers.of(path, { job: job.n, after, limit });
   const datums: Maker[] = [];
   for (const maker of makers) {
-    const inputs = await inputsOf(uses, { definition, job, key: maker.key });
+    const inputs = await inputsOf(context, { definition, job, key: maker.key });
     datums.push({ ...ranOf(ledger, { job, maker }), inputs });
   }
   return { datums, next: nextAfter(makers, limit) };
@@ -36,7 +34,7 @@ export async function makersOf(
 
 /** Where a datum ran, how it ended and what ran it, as far as that is kept. */
 function ranOf(
-  { results, jobs, attempts, codes }: Uses<"results" | "jobs" | "attempts" | "codes">["ledger"],
+  { results, jobs, attempts, codes }: Ledger,
   { job, maker: { id, salt, code: published } }: { job: JobRow; maker: MakerRow },
 ): Omit<Maker, "inputs"> {
   const origin = results.origin({ id, salt });
@@ -65,7 +63,7 @@ function isOutput({ output }: Definition, branch: string = output.branch): boole
 }
 
 async function inputsOf(
-  { ledger, peers }: Uses<"elements", "branch">,
+  { ledger, peers }: PipelineContext,
   { definition, job, key }: { definition: Definition; job: JobRow; key: string },
 ): Promise<Maker["inputs"]> {
   const paths = datumPaths(key);

@@ -2,9 +2,9 @@ import { decodeTime, isValid } from "ulid";
 import type { JobStep } from "../../../protocol/pipelines.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { RanAttempt } from "../attempts/attempt-store.ts";
-import type { Uses } from "../context.ts";
 import type { DatumSummary } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 
 /** Datums that one call looks through: some 30 ms. Ids are hashes, so what is beyond them looks the same. */
 const LOOKED_AT = 10_000;
@@ -15,7 +15,7 @@ const LAST_LINES = 10;
 const LAST_CHARACTERS = 4000;
 
 /** What a job went through, and how its datums did, put together: of 10,000 datums nobody reads the rows. */
-export function summarize(ledger: Uses<"attempts" | "pipeline">["ledger"], job: JobRow): DatumSummary {
+export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
   const names = ledger.pipeline.definitionAt(job.revision)?.inputs.map(({ name }) => name) ?? [];
   const inputsOf = (key: string) => {
     const paths = datumPaths(key);
@@ -50,10 +50,7 @@ interface Work {
  * When the first datum began and the last one ended. Written down is when each ended, and how long its command took; of one
  * that runs, its lease says since when.
  */
-function workOf(
-  { attempts }: Uses<"attempts">["ledger"],
-  { job, ran }: { job: JobRow; ran: readonly RanAttempt[] },
-): Work {
+function workOf({ attempts }: Ledger, { job, ran }: { job: JobRow; ran: readonly RanAttempt[] }): Work {
   const lease = job.open > 0 ? attempts.firstLease(job.n) : null;
   const began = ran.map(({ finishedAt, millis }) => finishedAt - millis);
   if (lease !== null && isValid(lease)) began.push(decodeTime(lease));

@@ -14,11 +14,9 @@ import type { StoredVersion } from "../lifecycle/version-store.ts";
 /** After so many bytes of specifications a page ends: each of them is read to say what changed. */
 const PAGE_BYTES = 4_000_000;
 
-type Stores = Pick<Ledger, "pipeline" | "versions">;
-
 /** A page of the versions that are kept, newest first, those before `before`. */
 export function listVersions(
-  { pipeline, versions }: Stores,
+  { pipeline, versions }: Ledger,
   { before, limit }: { readonly before?: number; readonly limit: number },
 ): VersionPage {
   const present = pipeline.row()?.revision ?? 0;
@@ -36,7 +34,7 @@ export function listVersions(
 
 /** One version whole; null: the present one. */
 export function wholeVersion(
-  { pipeline, versions }: Stores,
+  { pipeline, versions }: Ledger,
   wanted: number | null,
 ): WholeVersion | "no-such-version" | "not-kept" {
   const present = pipeline.row()?.revision ?? 0;

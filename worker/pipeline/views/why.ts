@@ -1,12 +1,13 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { DatumPage, JobDatum, KnownWhy } from "../../../protocol/pipelines.ts";
 import { type CommitPosition, type ComparedPath, MAX_COMPARED } from "../../branch/contract.ts";
-import type { Uses } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Position } from "../inputs/source-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
+import { oldestShown } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition, InputRule } from "../lifecycle/definition.ts";
 import { transformFields } from "../lifecycle/spec-change.ts";
-import { oldestShown } from "../work/trim/trim.ts";
 
 /**
  * Why a job ran its datums, worked out when somebody asks. A datum is run if nobody has a result of its id. So what is
@@ -21,14 +22,12 @@ export const MAX_EXPLAINED = MAX_COMPARED;
 const JOBS_BACK = 20;
 const VERSIONS_BACK = 50;
 
-type Explains = Uses<"jobs" | "pipeline" | "datums" | "results" | "attempts", "branch" | "keptJobs">;
-
 /** A page of datums, each with its reasons. */
 export async function explained(
-  uses: Explains,
+  context: PipelineContext,
   { job, page }: { job: JobRow; page: DatumPage },
 ): Promise<DatumPage> {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definitionAt(job.revision);
   if (!definition || job.n < oldestShown(ledger.jobs, peers.keptJobs))
     return withWhy(page, () => [{ reason: "not-kept" }]);
@@ -43,7 +42,7 @@ export async function explained(
   const asked = page.datums.filter(
     (datum) => datum.state !== "skipped" && !wasThere(ledger, { previous, datum }),
   );
-  const compared = await compareInputs(uses, { ...span, datums: asked });
+  const compared = await compareInputs(context, { ...span, datums: asked });
   return withWhy(page, (datum) => reasonsOf(ledger, { ...span, datum, compared }));
 }
 
@@ -59,10 +58,8 @@ interface Span {
   readonly previous: JobRow;
 }
 
-type Stores = Explains["ledger"];
-
 function reasonsOf(
-  ledger: Stores,
+  ledger: Ledger,
   { datum, compared, ...span }: Span & { datum: JobDatum; compared: Compared },
 ): KnownWhy[] {
   const { definition, job, before, previous } = span;
@@ -97,7 +94,7 @@ function reasonsOf(
  * the jobs before left undone has no attempt of that, and a later one may have a result by now.
  */
 function ranElsewhere(
-  { results, datums, jobs }: Stores,
+  { results, datums, jobs }: Ledger,
   { definition, job, datum: { id, state } }: { definition: Definition; job: JobRow; datum: JobDatum },
 ): KnownWhy | undefined {
   if (state !== "skipped") return undefined;
@@ -110,7 +107,7 @@ function ranElsewhere(
 
 /** A datum of the same id was there before this job: what it reads has not changed. */
 function wasThere(
-  { datums }: Stores,
+  { datums }: Ledger,
   { previous, datum: { id } }: { previous: JobRow; datum: JobDatum },
 ): boolean {
   return datums.saltAt(id, previous.n) !== undefined;
@@ -140,7 +137,7 @@ function versionChange({
 }
 
 /** Results of before count no more: a field says something else, or that was asked for. */
-function saltChange({ pipeline }: Stores, { before, definition }: Span): KnownWhy {
+function saltChange({ pipeline }: Ledger, { before, definition }: Span): KnownWhy {
   const fields = new Set<string>();
   let later: Definition = definition;
   const last = Math.max(before.revision, definition.revision - VERSIONS_BACK);
@@ -160,7 +157,7 @@ function saltChange({ pipeline }: Stores, { before, definition }: Span): KnownWh
 
 /** Nothing of it changed: an earlier job had it without a result in the end, or the result is gone. */
 export function leftUndone(
-  { attempts, jobs }: Pick<Stores, "attempts" | "jobs">,
+  { attempts, jobs }: Ledger,
   { id, previous }: { id: string; previous: JobRow },
 ): Extract<KnownWhy, { reason: "again" }> {
   for (let n = previous.n; n > 0 && n > previous.n - JOBS_BACK; n--) {
@@ -190,7 +187,7 @@ interface Asked {
 
 /** Asks the branches what became of the paths that these datums read. */
 async function compareInputs(
-  { peers }: Explains,
+  { peers }: PipelineContext,
   { datums, ...span }: Span & { datums: readonly JobDatum[] },
 ): Promise<Compared> {
   const calls = new Map<string, Asked>();

@@ -3,12 +3,9 @@ import type { JobContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";
 
-/** What the guards of a job's steps look at. */
-export type Guarded = Pick<Ledger, "step" | "endingStep" | "jobs">;
-
 /** A step of working out a job's datums: done only while they are not known and still wanted. */
 export function fillingStep<T>(
-  ledger: Pick<Ledger, "step" | "jobs">,
+  ledger: Ledger,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
@@ -17,7 +14,7 @@ export function fillingStep<T>(
 
 /** A step of a job's work: done only while the job has not ended and the pipeline runs. */
 export function runningStep<T>(
-  ledger: Guarded,
+  ledger: Ledger,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
@@ -28,7 +25,7 @@ export function runningStep<T>(
 
 /** A step of a job's end, as `runningStep`; once its commit may have been made, also while the pipeline ends its jobs. */
 export function endStep<T>(
-  ledger: Guarded,
+  ledger: Ledger,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
@@ -42,7 +39,7 @@ export function endStep<T>(
  * pipeline is still in the state that the step belongs to.
  */
 export function whileIn(
-  ledger: Pick<Ledger, "transaction" | "pipeline">,
+  ledger: Ledger,
   { uid, state, work }: { uid: string; state: StoredState; work: (tx: Tx) => void },
 ): void {
   ledger.transaction((tx) => {

@@ -39,13 +39,15 @@
  *    claimed, the job fails.
  *  - A crash: goes on with the step that is written down. Each may be done again.
  */
+
 import { skipsBadDatums } from "../../../../protocol/spec.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, PipelineContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import { TOOK_OVER } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep } from "../../output/draft-store.ts";
 import { failureText } from "../../output/reasons.ts";
-import { endStep, type Guarded, runningStep } from "../guards.ts";
+import { endStep, runningStep } from "../guards.ts";
 import { failOldest } from "../jobs/end.ts";
 import { collectChanges } from "./collect.ts";
 import { commitOutput, recordCommit, stagePage } from "./commit.ts";
@@ -90,10 +92,7 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
  * Why the job fails whose datums have all been tried; undefined: it goes on. Once its output may be committed, only the
  * branch says that, whatever an update makes of failed datums meanwhile.
  */
-function failureOf(
-  { attempts }: Uses<"attempts">["ledger"],
-  { definition, job }: JobContext,
-): string | undefined {
+function failureOf({ attempts }: Ledger, { definition, job }: JobContext): string | undefined {
   const isDecided = job.committing === 1 || job.state === "egressing";
   if (job.failed === 0 || isDecided) return undefined;
   const skips = skipsBadDatums(definition.spec);
@@ -160,7 +159,7 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
 }
 
 /** What the end of another job left goes first. */
-function stepOf(ledger: Uses<"ending" | "pipeline" | "bad">["ledger"], { job }: JobContext): EndingStep {
+function stepOf(ledger: Ledger, { job }: JobContext): EndingStep {
   const last = ledger.ending.get();
   if (!last) return firstStep(ledger, job);
   return last.job === job.n ? last.at : { step: "clear" };
@@ -171,14 +170,11 @@ function stepOf(ledger: Uses<"ending" | "pipeline" | "bad">["ledger"], { job }: 
  * off in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it
  * is its turn. A job that ended before its turn took nothing over: then what its own predecessor left counts too.
  */
-async function takeOver(
-  uses: TakesOver & Uses<"timers" | "jobs", "now", "outbox">,
-  oldest: JobContext,
-): Promise<void> {
-  const { ledger, peers, wakes } = uses;
+async function takeOver(context: PipelineContext, oldest: JobContext): Promise<void> {
+  const { ledger, peers, wakes } = context;
   const { job, definition } = oldest;
   for (let from = job.n - 1; from > 0; from--) {
-    await takeOverFrom(uses, oldest, from);
+    await takeOverFrom(context, oldest, from);
     if (ledger.jobs.get(from)?.tookOver === TOOK_OVER) break;
     if (from % JOBS_PER_TURN === 0) await yieldToOthers();
   }
@@ -191,9 +187,11 @@ async function takeOver(
   if (done) wakes.outbox();
 }
 
-type TakesOver = Uses<keyof Guarded | "attempts" | "datums" | "results", never, "queued">;
-
-async function takeOverFrom({ ledger, wakes }: TakesOver, oldest: JobContext, from: number): Promise<void> {
+async function takeOverFrom(
+  { ledger, wakes }: PipelineContext,
+  oldest: JobContext,
+  from: number,
+): Promise<void> {
   const { job } = oldest;
   for (const left of [ledger.attempts.failed, ledger.attempts.killed]) {
     let after: string | null = null;
@@ -214,13 +212,7 @@ async function takeOverFrom({ ledger, wakes }: TakesOver, oldest: JobContext, fr
   }
 }
 
-function clear(
-  ledger: Guarded &
-    Uses<
-      "changed" | "operations" | "errorChanges" | "tasks" | "egress" | "ending" | "pipeline" | "bad"
-    >["ledger"],
-  oldest: JobContext,
-): void {
+function clear(ledger: Ledger, oldest: JobContext): void {
   const { changed, operations, errorChanges, tasks, egress, ending } = ledger;
   endStep(ledger, oldest, () => {
     if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;

@@ -1,5 +1,5 @@
 import type { BranchApi, CommitRefused, Refused } from "../../../branch/contract.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
 import type { NotDone } from "../../output/reasons.ts";
 
@@ -22,7 +22,7 @@ interface Asked<Good> {
  * pipeline's while it lives. Throws if a peer can't be reached.
  */
 export async function asWriter<Good extends { readonly ok: true }>(
-  { ledger, peers }: Uses<"endingStep" | "pipeline" | "errorsClaim", "branch">,
+  { ledger, peers }: PipelineContext,
   { definition, job }: JobContext,
   { to, ask }: Asked<Good>,
 ): Promise<Good | NotDone> {

@@ -1,15 +1,13 @@
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext } from "../../context.ts";
 import type { Mover } from "../../inputs/datum-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, WalkPlace } from "../../output/draft-store.ts";
-import { endStep, type Guarded } from "../guards.ts";
+import { endStep } from "../guards.ts";
 
 /** Datums and paths looked at in one transaction: some 20 ms of work. */
 const SLICE = 500;
 /** Datums read at a time. */
 const PAGE = 100;
-
-type Collected = Guarded &
-  Uses<"datums" | "results" | "attempts" | "published" | "changed" | "ending" | "pipeline">["ledger"];
 
 type Walk = { readonly step: "died" | "born" } & WalkPlace;
 
@@ -24,7 +22,7 @@ export function walkFrom(step: Walk["step"], committed: number): Walk {
  * is the new one's. Returns a datum whose result was dropped since it was counted as done.
  */
 export function collectChanges(
-  ledger: Collected,
+  ledger: Ledger,
   oldest: JobContext,
   from: Walk,
 ): { id: string; key: string } | undefined {
@@ -41,11 +39,11 @@ class Collector {
   lacking: { id: string; key: string } | undefined;
   readonly #committed: number;
   readonly #failed: number;
-  readonly #ledger: Collected;
+  readonly #ledger: Ledger;
   readonly #n: number;
   #left = SLICE;
 
-  constructor(ledger: Collected, { job }: JobContext) {
+  constructor(ledger: Ledger, { job }: JobContext) {
     this.#ledger = ledger;
     this.#n = job.n;
     this.#failed = job.failed;

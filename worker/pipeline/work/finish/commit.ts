@@ -1,18 +1,12 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
 import type { Committed } from "../../../branch/contract.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import { lineageOf } from "../../jobs/lineage.ts";
 import { leftOutText, type NotDone, refusalText } from "../../output/reasons.ts";
-import { endStep, type Guarded } from "../guards.ts";
-import { type EndsOldest, endOldest, failOldest } from "../jobs/end.ts";
+import { endStep } from "../guards.ts";
+import { endOldest, failOldest } from "../jobs/end.ts";
 import { asWriter } from "./as-writer.ts";
-import { type Redoes, redoContent } from "./redo.ts";
-
-/** What recording a commit touches. */
-type Records = EndsOldest &
-  Uses<keyof Guarded | "ending" | "changed" | "operations" | "published" | "egress" | "pipeline">;
-/** What making one touches. */
-type Commits = Records & Redoes & Uses<"errorsClaim", "branch">;
+import { redoContent } from "./redo.ts";
 
 /** Operations sent in one call, of those that are more than a commit takes at once. */
 const STAGE_PAGE = 2000;
@@ -22,8 +16,8 @@ const ASK_AGAIN_MS = 100;
 const RECORD = 500;
 
 /** Sends one page of a large commit. What is sent again after a crash changes nothing. */
-export async function stagePage(uses: Commits, oldest: JobContext, after: string): Promise<void> {
-  const { ledger } = uses;
+export async function stagePage(context: PipelineContext, oldest: JobContext, after: string): Promise<void> {
+  const { ledger } = context;
   const { n } = oldest.job;
   const page = ledger.operations.page({ after, limit: STAGE_PAGE });
   const last = page.at(-1);
@@ -32,37 +26,41 @@ export async function stagePage(uses: Commits, oldest: JobContext, after: string
     return;
   }
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter(uses, oldest, {
+  const answer = await asWriter(context, oldest, {
     to: "output",
     ask: (branch, writer) => branch.stageOutput({ ...writer, operations, anew: after === "" }),
   });
   if (answer.ok) endStep(ledger, oldest, () => ledger.ending.set(n, { step: "stage", after: last.path }));
-  else await refused(uses, oldest, answer);
+  else await refused(context, oldest, answer);
 }
 
 /**
  * The output commit. The branch knows it by the job's id, so a crash between its commit and our row only asks again.
  * Throws if a peer can't be reached: tried again later.
  */
-export async function commitOutput(uses: Commits, oldest: JobContext, staged: boolean): Promise<void> {
-  const page = staged ? [] : uses.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
+export async function commitOutput(
+  context: PipelineContext,
+  oldest: JobContext,
+  staged: boolean,
+): Promise<void> {
+  const page = staged ? [] : context.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
   const operations = page.map(({ operation }) => operation);
   const lineage = lineageOf(oldest.definition, oldest.job);
-  const answer = await asWriter<Committed>(uses, oldest, {
+  const answer = await asWriter<Committed>(context, oldest, {
     to: "output",
     ask: (branch, writer) =>
       branch.commitOutput({ ...writer, operations, lineage, ...(staged && { staged }) }),
   });
-  if (answer.ok) recordCommit(uses, oldest, answer.commit);
-  else await refused(uses, oldest, answer);
+  if (answer.ok) recordCommit(context, oldest, answer.commit);
+  else await refused(context, oldest, answer);
 }
 
 /**
  * One slice of recording what the commit changed, and what the external store lacks by it. The next job builds upon
  * that, so only then can this one end. `commit`: it was made just now.
  */
-export function recordCommit(uses: Records, oldest: JobContext, commit?: string | null): void {
-  const { ledger, wakes } = uses;
+export function recordCommit(context: PipelineContext, oldest: JobContext, commit?: string | null): void {
+  const { ledger, wakes } = context;
   const { job, definition } = oldest;
   const { egress } = definition.spec;
   endStep(ledger, oldest, (tx) => {
@@ -77,7 +75,7 @@ export function recordCommit(uses: Records, oldest: JobContext, commit?: string 
       ledger.ending.set(job.n, { step: "push" });
     } else {
       ledger.ending.remove();
-      endOldest(tx, uses, { job, state: "success", reason: leftOutText(definition, job) });
+      endOldest(tx, context, { job, state: "success", reason: leftOutText(definition, job) });
     }
   });
   wakes.outbox();
@@ -105,8 +103,8 @@ export function recordCommit(uses: Records, oldest: JobContext, commit?: string 
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(uses: Commits, oldest: JobContext, answer: NotDone): Promise<void> {
-  const { ledger } = uses;
+async function refused(context: PipelineContext, oldest: JobContext, answer: NotDone): Promise<void> {
+  const { ledger } = context;
   const { job, definition } = oldest;
   switch (answer.reason) {
     case "applying":
@@ -118,7 +116,7 @@ async function refused(uses: Commits, oldest: JobContext, answer: NotDone): Prom
       endStep(ledger, oldest, restage);
       return;
     case "no-such-content":
-      if (!redoContent(uses, oldest, answer.path)) fail("the content of an output is gone");
+      if (!redoContent(context, oldest, answer.path)) fail("the content of an output is gone");
       return;
     case "claim-refused":
       return fail(`the output branch can't be claimed: ${answer.why}`);
@@ -135,6 +133,6 @@ async function refused(uses: Commits, oldest: JobContext, answer: NotDone): Prom
   }
 
   function fail(reason: string): void {
-    failOldest(uses, oldest, reason);
+    failOldest(context, oldest, reason);
   }
 }

@@ -1,21 +1,16 @@
 import type { BranchApi } from "../../../branch/contract.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { leftOutText } from "../../output/reasons.ts";
-import { endStep, type Guarded } from "../guards.ts";
-import { type EndsOldest, endOldest } from "../jobs/end.ts";
-
-/** What the steps of egress touch. */
-type Egresses = Uses<keyof Guarded | "egress" | "ending">;
+import { endStep } from "../guards.ts";
+import { endOldest } from "../jobs/end.ts";
 
 /** Rows added or removed in one transaction. */
 const SLICE = 1000;
 
 /** The job has ended well if nothing is pending. Returns false while it waits for runners. */
-export function awaitEgress(
-  uses: Egresses & EndsOldest & Uses<"tasks", never, "queued">,
-  oldest: JobContext,
-): boolean {
-  const { ledger, wakes } = uses;
+export function awaitEgress(context: PipelineContext, oldest: JobContext): boolean {
+  const { ledger, wakes } = context;
   const { job, definition } = oldest;
   const goesOn = endStep(ledger, oldest, (tx) => {
     if (ledger.egress.hasMoved) {
@@ -27,7 +22,7 @@ export function awaitEgress(
     if (definition.spec.egress && ledger.egress.isPending()) return false;
     ledger.ending.remove();
     const reason = ledger.jobs.get(job.n)?.reason ?? leftOutText(definition, job);
-    endOldest(tx, uses, { job, state: "success", reason });
+    endOldest(tx, context, { job, state: "success", reason });
     return true;
   });
   if (goesOn === false) wakes.queued();
@@ -35,7 +30,7 @@ export function awaitEgress(
 }
 
 /** One slice of forgetting what was pending for a store to which results do not go any more. */
-export function forgetPending(ledger: Egresses["ledger"], oldest: JobContext): void {
+export function forgetPending(ledger: Ledger, oldest: JobContext): void {
   const { job, definition } = oldest;
   endStep(ledger, oldest, () => {
     if (ledger.egress.forget(SLICE)) return;
@@ -46,7 +41,7 @@ export function forgetPending(ledger: Egresses["ledger"], oldest: JobContext): v
 
 /** One page of the output branch, all of which a new external store lacks. Throws if the branch can't be reached. */
 export async function listOutput(
-  { ledger, peers }: Egresses & Uses<never, "branch">,
+  { ledger, peers }: PipelineContext,
   oldest: JobContext,
   after: string,
 ): Promise<void> {
@@ -60,7 +55,7 @@ export async function listOutput(
 }
 
 /** What is pending is all that the store lacks. */
-function arrive({ egress, ending }: Egresses["ledger"], job: number): void {
+function arrive({ egress, ending }: Ledger, job: number): void {
   egress.arrive();
   ending.set(job, { step: "push" });
 }

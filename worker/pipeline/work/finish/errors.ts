@@ -21,6 +21,7 @@
  *  - A crash between c and the output commit: c is recorded, or asked for again and answered with the same commit; then the
  *    end goes on with the output.
  */
+
 import { createHash } from "node:crypto";
 import { INLINE_LIMIT_BYTES } from "../../../../protocol/content.ts";
 import { bucketName } from "../../../../protocol/names.ts";
@@ -28,26 +29,18 @@ import type { Content } from "../../../blobs/content.ts";
 import type { Committed, Operation } from "../../../branch/contract.ts";
 import { datumPaths } from "../../../core/datums.ts";
 import type { FailedAttempt, ShownAttempt } from "../../attempts/attempt-store.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
 import { lineageOf } from "../../jobs/lineage.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
 import type { ErrorChange } from "../../output/bad-store.ts";
 import type { EndingStep } from "../../output/draft-store.ts";
 import { type NotDone, refusalWords } from "../../output/reasons.ts";
-import { endStep, type Guarded } from "../guards.ts";
-import { type EndsOldest, failOldest } from "../jobs/end.ts";
+import { endStep } from "../guards.ts";
+import { failOldest } from "../jobs/end.ts";
 import { asWriter } from "./as-writer.ts";
 import { walkFrom } from "./collect.ts";
-
-/** What noting changes touches. */
-type Notes = Guarded & Uses<"bad" | "errorChanges" | "attempts" | "datums" | "ending" | "pipeline">["ledger"];
-/** What telling of them touches. */
-type Tells = Uses<
-  keyof Guarded | "errorChanges" | "attempts" | "elements" | "ending" | "pipeline" | "errorsClaim",
-  "branch"
-> &
-  EndsOldest;
 
 /** Datums looked at, or recorded, in one transaction. */
 const SLICE = 500;
@@ -65,16 +58,13 @@ function errorPath(datum: string): string {
 }
 
 /** What the end of a job begins with: the datums that were bad, if there were any or are some now. */
-export function firstStep(
-  { bad, pipeline }: Uses<"bad" | "pipeline">["ledger"],
-  { failed }: Pick<JobRow, "failed">,
-): EndingStep {
+export function firstStep({ bad, pipeline }: Ledger, { failed }: Pick<JobRow, "failed">): EndingStep {
   if (failed > 0 || bad.any()) return { step: "cured", after: "" };
   return walkFrom("died", pipeline.row()?.committed ?? 0);
 }
 
 /** One slice of step a. */
-export function noteCured(ledger: Notes, oldest: JobContext, from: string): void {
+export function noteCured(ledger: Ledger, oldest: JobContext, from: string): void {
   const { bad, errorChanges, attempts, datums, ending } = ledger;
   const { n } = oldest.job;
   endStep(ledger, oldest, () => {
@@ -90,7 +80,7 @@ export function noteCured(ledger: Notes, oldest: JobContext, from: string): void
 }
 
 /** One slice of step b. */
-export function noteBad(ledger: Notes, oldest: JobContext, from: string | null): void {
+export function noteBad(ledger: Ledger, oldest: JobContext, from: string | null): void {
   const { bad, errorChanges, attempts, ending, pipeline } = ledger;
   const { n } = oldest.job;
   endStep(ledger, oldest, () => {
@@ -107,7 +97,7 @@ export function noteBad(ledger: Notes, oldest: JobContext, from: string | null):
 
 /** The step after the mark: the errors branch, if a job changes anything there, comes before the output. */
 export function stepAfterMark(
-  ledger: Uses<"errorChanges">["ledger"],
+  ledger: Ledger,
   { job, output }: { job: Pick<JobRow, "errorsCommit">; output: EndingStep },
 ): EndingStep {
   const changes = ledger.errorChanges.count(PAGE + 1);
@@ -117,8 +107,12 @@ export function stepAfterMark(
 }
 
 /** Sends one page of a commit of many files. What is sent again after a crash changes nothing. */
-export async function stageErrors(uses: Tells, oldest: JobContext, after: string): Promise<void> {
-  const { ledger } = uses;
+export async function stageErrors(
+  context: PipelineContext,
+  oldest: JobContext,
+  after: string,
+): Promise<void> {
+  const { ledger } = context;
   const { n } = oldest.job;
   const page = ledger.errorChanges.page({ after, limit: PAGE });
   const last = page.at(-1);
@@ -127,27 +121,31 @@ export async function stageErrors(uses: Tells, oldest: JobContext, after: string
     return;
   }
   const files = filesOf(ledger, oldest, page);
-  const answer = await asWriter(uses, oldest, {
+  const answer = await asWriter(context, oldest, {
     to: "errors",
     ask: (branch, writer) => branch.stageOutput({ ...writer, ...files, anew: after === "" }),
   });
   if (answer.ok)
     endStep(ledger, oldest, () => ledger.ending.set(n, { step: "errors-stage", after: last.id }));
-  else await refused(uses, oldest, answer);
+  else await refused(context, oldest, answer);
 }
 
 /** Step c. Throws if a peer can't be reached: tried again later. */
-export async function commitErrors(uses: Tells, oldest: JobContext, staged: boolean): Promise<void> {
-  const { ledger } = uses;
+export async function commitErrors(
+  context: PipelineContext,
+  oldest: JobContext,
+  staged: boolean,
+): Promise<void> {
+  const { ledger } = context;
   const { definition, job } = oldest;
   const page = staged ? [] : ledger.errorChanges.page({ after: "", limit: PAGE });
   const files = filesOf(ledger, oldest, page);
   const lineage = lineageOf(definition, job);
-  const answer = await asWriter<Committed>(uses, oldest, {
+  const answer = await asWriter<Committed>(context, oldest, {
     to: "errors",
     ask: (branch, writer) => branch.commitOutput({ ...writer, ...files, lineage, ...(staged && { staged }) }),
   });
-  if (!answer.ok) return await refused(uses, oldest, answer);
+  if (!answer.ok) return await refused(context, oldest, answer);
   endStep(ledger, oldest, () => {
     ledger.jobs.setErrorsCommit(job.n, answer.commit);
     ledger.ending.set(job.n, { step: "errors-record", told: true });
@@ -156,7 +154,7 @@ export async function commitErrors(uses: Tells, oldest: JobContext, staged: bool
 
 /** One slice of step d. `next`: what the end goes on with. */
 export function recordErrors(
-  ledger: Guarded & Uses<"bad" | "errorChanges" | "attempts" | "ending">["ledger"],
+  ledger: Ledger,
   oldest: JobContext,
   { told, next }: { told: boolean; next: () => EndingStep },
 ): void {
@@ -174,8 +172,8 @@ export function recordErrors(
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(uses: Tells, oldest: JobContext, answer: NotDone): Promise<void> {
-  const { ledger } = uses;
+async function refused(context: PipelineContext, oldest: JobContext, answer: NotDone): Promise<void> {
+  const { ledger } = context;
   const { definition, job } = oldest;
   switch (answer.reason) {
     case "applying":
@@ -195,7 +193,7 @@ async function refused(uses: Tells, oldest: JobContext, answer: NotDone): Promis
     default: {
       const words = refusalWords(answer);
       const bucket = bucketName(errorsOf(definition));
-      failOldest(uses, oldest, `its failed datums can't be told in s3://${bucket}: ${words}`);
+      failOldest(context, oldest, `its failed datums can't be told in s3://${bucket}: ${words}`);
     }
   }
 }
@@ -205,11 +203,7 @@ interface Files {
   readonly contents: readonly Content[];
 }
 
-function filesOf(
-  ledger: Uses<"attempts" | "elements">["ledger"],
-  oldest: JobContext,
-  changes: readonly ErrorChange[],
-): Files {
+function filesOf(ledger: Ledger, oldest: JobContext, changes: readonly ErrorChange[]): Files {
   const operations: Operation[] = [];
   const contents: Content[] = [];
   for (const { id, gone } of changes) {
@@ -229,7 +223,7 @@ function filesOf(
 
 /** What the branch tells of a bad datum. As far as it fits: of the log the end, of many long inputs the first ones. */
 function fileOf(
-  ledger: Uses<"elements">["ledger"],
+  ledger: Ledger,
   { attempt, definition, job }: JobContext & { attempt: ShownAttempt },
 ): Uint8Array {
   const { id, exitCode, reason, tries, node, finishedAt } = attempt;
@@ -250,7 +244,7 @@ function fileOf(
 }
 
 function inputsOf(
-  { elements }: Uses<"elements">["ledger"],
+  { elements }: Ledger,
   { attempt, definition, job }: JobContext & { attempt: Pick<ShownAttempt, "key"> },
 ): readonly object[] {
   const paths = datumPaths(attempt.key);

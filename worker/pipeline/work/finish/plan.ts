@@ -4,13 +4,11 @@ import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
 import { MAX_MERGE_PARTS } from "../../../../protocol/runner.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, PlannedOperation } from "../../output/draft-store.ts";
-import { endStep, type Guarded } from "../guards.ts";
+import { endStep } from "../guards.ts";
 import { stepAfterMark } from "./errors.ts";
-
-type Planned = Guarded &
-  Uses<"changed" | "operations" | "published" | "merges" | "tasks" | "ending" | "errorChanges">["ledger"];
 
 /** Finds the path to plan after one; from the first for null. */
 type NextPath = (after: string | null) => string | undefined;
@@ -23,7 +21,7 @@ const SLICE = 200;
  * nothing can go on before runners have merged something.
  */
 export async function planOutput(
-  { ledger, peers, wakes }: { ledger: Planned } & Uses<never, "now", "queued">,
+  { ledger, peers, wakes }: { ledger: Ledger } & PipelineContext,
   oldest: JobContext,
 ): Promise<boolean> {
   const { operations, changed, tasks } = ledger;
@@ -37,7 +35,7 @@ export async function planOutput(
 }
 
 /** Paths that waited for merges which are done. */
-async function planWaiting(ledger: Planned, oldest: JobContext): Promise<void> {
+async function planWaiting(ledger: Ledger, oldest: JobContext): Promise<void> {
   const next: NextPath = (after) => ledger.operations.nextWaiting(after);
   let after: string | null = null;
   do {
@@ -48,7 +46,7 @@ async function planWaiting(ledger: Planned, oldest: JobContext): Promise<void> {
 
 /** One slice of planning; returns the path after which there are more. */
 async function planSome(
-  ledger: Planned,
+  ledger: Ledger,
   oldest: JobContext,
   { next, after: from }: { next: NextPath; after: string | null },
 ): Promise<string | null> {
@@ -68,7 +66,7 @@ async function planSome(
 }
 
 /** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
-function beginCommit(ledger: Planned, oldest: JobContext, now: number): boolean | undefined {
+function beginCommit(ledger: Ledger, oldest: JobContext, now: number): boolean | undefined {
   const { job } = oldest;
   return endStep(ledger, oldest, () => {
     if (ledger.tasks.has(job.n)) return true;
@@ -79,7 +77,7 @@ function beginCommit(ledger: Planned, oldest: JobContext, now: number): boolean 
 }
 
 /** How the commit of the output begins: a large one is sent in pages first. */
-export function outputStep({ operations }: Pick<Planned, "operations">): EndingStep {
+export function outputStep({ operations }: Ledger): EndingStep {
   const isLarge = operations.count(MAX_COMMIT_OPERATIONS + 1) > MAX_COMMIT_OPERATIONS;
   return isLarge ? { step: "stage", after: "" } : { step: "commit", staged: false };
 }
@@ -98,7 +96,7 @@ type Merged = { readonly content: ContentId; readonly merge: string | null };
  * several. What was merged before is there; for the rest the path waits. Returns false if more datums write it than
  * one merge takes (planLargePath).
  */
-function planPath(tx: Tx, ledger: Planned, { path, job }: PathOfJob): boolean {
+function planPath(tx: Tx, ledger: Ledger, { path, job }: PathOfJob): boolean {
   const parts = ledger.changed.parts(path, { after: null, limit: MAX_MERGE_PARTS });
   if (parts.length === MAX_MERGE_PARTS) return false;
   ledger.operations.set(path, operationOf());
@@ -117,7 +115,7 @@ function planPath(tx: Tx, ledger: Planned, { path, job }: PathOfJob): boolean {
 }
 
 /** The same for a path that many datums write: runs of them are merged, then what came of those. */
-async function planLargePath(ledger: Planned, oldest: JobContext, path: string): Promise<void> {
+async function planLargePath(ledger: Ledger, oldest: JobContext, path: string): Promise<void> {
   const job = oldest.job.n;
   let level: (Merged | undefined)[] = [];
   for (let after: string | null = null; ; ) {
@@ -142,7 +140,7 @@ async function planLargePath(ledger: Planned, oldest: JobContext, path: string):
 /** Contents put together, at most MAX_MERGE_PARTS; undefined if a runner has yet to do it: then a task is there. */
 function merged(
   _: Tx,
-  { merges, tasks }: Planned,
+  { merges, tasks }: Ledger,
   { path, job, contents }: PathOfJob & { contents: readonly ContentId[] },
 ): Merged | undefined {
   const [only] = contents;

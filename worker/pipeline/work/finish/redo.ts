@@ -1,16 +1,10 @@
-import type { JobContext, Uses } from "../../context.ts";
-import { endStep, type Guarded } from "../guards.ts";
-
-/** What doing a datum or a merge again touches. */
-export type Redoes = Uses<
-  keyof Guarded | "results" | "datums" | "attempts" | "ending" | "operations" | "changed" | "merges",
-  never,
-  "queued"
->;
+import type { JobContext, PipelineContext } from "../../context.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { endStep } from "../guards.ts";
 
 /** Runs a datum again: its result was dropped since it was counted as done, or its content is gone. */
 export function redoDatum(
-  { ledger, wakes }: Redoes,
+  { ledger, wakes }: PipelineContext,
   oldest: JobContext,
   datum: { readonly id: string; readonly key: string },
 ): void {
@@ -29,8 +23,8 @@ export function redoDatum(
  * The content that the commit puts to a path is gone: does again what made it, a merge or a datum. Returns false if
  * that is not known.
  */
-export function redoContent(uses: Redoes, oldest: JobContext, path: string): boolean {
-  const { ledger } = uses;
+export function redoContent(context: PipelineContext, oldest: JobContext, path: string): boolean {
+  const { ledger } = context;
   const put = ledger.operations.put(path);
   if (put?.merge) {
     redoMerge(ledger, oldest, { path, merge: put.merge });
@@ -38,12 +32,12 @@ export function redoContent(uses: Redoes, oldest: JobContext, path: string): boo
   }
   const [part = ledger.changed.firstPart(path)] = ledger.changed.parts(path, { after: null, limit: 1 });
   const datum = part && ledger.datums.at(part.key, oldest.job.n);
-  if (datum) redoDatum(uses, oldest, datum);
+  if (datum) redoDatum(context, oldest, datum);
   return datum !== undefined;
 }
 
 function redoMerge(
-  ledger: Redoes["ledger"],
+  ledger: Ledger,
   oldest: JobContext,
   { path, merge }: { path: string; merge: string },
 ): void {

@@ -1,23 +1,22 @@
 import { bucketName } from "../../../../protocol/names.ts";
 import type { CommitPosition, Erasure } from "../../../branch/contract.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import { candidates, readersOf } from "../../inputs/candidates.ts";
 import { ALL_COLLECTED } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition, InputRule } from "../../lifecycle/definition.ts";
 import { endEarly } from "../jobs/end.ts";
-import { insertJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+import { insertJob, pipelineEvent } from "../jobs/make.ts";
 
 /** Jobs looked at in one transaction. */
 const JOBS = 200;
 /** Why such a job ends. */
 const REASON = "input erased";
 
-type Needs = MakesJobs & Uses<"step" | "pipeline" | "oweRewrite", "branch">;
-
 /** Whether something was erased that was not heard of, or jobs were killed for it and the one that follows them is not made. */
 export function hasErased(
-  { erasures }: Uses<"erasures">["ledger"],
+  { erasures }: Ledger,
   { bucket, erased }: { bucket: string; erased: number },
 ): boolean {
   return erased > erasures.heard(bucket) || erasures.due(bucket) > 0;
@@ -32,10 +31,10 @@ export function hasErased(
  * them before the event at which it would have died: so the next job compares it (`erased_paths`).
  */
 export async function hearErasures(
-  uses: Needs,
+  context: PipelineContext,
   { definition, source, hasEvents }: { definition: Definition; source: number; hasEvents: boolean },
 ): Promise<void> {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const address = definition.sources[source];
   if (!address) return;
   const bucket = bucketName(address);
@@ -45,11 +44,11 @@ export async function hearErasures(
     if (upTo <= after) break;
     const read = readsOf(definition, { source, erasures });
     for (let n: number | null = 0; n !== null && read.length > 0; ) {
-      n = killSome(uses, { definition, source, bucket, read, after: n });
+      n = killSome(context, { definition, source, bucket, read, after: n });
       if (n !== null) await yieldToOthers();
     }
     const isHeard = ledger.step(definition, (tx) => {
-      notePaths(uses, { source, read });
+      notePaths(context, { source, read });
       if (read.length > 0) ledger.oweRewrite(tx, peers.now());
       ledger.erasures.hear(bucket, upTo);
       return true;
@@ -63,9 +62,9 @@ export async function hearErasures(
     ledger.erasures.settle(bucket, due);
     if (hasEvents || ledger.pipeline.row()?.hadFirstJob !== 1) return;
     ledger.pipeline.setNewVersion();
-    insertJob(tx, uses, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
+    insertJob(tx, context, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
   });
-  uses.wakes.outbox();
+  context.wakes.outbox();
 }
 
 /** Those that an input of the source reads. */
@@ -91,7 +90,7 @@ function isAt({ generation, born, died }: Erasure, at: CommitPosition | undefine
 
 /** Returns the last job that was looked at; null if there are no more. */
 function killSome(
-  uses: Needs,
+  context: PipelineContext,
   {
     definition,
     source,
@@ -100,14 +99,14 @@ function killSome(
     after,
   }: { definition: Definition; source: number; bucket: string; read: readonly Erasure[]; after: number },
 ): number | null {
-  const { ledger } = uses;
+  const { ledger } = context;
   const last = ledger.step(definition, (tx) => {
     const jobs = ledger.jobs.unfinishedAfter(after, JOBS);
     for (const job of jobs) {
       if (job.revision !== definition.revision) continue;
       if (!read.some((erasure) => isAt(erasure, job.positions[source]))) continue;
       // One whose output may be committed already comes to its end.
-      if (endEarly(tx, uses, { job, state: "killed", reason: REASON })) ledger.erasures.addDue(bucket);
+      if (endEarly(tx, context, { job, state: "killed", reason: REASON })) ledger.erasures.addDue(bucket);
     }
     return jobs.length < JOBS ? null : (jobs.at(-1)?.n ?? null);
   });
@@ -115,7 +114,7 @@ function killSome(
 }
 
 function notePaths(
-  { ledger }: Uses<"sources" | "erasures">,
+  { ledger }: PipelineContext,
   { source, read }: { source: number; read: readonly Erasure[] },
 ): void {
   const at = ledger.sources.all()[source];

@@ -1,11 +1,11 @@
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
 import { fillingStep } from "../guards.ts";
-import { type EndsEarly, endEarly } from "../jobs/end.ts";
+import { endEarly } from "../jobs/end.ts";
 import { writtenSince } from "./starts.ts";
-import { excessOf, type UpdateNeeds, updateDatums } from "./update-datums.ts";
+import { excessOf, updateDatums } from "./update-datums.ts";
 
 /** Paths collected, or rows removed, in one transaction. */
 const PAGE = 500;
@@ -13,43 +13,40 @@ const PAGE = 500;
 /** Small jobs filled before other calls get their turn. */
 const JOBS_PER_TURN = 10;
 
-/** What collects the paths of a job touches. */
-type CollectNeeds = Uses<"step" | "jobs" | "touched", "branch">;
-
 /**
  * Works out the datums of every job that waits for them, one job after the other, in slices. One slice does what the
  * job's `fill` says and writes what comes next (pull.ts tells the whole way).
  */
-export async function fillJobs(uses: UpdateNeeds & EndsEarly & Uses<"active">): Promise<void> {
+export async function fillJobs(context: PipelineContext): Promise<void> {
   for (let jobs = 0; ; ) {
-    const definition = uses.ledger.active();
-    const job = definition && uses.ledger.jobs.nextToFill();
+    const definition = context.ledger.active();
+    const job = definition && context.ledger.jobs.nextToFill();
     if (!definition || !job) return;
-    const filled = await fillStep(uses, { definition, job });
+    const filled = await fillStep(context, { definition, job });
     if (!filled || ++jobs % JOBS_PER_TURN === 0) await yieldToOthers();
   }
 }
 
 /** One slice. Returns whether it was the job's last. */
-async function fillStep(uses: UpdateNeeds & EndsEarly, context: JobContext): Promise<boolean> {
-  const { fill } = context.job;
-  if (readWhole(uses, context)) return false;
+async function fillStep(context: PipelineContext, filling: JobContext): Promise<boolean> {
+  const { fill } = filling.job;
+  if (readWhole(context, filling)) return false;
   switch (fill.step) {
     case "forget":
-      forget(uses, context);
+      forget(context, filling);
       return false;
     case "snapshot":
-      await collectSnapshot(uses, { ...context, at: fill });
+      await collectSnapshot(context, { ...filling, at: fill });
       return false;
     case "changes":
-      await collectChanges(uses, { ...context, at: fill });
+      await collectChanges(context, { ...filling, at: fill });
       return false;
     case "clear":
-      collectCleared(uses, { ...context, at: fill });
+      collectCleared(context, { ...filling, at: fill });
       return false;
     default: {
-      const reason = excessOf(uses.ledger, context);
-      return reason === undefined ? updateDatums(uses, context) : giveUp(uses, { ...context, reason });
+      const reason = excessOf(context.ledger, filling);
+      return reason === undefined ? updateDatums(context, filling) : giveUp(context, { ...filling, reason });
     }
   }
 }
@@ -58,12 +55,9 @@ async function fillStep(uses: UpdateNeeds & EndsEarly, context: JobContext): Pro
  * The job reads its inputs whole: what was there before ends, and what is still there is born again. A datum that has a
  * result keeps it, and the output commit is the difference between results, so nothing is run or written in vain.
  */
-function forget(
-  { ledger }: Uses<"step" | "jobs" | "datums" | "elements" | "pipeline">,
-  context: JobContext,
-): void {
-  const { job } = context;
-  fillingStep(ledger, context, () => {
+function forget({ ledger }: PipelineContext, filling: JobContext): void {
+  const { job } = filling;
+  fillingStep(ledger, filling, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
     const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
     if (done) ledger.elements.clearSizes();
@@ -74,22 +68,22 @@ function forget(
 
 /** Every file that belongs to the inputs is new: one page of one view. */
 async function collectSnapshot(
-  { ledger, peers }: CollectNeeds,
-  context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
+  { ledger, peers }: PipelineContext,
+  filling: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
 ): Promise<void> {
-  const { definition, job, at } = context;
+  const { definition, job, at } = filling;
   const view = definition.views[at.view];
   const address = view && definition.sources[view.source];
   const position = view && job.positions[view.source];
   if (!view || !address || !position) {
-    fillingStep(ledger, context, () => setFill(ALL_COLLECTED));
+    fillingStep(ledger, filling, () => setFill(ALL_COLLECTED));
     return;
   }
   const page = await peers
     .branch(address)
     .filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
   const changes = page.files.map((file) => ({ path: file.path, now: file }));
-  fillingStep(ledger, context, () => {
+  fillingStep(ledger, filling, () => {
     ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, view)));
     setFill(
       page.next === null
@@ -105,16 +99,16 @@ async function collectSnapshot(
 
 /** A commit that changed more than its feed page held: one more page of its changes. */
 async function collectChanges(
-  { ledger, peers }: CollectNeeds,
-  context: JobContext & { at: Extract<Fill, { step: "changes" }> },
+  { ledger, peers }: PipelineContext,
+  filling: JobContext & { at: Extract<Fill, { step: "changes" }> },
 ): Promise<void> {
-  const { definition, job, at } = context;
+  const { definition, job, at } = filling;
   const address = definition.sources[job.source];
   const position = job.positions[job.source];
   if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
   const { generation, seq } = position;
   const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
-  fillingStep(ledger, context, () => {
+  fillingStep(ledger, filling, () => {
     ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
     const fill: Fill = page.next === null ? ALL_COLLECTED : { step: "changes", after: page.next };
     ledger.jobs.setFill(job.n, { fill, total: job.total });
@@ -123,11 +117,11 @@ async function collectChanges(
 
 /** The branch was deleted: every element of its inputs is gone. */
 function collectCleared(
-  { ledger }: Uses<"step" | "jobs" | "touched" | "elements">,
-  context: JobContext & { at: Extract<Fill, { step: "clear" }> },
+  { ledger }: PipelineContext,
+  filling: JobContext & { at: Extract<Fill, { step: "clear" }> },
 ): void {
-  const { definition, job, at } = context;
-  fillingStep(ledger, context, () => {
+  const { definition, job, at } = filling;
+  fillingStep(ledger, filling, () => {
     const cleared = definition.inputs[at.input];
     const gone =
       cleared?.source === job.source
@@ -152,14 +146,11 @@ function collectCleared(
  * Fails a job whose cross product is too large. What it was about to make is dropped, so the next job can't build upon
  * it: that one reads its inputs whole. One slice. Returns whether it was the last.
  */
-function giveUp(
-  uses: EndsEarly & Uses<"step" | "touched" | "pipeline">,
-  { reason, ...context }: JobContext & { reason: string },
-): boolean {
-  const { ledger } = uses;
-  const { job } = context;
-  const done = fillingStep(ledger, context, (tx) => {
-    endEarly(tx, uses, { job, state: "failure", reason });
+function giveUp(context: PipelineContext, { reason, ...filling }: JobContext & { reason: string }): boolean {
+  const { ledger } = context;
+  const { job } = filling;
+  const done = fillingStep(ledger, filling, (tx) => {
+    endEarly(tx, context, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
     ledger.pipeline.setNextReadsWhole(1);
     ledger.jobs.setFilled(job.n);
@@ -169,10 +160,10 @@ function giveUp(
 }
 
 /** A job behind one that was given up reads its inputs whole. Returns whether this is one. */
-function readWhole({ ledger }: Uses<"step" | "jobs" | "pipeline">, context: JobContext): boolean {
+function readWhole({ ledger }: PipelineContext, filling: JobContext): boolean {
   if (ledger.pipeline.row()?.nextReadsWhole !== 1) return false;
-  fillingStep(ledger, context, () => {
-    ledger.jobs.setFill(context.job.n, { fill: { step: "forget" }, total: context.job.total });
+  fillingStep(ledger, filling, () => {
+    ledger.jobs.setFill(filling.job.n, { fill: { step: "forget" }, total: filling.job.total });
     ledger.pipeline.setNextReadsWhole(0);
   });
   return true;

@@ -1,8 +1,9 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
 import type { CommitPosition, InputStart, SubscriberNeed } from "../../../branch/contract.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 
 /*
@@ -12,13 +13,12 @@ import type { Definition } from "../../lifecycle/definition.ts";
  * never too little: cursors and jobs only go forward. So a call may come late, twice or not at all.
  */
 
-type Needing = Uses<"active" | "step" | "pipeline" | "sources" | "jobs">;
 type Need = Omit<SubscriberNeed, "uid">;
 
 /** Tells each input branch what the pipeline needs of it, unless it knows. Throws if one can't be reached. */
-export async function tellNeeds(uses: Needing & Uses<never, "branch">): Promise<void> {
-  const { ledger, peers } = uses;
-  for (const { source, need } of untold(uses)) {
+export async function tellNeeds(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
+  for (const { source, need } of untold(context)) {
     const definition = ledger.active();
     if (!definition) return;
     await peers.branch(source).need({ uid: definition.uid, ...need });
@@ -27,11 +27,11 @@ export async function tellNeeds(uses: Needing & Uses<never, "branch">): Promise<
 }
 
 /** Whether a branch holds more for the pipeline than it needs. */
-export function hasUntold(uses: Needing): boolean {
-  return untold(uses).length > 0;
+export function hasUntold(context: PipelineContext): boolean {
+  return untold(context).length > 0;
 }
 
-function untold({ ledger }: Needing): { source: Source; need: Need }[] {
+function untold({ ledger }: PipelineContext): { source: Source; need: Need }[] {
   const definition = ledger.active();
   if (!definition) return [];
   const job = oldestReader(ledger);
@@ -44,7 +44,7 @@ function untold({ ledger }: Needing): { source: Source; need: Need }[] {
 }
 
 /** The oldest job that may still read its inputs: later ones read from the same places on, or later ones. */
-function oldestReader({ jobs }: Pick<Needing["ledger"], "jobs">): JobRow | undefined {
+function oldestReader({ jobs }: Ledger): JobRow | undefined {
   const [running, filling] = [jobs.oldest(), jobs.nextToFill()];
   return running && filling ? (running.n < filling.n ? running : filling) : (running ?? filling);
 }

@@ -22,18 +22,20 @@
  *    Only a job whose cross product is too large is given up, and the next one reads its inputs whole.
  *  - A crash: a slice writes its rows and how far it got in one transaction, so at most one is done again.
  */
+
 import { bucketName } from "../../../../protocol/names.ts";
 import type { FeedEvent } from "../../../branch/contract.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import { candidates, readersOf } from "../../inputs/candidates.ts";
+import { isAfter } from "../../inputs/source-store.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { Behind } from "../../lifecycle/pipeline-store.ts";
-import { insertJob, insertWholeJob, type MakesJobs } from "../jobs/make.ts";
+import { insertJob, insertWholeJob } from "../jobs/make.ts";
 import { hasErased, hearErasures } from "./erased.ts";
 import { type Lag, orderFeeds } from "./order-feeds.ts";
-import { holdsFile, isAfter, lastStart } from "./starts.ts";
+import { holdsFile, lastStart } from "./starts.ts";
 
 /** Changes asked for in one feed page. */
 const FEED_LIMIT = 500;
@@ -45,22 +47,19 @@ const MAX_LONG_PAUSE_MS = 1000;
 /** A clock that is further behind than this was set back: it is the reason why the pipeline waits. */
 const LONG_LAG_MS = 2000;
 
-type Needs = MakesJobs &
-  Uses<"exists" | "active" | "step" | "pipeline" | "touched" | "oweRewrite", "branch", "fill">;
-
 /**
  * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.
  * `rings` counts the bells so far: the mark that a pull is due goes only if none rang while the last pages were read.
  */
-export async function pull(uses: Needs, rings: () => number): Promise<void> {
-  const { ledger } = uses;
+export async function pull(context: PipelineContext, rings: () => number): Promise<void> {
+  const { ledger } = context;
   let pauseMs = 0;
   let wasBehind = ledger.exists && ledger.pipeline.behind() !== null;
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
     const heard = rings();
-    const { taken, rest, lag } = await pullOnce(uses, definition);
+    const { taken, rest, lag } = await pullOnce(context, definition);
     const isLong = lag !== undefined && lag.lagMs > LONG_LAG_MS;
     if (isLong || wasBehind) {
       ledger.step(definition, () => ledger.pipeline.setBehind(isLong ? behindOf(definition, lag) : null));
@@ -88,10 +87,10 @@ function behindOf({ sources }: Definition, { ahead, behind, until }: Lag): Behin
 }
 
 async function pullOnce(
-  uses: Needs,
+  context: PipelineContext,
   definition: Definition,
 ): Promise<{ taken: number; rest: boolean; lag: Lag | undefined }> {
-  const { ledger, peers, wakes } = uses;
+  const { ledger, peers, wakes } = context;
   const pages = await Promise.all(
     ledger.sources
       .all()
@@ -104,11 +103,11 @@ async function pullOnce(
   for (const [source, { erased = 0, events: news }] of pages.entries()) {
     const address = definition.sources[source];
     if (!address || !hasErased(ledger, { bucket: bucketName(address), erased })) continue;
-    await hearErasures(uses, { definition, source, hasEvents: news.length > 0 });
+    await hearErasures(context, { definition, source, hasEvents: news.length > 0 });
   }
   const { events, rest, lag } = orderFeeds(pages);
   for (const [index, { source, event }] of events.entries()) {
-    await take(uses, { definition, source, event });
+    await take(context, { definition, source, event });
     if (index % EVENTS_PER_TURN === EVENTS_PER_TURN - 1) {
       wakes.fill();
       await yieldToOthers();
@@ -123,13 +122,13 @@ async function pullOnce(
 
 /** One event: the cursor moves and the job is there, or neither. */
 async function take(
-  uses: Needs,
+  context: PipelineContext,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<void> {
-  const { ledger } = uses;
+  const { ledger } = context;
   // From the first job on, every event is after the start of each input: before that they have no data.
   const first = ledger.pipeline.row()?.hadFirstJob !== 1;
-  const hasData = !first || (await hasDataAfter(uses, { definition, source, event }));
+  const hasData = !first || (await hasDataAfter(context, { definition, source, event }));
   ledger.step(definition, (tx) => {
     const { generation, seq, lineage } = event;
     const commit = event.kind === "commit" ? event.id : null;
@@ -139,10 +138,10 @@ async function take(
     if (first && !ledger.sources.allHaveData()) return;
     // Of what a feed has lost, nobody knows what it changed.
     if (first || event.gap) {
-      insertWholeJob(tx, uses, { definition, source, at: event });
+      insertWholeJob(tx, context, { definition, source, at: event });
       return;
     }
-    const n = insertJob(tx, uses, { definition, source, at: event, fill: fillOf(event) });
+    const n = insertJob(tx, context, { definition, source, at: event, fill: fillOf(event) });
     if (n === undefined) return;
     ledger.touched.add(n, candidates(event.changes, readersOf(definition.inputs, source)));
   });
@@ -158,7 +157,7 @@ function fillOf(event: FeedEvent): Fill {
  * only if the event itself does not tell.
  */
 async function hasDataAfter(
-  { ledger, peers }: Uses<"sources", "branch">,
+  { ledger, peers }: PipelineContext,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<boolean> {
   const start = lastStart(definition, source);

@@ -1,5 +1,6 @@
 import type { AnswerOf, BranchApi, CommitPosition } from "../../../branch/contract.ts";
 import type { Peers } from "../../context.ts";
+import { isAfter } from "../../inputs/source-store.ts";
 import type { Definition, InputRule, Revision } from "../../lifecycle/definition.ts";
 
 type Unplaced = Pick<InputRule, "repo" | "branch" | "from">;
@@ -10,7 +11,7 @@ type Unplaced = Pick<InputRule, "repo" | "branch" | "from">;
  * has no such commit.
  */
 export async function findStarts(
-  peers: Pick<Peers, "branch">,
+  peers: Peers,
   inputs: readonly Unplaced[],
   before: readonly InputRule[] = [],
 ): Promise<Revision["starts"] | undefined> {
@@ -24,7 +25,7 @@ export async function findStarts(
 }
 
 async function startOf(
-  peers: Pick<Peers, "branch">,
+  peers: Peers,
   { repo, branch, from }: Unplaced,
   before: readonly InputRule[],
 ): Promise<CommitPosition | undefined> {
@@ -54,11 +55,6 @@ export function lastStart({ inputs }: Definition, source: number): CommitPositio
     if (read === source && start && (!last || isAfter(start, last))) last = start;
   }
   return last;
-}
-
-/** Whether one place in a branch's history comes after another. */
-export function isAfter(a: CommitPosition, b: CommitPosition): boolean {
-  return a.generation === b.generation ? a.seq > b.seq : a.generation > b.generation;
 }
 
 /** Files asked for at a time while looking for the first that is not an empty directory. */

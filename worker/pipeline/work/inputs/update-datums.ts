@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { MAX_PAIRS } from "../../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../../core/cross-product.ts";
 import { datumId, datumKey } from "../../../core/datums.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import type { Element } from "../../inputs/element-store.ts";
 import type { Touched } from "../../inputs/touched-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -14,26 +14,21 @@ const SLICE = 250;
 /** Directories that are fingerprinted at the same time. */
 const FINGERPRINTS_AT_ONCE = 8;
 
-type Stores = "touched" | "elements" | "datums" | "results" | "attempts" | "jobs" | "pipeline";
-
-/** What working out datums touches. */
-export type UpdateNeeds = Uses<Stores | "step", "branch" | "now", "queued" | "advance" | "outbox">;
-
 /**
  * One slice of comparing touched paths with the elements that are there, and of the births that follow. Elements go one
  * at a time and every death comes before the first birth, so at each moment the alive datums are the cross product of
  * the alive elements: no pair is made twice, and none is made in vain. Returns whether the job's datums are all known.
  */
-export async function updateDatums(uses: UpdateNeeds, context: JobContext): Promise<boolean> {
-  const { ledger, peers, wakes } = uses;
-  const { job } = context;
+export async function updateDatums(context: PipelineContext, filling: JobContext): Promise<boolean> {
+  const { ledger, peers, wakes } = context;
+  const { job } = filling;
   const touched = ledger.touched.found(job.n, SLICE);
-  const now = await elementsAt(uses, { ...context, touched });
-  const filled = fillingStep(ledger, context, () => {
-    const slice = new Slice(ledger, { ...context, job: ledger.jobs.get(job.n) ?? job, now: peers.now() });
+  const now = await elementsAt(context, { ...filling, touched });
+  const filled = fillingStep(ledger, filling, () => {
+    const slice = new Slice(ledger, { ...filling, job: ledger.jobs.get(job.n) ?? job, now: peers.now() });
     const compared = slice.compare(touched, now) && touched.length < SLICE;
     // No pair is made of a cross product that is too large: the next slice gives the job up (fill.ts).
-    const done = compared && excessOf(ledger, context) === undefined && slice.bear();
+    const done = compared && excessOf(ledger, filling) === undefined && slice.bear();
     slice.save(done);
     if (done) ledger.jobs.start(job.n, peers.now());
     return done;
@@ -50,10 +45,7 @@ export async function updateDatums(uses: UpdateNeeds, context: JobContext): Prom
  * Why a job can't have its datums: the cross product of its inputs is larger than MAX_PAIRS. Known once all touched
  * paths were compared, before the first pair is made. Returns undefined if the product is within the limit.
  */
-export function excessOf(
-  { elements, touched }: Pick<Ledger, "elements" | "touched">,
-  { definition, job }: JobContext,
-): string | undefined {
+export function excessOf({ elements, touched }: Ledger, { definition, job }: JobContext): string | undefined {
   if (definition.inputs.length < 2 || touched.found(job.n, 1).length > 0) return undefined;
   const sizes = definition.inputs.map((_, input) => elements.sizeOf(input));
   const pairs = sizes.reduce((product, size) => product * BigInt(size), 1n);
@@ -64,7 +56,7 @@ export function excessOf(
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */
 async function elementsAt(
-  { peers }: Pick<UpdateNeeds, "peers">,
+  { peers }: Pick<PipelineContext, "peers">,
   { definition, job, touched }: JobContext & { touched: readonly Touched[] },
 ): Promise<(Element | undefined)[]> {
   const found: (Element | undefined)[] = [];
@@ -87,23 +79,23 @@ async function elementsAt(
 
 /** The state of one transaction of a fill. */
 class Slice {
-  readonly #ledger: Pick<Ledger, Stores>;
-  readonly #context: JobContext & { readonly now: number };
+  readonly #ledger: Ledger;
+  readonly #filling: JobContext & { readonly now: number };
   #left = SLICE;
   #alive = 0;
   #skipped = 0;
   #from: readonly string[] | null;
 
-  constructor(ledger: Pick<Ledger, Stores>, context: JobContext & { readonly now: number }) {
+  constructor(ledger: Ledger, filling: JobContext & { readonly now: number }) {
     this.#ledger = ledger;
-    this.#context = context;
-    this.#from = context.job.fill.step === "settle" ? context.job.fill.from : null;
+    this.#filling = filling;
+    this.#from = filling.job.fill.step === "settle" ? filling.job.fill.from : null;
   }
 
   /** Returns false if the slice is used up before all were compared. */
   compare(touched: readonly Touched[], now: readonly (Element | undefined)[]): boolean {
     const { elements, touched: store } = this.#ledger;
-    const { n } = this.#context.job;
+    const { n } = this.#filling.job;
     for (const [index, { input, path }] of touched.entries()) {
       if (this.#left <= 0) return false;
       const before = elements.alive(input, path);
@@ -125,7 +117,7 @@ class Slice {
   /** Returns false if the slice is used up before all were born. */
   bear(): boolean {
     const { touched, elements } = this.#ledger;
-    const { n } = this.#context.job;
+    const { n } = this.#filling.job;
     for (let next = touched.nextBirth(n); next; next = touched.nextBirth(n)) {
       const { input, element } = next;
       elements.bear(element, { input, job: n });
@@ -139,7 +131,7 @@ class Slice {
 
   save(done: boolean): void {
     const { pipeline, jobs } = this.#ledger;
-    const { n } = this.#context.job;
+    const { n } = this.#filling.job;
     const total = pipeline.addAlive(this.#alive);
     jobs.setFill(n, { fill: done ? { step: "done" } : { step: "settle", from: this.#from }, total });
     if (this.#skipped > 0) jobs.count(n, { skipped: this.#skipped });
@@ -147,7 +139,7 @@ class Slice {
 
   #kill(input: number, element: Element): boolean {
     const { elements, datums } = this.#ledger;
-    const { n } = this.#context.job;
+    const { n } = this.#filling.job;
     const done = this.#cross(input, element, (pair) => {
       if (datums.kill(datumKey(pair.map(({ path }) => path)), n)) this.#alive--;
     });
@@ -160,12 +152,12 @@ class Slice {
 
   /** Without a cross product the number of elements is that of the datums. */
   #resize(input: number, change: number): void {
-    if (this.#context.definition.inputs.length > 1) this.#ledger.elements.resize(input, change);
+    if (this.#filling.definition.inputs.length > 1) this.#ledger.elements.resize(input, change);
   }
 
   #bearDatum(pair: readonly Element[]): void {
     const { datums, results, attempts } = this.#ledger;
-    const { definition, job, now } = this.#context;
+    const { definition, job, now } = this.#filling;
     const key = datumKey(pair.map(({ path }) => path));
     const named = pair.map((element, index) => ({ ...element, input: definition.inputs[index]?.name ?? "" }));
     const id = datumId(named, sha256Hex);
@@ -179,7 +171,7 @@ class Slice {
 
   /** Every datum of one element with the alive ones of the other inputs, from where the last slice stopped. */
   #cross(input: number, element: Element, each: (pair: readonly Element[]) => void): boolean {
-    const { inputs } = this.#context.definition;
+    const { inputs } = this.#filling.definition;
     const axes = inputs.map((_, index) =>
       index === input ? only(element) : this.#ledger.elements.axis(index),
     );

@@ -1,12 +1,7 @@
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, Uses } from "../../context.ts";
+import type { JobContext, PipelineContext } from "../../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "../../jobs/job-store.ts";
-
-/** What ending the oldest job touches. */
-export type EndsOldest = Uses<"jobs", "now", "ended" | "outbox" | "trim">;
-/** What ending any job before its time touches. */
-export type EndsEarly = Uses<"jobs", "now", "ended" | "outbox" | "callOff" | "advance" | "queued">;
 
 /** Attempts looked at in one transaction. */
 const SLICE = 1000;
@@ -18,7 +13,11 @@ interface End {
 }
 
 /** Ends the oldest job, which has come to its end, and announces that. Does nothing to one that has ended. */
-export function endOldest(_: Tx, { ledger, peers, wakes }: EndsOldest, { job, state, reason }: End): void {
+export function endOldest(
+  _: Tx,
+  { ledger, peers, wakes }: PipelineContext,
+  { job, state, reason }: End,
+): void {
   const current = ledger.jobs.get(job.n);
   if (current?.finishedAt !== null) return;
   // A datum that was neither processed nor failed had its result before.
@@ -30,12 +29,8 @@ export function endOldest(_: Tx, { ledger, peers, wakes }: EndsOldest, { job, st
 }
 
 /** Fails the oldest job: its datums did, or its output can't be committed. */
-export function failOldest(
-  uses: EndsOldest & Uses<"endingStep">,
-  { definition, job }: JobContext,
-  reason: string,
-): void {
-  uses.ledger.endingStep(definition, (tx) => endOldest(tx, uses, { job, state: "failure", reason }));
+export function failOldest(context: PipelineContext, { definition, job }: JobContext, reason: string): void {
+  context.ledger.endingStep(definition, (tx) => endOldest(tx, context, { job, state: "failure", reason }));
 }
 
 /**
@@ -43,7 +38,11 @@ export function failOldest(
  * in the set, so the next job that has them runs those without a result. What it committed stays. Returns false if it
  * is too late: the job has ended, or its output is being committed.
  */
-export function endEarly(_: Tx, { ledger, peers, wakes }: EndsEarly, { job, state, reason }: End): boolean {
+export function endEarly(
+  _: Tx,
+  { ledger, peers, wakes }: PipelineContext,
+  { job, state, reason }: End,
+): boolean {
   if (job.committing === 1) return false;
   const skipped = skippedOf(job, ledger.jobs.oldest());
   if (!ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() })) return false;
@@ -58,22 +57,22 @@ export function endEarly(_: Tx, { ledger, peers, wakes }: EndsEarly, { job, stat
 /** Stops one job, whatever state it is in. */
 export function stopJob(
   tx: Tx,
-  uses: EndsEarly,
+  context: PipelineContext,
   id: string,
 ): "stopped" | "was-stopped" | "no-such-job" | "job-ended" | "job-ending" {
-  const job = uses.ledger.jobs.byId(id);
+  const job = context.ledger.jobs.byId(id);
   if (!job) return "no-such-job";
   if (job.state === "killed") return "was-stopped";
   if (job.finishedAt !== null) return "job-ended";
-  return endEarly(tx, uses, { job, state: "killed", reason: "it was stopped" }) ? "stopped" : "job-ending";
+  return endEarly(tx, context, { job, state: "killed", reason: "it was stopped" }) ? "stopped" : "job-ending";
 }
 
 /**
  * Ends the oldest job if its time is over, and sets the timer for when that will be. The time counts from the job's
  * turn on: its datums are known and every earlier job has ended, so that no job fails for having waited.
  */
-export function checkJobTime(uses: EndsEarly & Uses<"active" | "timers" | "transaction">, now: number): void {
-  const { ledger } = uses;
+export function checkJobTime(context: PipelineContext, now: number): void {
+  const { ledger } = context;
   const definition = ledger.active();
   const job = definition && ledger.jobs.oldest();
   const due = job && dueOf(job, definition.jobTimeoutMs);
@@ -81,7 +80,7 @@ export function checkJobTime(uses: EndsEarly & Uses<"active" | "timers" | "trans
   ledger.timers.set("jobs", isOver ? undefined : due);
   if (!job || !isOver) return;
   const reason = `the job ran longer than ${definition.spec.jobTimeout} (jobTimeout)`;
-  ledger.transaction((tx) => endEarly(tx, uses, { job, state: "failure", reason }));
+  ledger.transaction((tx) => endEarly(tx, context, { job, state: "failure", reason }));
 }
 
 function dueOf({ turnAt }: JobRow, timeoutMs: number | null): number | undefined {
@@ -92,11 +91,7 @@ function dueOf({ turnAt }: JobRow, timeoutMs: number | null): number | undefined
  * Calls off the attempts of jobs that ended before their time, in slices. Their leases are lost already, as their job
  * has ended; from here on later jobs can have their datums.
  */
-export async function callOffAttempts({
-  ledger,
-  peers,
-  wakes,
-}: Uses<"exists" | "jobs" | "attempts" | "transaction", "now", "queued" | "advance">): Promise<void> {
+export async function callOffAttempts({ ledger, peers, wakes }: PipelineContext): Promise<void> {
   for (;;) {
     const [n] = ledger.exists ? ledger.jobs.toCallOff(1) : [];
     if (n === undefined) return;

@@ -1,15 +1,12 @@
 import type { Tx } from "../../../objects/transaction.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import { candidates, readersOf } from "../../inputs/candidates.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import { type Fill, PIPELINE } from "../../jobs/job-store.ts";
 import { circleText } from "../../jobs/lineage.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
-import { type EndsEarly, endEarly } from "./end.ts";
-
-/** What making a job touches. */
-export type MakesJobs = EndsEarly & Uses<"sources" | "touched" | "erasures", "id">;
+import { endEarly } from "./end.ts";
 
 interface Event {
   readonly definition: Definition;
@@ -23,10 +20,10 @@ interface Event {
  */
 export function insertJob(
   tx: Tx,
-  uses: MakesJobs,
+  context: PipelineContext,
   { definition, source, at, fill }: Event & { fill: Fill },
 ): number | undefined {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const positions = ledger.sources.all();
   const n = ledger.jobs.insert({
     id: peers.id(ledger.jobs.newest()?.id ?? definition.uid),
@@ -37,17 +34,17 @@ export function insertJob(
     fill,
     now: peers.now(),
   });
-  if (n !== undefined) touchErased(tx, uses, { definition, positions, n });
+  if (n !== undefined) touchErased(tx, context, { definition, positions, n });
   const reason = n === undefined ? undefined : circleText(definition, positions);
   const job = n === undefined || reason === undefined ? undefined : ledger.jobs.get(n);
-  if (job && reason !== undefined) endEarly(tx, uses, { job, state: "failure", reason });
+  if (job && reason !== undefined) endEarly(tx, context, { job, state: "failure", reason });
   return n;
 }
 
 /** The job compares what was erased since the one before. From the commit on at which it would have died, events tell of it. */
 function touchErased(
   _: Tx,
-  { ledger }: Uses<"touched" | "erasures">,
+  { ledger }: PipelineContext,
   { definition, positions, n }: { definition: Definition; positions: readonly Source[]; n: number },
 ): void {
   for (const { source, path, generation, died } of ledger.erasures.takePaths()) {
@@ -58,7 +55,7 @@ function touchErased(
 }
 
 /** A job that reads its inputs whole, whatever was known of them before. */
-export function insertWholeJob(tx: Tx, deps: MakesJobs & Uses<"pipeline">, event: Event): void {
+export function insertWholeJob(tx: Tx, deps: PipelineContext, event: Event): void {
   const { pipeline } = deps.ledger;
   const n = insertJob(tx, deps, { ...event, fill: { step: "forget" } });
   pipeline.setHadFirstJob(1);
@@ -68,7 +65,7 @@ export function insertWholeJob(tx: Tx, deps: MakesJobs & Uses<"pipeline">, event
 }
 
 /** What makes a job unique that no commit made: the pipeline's own version, which has just grown. */
-export function pipelineEvent({ pipeline }: Pick<Ledger, "pipeline">, definition: Definition): Event {
+export function pipelineEvent({ pipeline }: Ledger, definition: Definition): Event {
   const seq = pipeline.row()?.version ?? 0;
   return { definition, source: PIPELINE, at: { generation: 0, seq } };
 }

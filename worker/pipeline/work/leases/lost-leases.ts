@@ -1,5 +1,5 @@
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 
 /** Leases that the branch is told of in one call. */
 const SLICE = 500;
@@ -18,10 +18,7 @@ const SLICE = 500;
  *    (`worker/api/runner/outcomes.ts`), which is never lost.
  * What is lost is only that the next try might have found some of its bytes there: it sends them again.
  */
-export async function endLostUploads({
-  ledger,
-  peers,
-}: Uses<"exists" | "lost" | "pipeline" | "transaction", "branch">): Promise<void> {
+export async function endLostUploads({ ledger, peers }: PipelineContext): Promise<void> {
   for (;;) {
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
     const leases = definition ? ledger.lost.some(SLICE) : [];

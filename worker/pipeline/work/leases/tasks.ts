@@ -1,15 +1,11 @@
 import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../../protocol/runner.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { TaskRow } from "../../attempts/task-store.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
-import { type EndsEarly, endEarly } from "../jobs/end.ts";
-
-/** What handing out tasks touches. */
-export type TakesTasks = Uses<"jobs" | "tasks" | "egress", "id">;
-/** What failing a job for its task touches. */
-export type FailsJob = EndsEarly & Uses<"pipeline">;
+import { endEarly } from "../jobs/end.ts";
 
 /** Parts of merges that one lease call hands out, but for the last merge. */
 const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;
@@ -26,14 +22,14 @@ export interface TaskRequest {
 }
 
 /** The tasks of the oldest job that a worker with a slot gets now: merges, or one slice of the egress. */
-export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[] {
-  const { ledger, peers } = uses;
+export function takeTasks(tx: Tx, context: PipelineContext, request: TaskRequest): Task[] {
+  const { ledger, peers } = context;
   const { definition, max, allowed, worker, until } = request;
   const oldest = ledger.jobs.oldest();
   if (!oldest) return [];
   const share = Math.ceil(ledger.tasks.queued(oldest.n, allowed * max) / allowed);
   let rows = ledger.tasks.next(oldest.n, Math.min(share, max));
-  if (rows.length === 0) rows = newEgress(tx, uses, { definition, oldest, allowed });
+  if (rows.length === 0) rows = newEgress(tx, context, { definition, oldest, allowed });
   const taken: Task[] = [];
   let size = 0;
   for (const row of rows) {
@@ -49,10 +45,7 @@ export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[
 }
 
 /** Whether a worker with a slot would get a task now. */
-export function hasTasks(
-  ledger: TakesTasks["ledger"],
-  { definition }: Pick<TaskRequest, "definition">,
-): boolean {
+export function hasTasks(ledger: Ledger, { definition }: Pick<TaskRequest, "definition">): boolean {
   const oldest = ledger.jobs.oldest();
   if (!oldest) return false;
   if (ledger.tasks.queued(oldest.n, 1) > 0) return true;
@@ -60,7 +53,7 @@ export function hasTasks(
 }
 
 function goesOut(
-  { egress }: TakesTasks["ledger"],
+  { egress }: Ledger,
   { definition, oldest }: { definition: Definition; oldest: JobRow },
 ): boolean {
   return oldest.state === "egressing" && definition.spec.egress !== undefined && !egress.hasMoved;
@@ -69,7 +62,7 @@ function goesOut(
 /** A task for a slice of what is pending, if anything is that no task has. */
 function newEgress(
   _: Tx,
-  { ledger, peers }: TakesTasks,
+  { ledger, peers }: PipelineContext,
   { definition, oldest, allowed }: { definition: Definition; oldest: JobRow; allowed: number },
 ): TaskRow[] {
   if (!goesOut(ledger, { definition, oldest })) return [];
@@ -83,7 +76,7 @@ function newEgress(
 
 /** Undefined if there is nothing to be done. */
 function taskOf(
-  { tasks, egress: pending }: TakesTasks["ledger"],
+  { tasks, egress: pending }: Ledger,
   { row, definition, lease, job }: { row: TaskRow; definition: Definition; lease: string; job: string },
 ): Task | undefined {
   if (row.kind === "merge") return { kind: "merge", lease, job, parts: tasks.parts(row.id) };
@@ -95,13 +88,17 @@ function taskOf(
 }
 
 /** Fails the job that can't end well without the task. What egress has sent stays, the rest is the next job's to send. */
-export function failJobOf(tx: Tx, uses: FailsJob, { task, why }: { task: TaskRow; why: string }): void {
-  const { jobs, pipeline } = uses.ledger;
+export function failJobOf(
+  tx: Tx,
+  context: PipelineContext,
+  { task, why }: { task: TaskRow; why: string },
+): void {
+  const { jobs, pipeline } = context.ledger;
   const job = jobs.get(task.job);
   if (!job) return;
   const what =
     task.kind === "egress"
       ? `egress to ${pipeline.definition()?.spec.egress?.URL}`
       : `merging what several datums wrote to '${task.path}'`;
-  endEarly(tx, uses, { job, state: "failure", reason: `${what} failed: ${why}` });
+  endEarly(tx, context, { job, state: "failure", reason: `${what} failed: ${why}` });
 }

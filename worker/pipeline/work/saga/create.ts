@@ -20,21 +20,22 @@
  * Each change of state is a new version. The catalogue keeps the highest that it was told, so what arrives late does no
  * harm; the row of a deleted pipeline stays as a tombstone, as the next one of its name counts on from there.
  */
+
 import { type PipelineSpec, skipsBadDatums } from "../../../../protocol/spec.ts";
 import type { Refused } from "../../../branch/contract.ts";
 import { checkSpec } from "../../../core/spec.ts";
 import type { Tx } from "../../../objects/transaction.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { CircleRefused, Submitter } from "../../contract.ts";
-import { pipelineRecord } from "../../engine/catalogue-outbox.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type Definition, markerName } from "../../lifecycle/definition.ts";
+import { pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { findStarts } from "../inputs/starts.ts";
-import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { purge } from "./destroy.ts";
 import { claimErrors } from "./errors-branch.ts";
-import { type Proposes, propose } from "./propose.ts";
+import { propose } from "./propose.ts";
 import { subscribe } from "./subscribe.ts";
 
 interface Creation extends Submitter {
@@ -46,19 +47,16 @@ export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
 export async function beginCreation(
-  uses: Uses<
-    "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources" | "erasures" | "oweRewrite",
-    "branch" | "catalogue" | "now" | "id"
-  >,
+  context: PipelineContext,
   { spec, limited = null, ...came }: Creation,
 ): Promise<CreationBegun> {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const by = { key: came.key ?? null, text: came.text ?? null };
   const checked = checkSpec(spec);
   const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
   if (!starts) return "no-such-commit";
   ledger.makeTables();
-  await purge(uses);
+  await purge(context);
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
@@ -78,9 +76,6 @@ export async function beginCreation(
   });
 }
 
-type Needs = Proposes & MakesJobs & Uses<"pipeline" | "errorsClaim", "branch" | "blobs">;
-type ErrorsNeeds = Uses<"transaction" | "pipeline" | "errorsClaim", "branch">;
-
 /** Why a creation was refused once it had begun. */
 export type CreationRefused = Refused<"output-exists" | "errors-exist"> | CircleRefused;
 
@@ -88,38 +83,42 @@ export type CreationRefused = Refused<"output-exists" | "errors-exist"> | Circle
  * Rolls a creation forward: propose and check the edges, claim the output and the errors branch, leave the marker, subscribe to the inputs,
  * tell the catalogue, run. Throws if a peer can't be reached.
  */
-export async function continueCreation(uses: Needs): Promise<CreationRefused | "done"> {
-  const { ledger, peers } = uses;
+export async function continueCreation(context: PipelineContext): Promise<CreationRefused | "done"> {
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definition();
   if (!definition || !isCreating(ledger, definition.uid)) return "done";
   const { name, uid, sources: inputs, output } = definition;
   const skips = skipsBadDatums(definition.spec);
-  const circle = await propose(uses, uid, { name, uid, inputs, output, errors: skips });
+  const circle = await propose(context, uid, { name, uid, inputs, output, errors: skips });
   if (circle) {
     refuse(ledger, definition);
     return { ok: false, reason: "circle", circle };
   }
-  if (!(await claim(uses, definition))) return { ok: false, reason: "output-exists" };
-  if (skips && !(await claimErrorsToo(uses, definition))) {
+  if (!(await claim(context, definition))) return { ok: false, reason: "output-exists" };
+  if (skips && !(await claimErrorsToo(context, definition))) {
     refuse(ledger, definition);
     return { ok: false, reason: "errors-exist" };
   }
   const marker = JSON.stringify({ pipeline: definition.name, uid: definition.uid });
   await peers.blobs.put(markerName(definition.name), new TextEncoder().encode(marker));
   for (const source of ledger.sources.unsubscribed()) {
-    await subscribe(uses, { definition, state: "creating", source });
+    await subscribe(context, { definition, state: "creating", source });
   }
   // The version is read while the creation stands: a deletion that began meanwhile has a higher one and wins.
   if (!isCreating(ledger, definition.uid)) return "done";
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, { definition, state: "active", deleted: false }),
   );
-  whileIn(ledger, { uid: definition.uid, state: "creating", work: (tx) => activate(tx, uses, definition) });
+  whileIn(ledger, {
+    uid: definition.uid,
+    state: "creating",
+    work: (tx) => activate(tx, context, definition),
+  });
   return "done";
 }
 
 /** Undone as a deletion is: a creation that a crash interrupted may have come further the first time. */
-function refuse(ledger: Needs["ledger"], { uid }: Definition): void {
+function refuse(ledger: Ledger, { uid }: Definition): void {
   whileIn(ledger, {
     ...{ uid, state: "creating" },
     work() {
@@ -131,7 +130,7 @@ function refuse(ledger: Needs["ledger"], { uid }: Definition): void {
 
 /** Returns false if the branch is somebody else's. */
 async function claim(
-  { ledger, peers }: Uses<"transaction" | "pipeline", "branch">,
+  { ledger, peers }: PipelineContext,
   { name, uid, output }: Definition,
 ): Promise<boolean> {
   if (ledger.pipeline.row()?.epoch !== null) return true;
@@ -149,28 +148,28 @@ async function claim(
 }
 
 /** The same for the errors branch. */
-async function claimErrorsToo(uses: ErrorsNeeds, definition: Definition): Promise<boolean> {
+async function claimErrorsToo(context: PipelineContext, definition: Definition): Promise<boolean> {
   const { uid } = definition;
-  const claimed = await claimErrors(uses, definition);
+  const claimed = await claimErrors(context, definition);
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     throw new Error("the catalogue can't be reached");
   }
   if (claimed.ok) {
-    whileIn(uses.ledger, { uid, state: "creating", work: () => uses.ledger.errorsClaim.settle(uid) });
+    whileIn(context.ledger, { uid, state: "creating", work: () => context.ledger.errorsClaim.settle(uid) });
   }
   return claimed.ok;
 }
 
 /** From here on events make jobs. If every input has data already, one job is made for what is there. */
-function activate(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
-  const { pipeline, sources } = uses.ledger;
+function activate(tx: Tx, context: PipelineContext, definition: Definition): void {
+  const { pipeline, sources } = context.ledger;
   pipeline.setState("active");
   // What the catalogue was told is true from now on.
   pipeline.setCatalogueVersion(pipeline.row()?.version ?? 0);
   pipeline.setPullDue(1);
-  if (sources.allHaveData()) insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
+  if (sources.allHaveData()) insertWholeJob(tx, context, pipelineEvent(context.ledger, definition));
 }
 
-function isCreating({ pipeline }: Pick<Ledger, "pipeline">, uid: string): boolean {
+function isCreating({ pipeline }: Ledger, uid: string): boolean {
   return pipeline.row()?.state === "creating" && pipeline.definition()?.uid === uid;
 }

@@ -1,9 +1,9 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { PipelineContext, Uses } from "../../context.ts";
-import { flushPage, pipelineRecord } from "../../engine/catalogue-outbox.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { markerName } from "../../lifecycle/definition.ts";
+import { flushPage, pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import { releaseErrors } from "./errors-branch.ts";
@@ -51,10 +51,7 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
 ];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
-export function beginDestruction(
-  ledger: Pick<Ledger, "transaction" | "pipeline">,
-  { keepOutput }: { keepOutput: boolean },
-): boolean {
+export function beginDestruction(ledger: Ledger, { keepOutput }: { keepOutput: boolean }): boolean {
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     if (state === "deleting") return true;
@@ -90,7 +87,7 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
  * Those of all versions, each once: an update may not have got to the end of it, and one of a stopped pipeline leaves the
  * commits held that the inputs of the version before start after.
  */
-async function subscribedSources({ versions }: Pick<Ledger, "versions">): Promise<readonly BranchAddress[]> {
+async function subscribedSources({ versions }: Ledger): Promise<readonly BranchAddress[]> {
   const sources = new Map(versions.formerSources().map((source) => [bucketName(source), source]));
   for (let slice = versions.sourcesAfter(0); slice; slice = versions.sourcesAfter(slice.last)) {
     for (const source of slice.sources) sources.set(bucketName(source), source);
@@ -106,13 +103,7 @@ async function subscribedSources({ versions }: Pick<Ledger, "versions">): Promis
  * that is still on its way is refused by the catalogue, which knows of the deletion (catalogue/jobs.ts). Throws if the
  * catalogue can't be reached.
  */
-export async function purge({
-  ledger,
-  peers,
-}: Uses<
-  "transaction" | "pipeline" | "codes" | "sql" | "erasures" | "oweRewrite",
-  "catalogue" | "now"
->): Promise<void> {
+export async function purge({ ledger, peers }: PipelineContext): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {

@@ -46,7 +46,7 @@ function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
  * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. That job is due even
  * if the only such jobs had been stopped before. Returns whether there may be more.
  */
-function dropFill({ jobs, pipeline, touched }: Pick<Ledger, "jobs" | "pipeline" | "touched">): boolean {
+function dropFill({ jobs, pipeline, touched }: Ledger): boolean {
   const unfilled = jobs.unfilled(SLICE);
   if (unfilled.length === 0) return false;
   pipeline.setWholeJobDue(1);

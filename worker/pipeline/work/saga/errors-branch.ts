@@ -11,25 +11,16 @@
  * is taken back once no call holds it. If another update claims the branch just then, its claim or this end of it comes
  * last: whoever writes next claims it again (work/finish/as-writer.ts).
  */
-import { skipsBadDatums } from "../../../../protocol/spec.ts";
+
 import type { Refused } from "../../../branch/contract.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
 
-type Claims = Uses<"transaction" | "errorsClaim", "branch">;
 type Owner = Pick<Definition, "name" | "uid">;
-
-/** Whether the pipeline writes to its errors branch, or may. */
-export function hasErrors(
-  { errorsClaim }: Uses<"errorsClaim">["ledger"],
-  { uid, spec }: Pick<Definition, "uid" | "spec">,
-): boolean {
-  return skipsBadDatums(spec) || errorsClaim.get(uid)?.settled === true;
-}
 
 /** Steps 1 and 2. Refused: the branch is somebody else's, and nothing is left of the claim. */
 export async function claimErrors(
-  { ledger, peers }: Claims,
+  { ledger, peers }: PipelineContext,
   { name, uid }: Owner,
 ): Promise<{ readonly ok: true } | Refused<"errors-exist" | "catalogue-unavailable">> {
   const { errorsClaim } = ledger;
@@ -51,7 +42,7 @@ export async function claimErrors(
 
 /** Gives the branch up; does nothing if the pipeline has none. */
 export async function releaseErrors(
-  { ledger, peers }: Claims,
+  { ledger, peers }: PipelineContext,
   { name, uid }: Owner,
   { destroy }: { destroy: boolean },
 ): Promise<void> {
@@ -61,12 +52,12 @@ export async function releaseErrors(
 
 /** Gives back what an update claimed that came to nothing. For a pipeline that rests. */
 export async function takeBackErrors(
-  uses: Claims & Uses<"pipeline"> & { readonly held: ReadonlySet<string> },
+  context: PipelineContext & { readonly held: ReadonlySet<string> },
 ): Promise<void> {
-  const { ledger, held } = uses;
+  const { ledger, held } = context;
   const definition = ledger.pipeline.definition();
   if (!definition || held.size > 0 || ledger.errorsClaim.get(definition.uid)?.settled !== false) return;
-  await releaseErrors(uses, definition, { destroy: true });
+  await releaseErrors(context, definition, { destroy: true });
   ledger.transaction(() => {
     if (ledger.errorsClaim.get(definition.uid)?.settled === false) ledger.errorsClaim.remove(definition.uid);
   });

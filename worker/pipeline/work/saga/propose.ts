@@ -19,9 +19,10 @@
  *    proposal has all of its inputs. An update that seemed to add nothing is asked again if it would by now.
  *  - A crash: a creation begins again with 1. Of an update nothing is left but the proposal: nobody holds it any more.
  */
+
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
 import { flowsOf, outputsOf, wayBack } from "../../../core/circles.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Circle } from "../../contract.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 
@@ -35,31 +36,27 @@ export interface Edges {
   readonly errors: boolean;
 }
 
-export type Proposes = Uses<"transaction" | "proposals" | "timers", "catalogue" | "now"> & Watches;
-interface Watches {
-  /** Proposals that calls of this instance hold: they are not taken back. */
-  readonly held: Set<string>;
-  /** Makes sure that the alarm rings if we stop half-way. */
-  readonly watch: () => void;
-}
-
 /**
  * Writes the edges of a pipeline down, then looks for a circle with those of all others. Whoever calls this holds the
  * proposal (`held`) until it is settled. Throws if the catalogue can't be reached.
  */
-export async function propose(uses: Proposes, id: string, edges: Edges): Promise<Circle | undefined> {
-  const { ledger, peers, watch } = uses;
+export async function propose(
+  context: PipelineContext,
+  id: string,
+  edges: Edges,
+): Promise<Circle | undefined> {
+  const { ledger, peers, watch } = context;
   const { name, uid, output, errors } = edges;
   const inputs = edges.inputs.map(({ repo, branch }) => ({ repo, branch }));
   ledger.transaction(() => ledger.proposals.add(id));
   watch();
   await peers.catalogue.proposals.add({ pipeline: name, id, uid, inputs, output, errors });
-  return await circleOf(uses, { ...edges, inputs });
+  return await circleOf(context, { ...edges, inputs });
 }
 
 /** The first circle that the pipeline would be part of. */
 async function circleOf(
-  { peers }: Proposes,
+  { peers }: PipelineContext,
   { name, inputs, output, errors }: Edges,
 ): Promise<Circle | undefined> {
   const graph = await peers.catalogue.proposals.graph();
@@ -78,11 +75,7 @@ async function circleOf(
 }
 
 /** Takes back what nobody holds any more. For a pipeline that rests, so that the catalogue says what it reads. */
-export async function takeBackProposals({
-  ledger,
-  peers,
-  held,
-}: Pick<Proposes, "held"> & Uses<"transaction" | "proposals" | "pipeline", "catalogue">): Promise<void> {
+export async function takeBackProposals({ ledger, peers, held }: PipelineContext): Promise<void> {
   const ids = ledger.proposals.all().filter((id) => !held.has(id));
   const name = ledger.pipeline.name();
   if (ids.length === 0 || name === undefined) return;

@@ -1,26 +1,24 @@
 import type { Tx } from "../../../objects/transaction.ts";
-import type { PipelineContext, Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { StoredState } from "../../lifecycle/pipeline-store.ts";
 import { whileIn } from "../guards.ts";
-import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import { subscribe } from "./subscribe.ts";
 
-type States = Pick<Ledger, "transaction" | "pipeline">;
-
 /** From here on nothing is leased and no event makes a job. Returns false if the pipeline does not run. */
-export function beginStop(ledger: States): boolean {
+export function beginStop(ledger: Ledger): boolean {
   return move(ledger, { from: "active", to: "stopping" });
 }
 
 /** Returns false if the pipeline is not stopped. */
-export function beginStart(ledger: States): boolean {
+export function beginStart(ledger: Ledger): boolean {
   return move(ledger, { from: "stopped", to: "starting" });
 }
 
-function move(ledger: States, { from, to }: { from: StoredState; to: StoredState }): boolean {
+function move(ledger: Ledger, { from, to }: { from: StoredState; to: StoredState }): boolean {
   return ledger.transaction(() => {
     if (ledger.pipeline.row()?.state !== from) return false;
     ledger.pipeline.setState(to);
@@ -52,23 +50,21 @@ export async function continueStop(context: PipelineContext): Promise<void> {
  * Rolls a start forward: the inputs are followed again from their HEADs on. One job is made for those, if they moved
  * since the last job or if the stop (or an update meanwhile) left one undone. Throws if a peer can't be reached.
  */
-export async function continueStart(
-  uses: MakesJobs & Uses<"transaction" | "pipeline", "branch">,
-): Promise<void> {
-  const { ledger } = uses;
+export async function continueStart(context: PipelineContext): Promise<void> {
+  const { ledger } = context;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "starting") return;
   for (const source of ledger.sources.unsubscribed()) {
-    await subscribe(uses, { definition, state: "starting", source });
+    await subscribe(context, { definition, state: "starting", source });
   }
-  whileIn(ledger, { uid: definition.uid, state: "starting", work: (tx) => run(tx, uses, definition) });
+  whileIn(ledger, { uid: definition.uid, state: "starting", work: (tx) => run(tx, context, definition) });
 }
 
-function run(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
-  const { pipeline, sources } = uses.ledger;
+function run(tx: Tx, context: PipelineContext, definition: Definition): void {
+  const { pipeline, sources } = context.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);
   const { hadFirstJob, wholeJobDue } = pipeline.row() ?? {};
   const due = hadFirstJob === 1 ? wholeJobDue === 1 : sources.allHaveData();
-  if (due) insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
+  if (due) insertWholeJob(tx, context, pipelineEvent(context.ledger, definition));
 }

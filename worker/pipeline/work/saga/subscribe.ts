@@ -1,4 +1,4 @@
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { StoredState } from "../../lifecycle/pipeline-store.ts";
@@ -11,7 +11,7 @@ import { holdsFile, lastStart } from "../inputs/starts.ts";
  * commit is missed or counted twice. A job is due if the branch has moved since it was last read.
  */
 export async function subscribe(
-  { ledger, peers }: Uses<"transaction" | "pipeline" | "sources", "branch">,
+  { ledger, peers }: PipelineContext,
   { definition, state, source }: { definition: Definition; state: StoredState; source: Source },
 ): Promise<void> {
   const { uid, name } = definition;

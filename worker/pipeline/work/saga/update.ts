@@ -3,20 +3,21 @@ import { skipsBadDatums } from "../../../../protocol/spec.ts";
 import { type CatalogueFault, catalogueFault } from "../../../core/catalogue-fault.ts";
 import { checkSpec } from "../../../core/spec.ts";
 import type { Tx } from "../../../objects/transaction.ts";
-import type { PipelineContext, Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { Circle, UpdateCall } from "../../contract.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import { ALL_COLLECTED } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition, Revision } from "../../lifecycle/definition.ts";
+import { hasErrors } from "../../lifecycle/errors-claim-store.ts";
 import { type SpecChange, specChange } from "../../lifecycle/spec-change.ts";
 import { whileIn } from "../guards.ts";
 import { startsOf } from "../inputs/needs.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
-import { insertJob, insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
+import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
-import { claimErrors, hasErrors } from "./errors-branch.ts";
-import { addsEdges, type Edges, type Proposes, propose } from "./propose.ts";
+import { claimErrors } from "./errors-branch.ts";
+import { addsEdges, type Edges, propose } from "./propose.ts";
 import { subscribe } from "./subscribe.ts";
 
 /** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
@@ -41,11 +42,8 @@ type NotChecked = Circle | CatalogueFault;
  * pipeline stays stopped: its start makes that job. Another description is a version without a job. An update that changes nothing makes no version. But it vouches for
  * the present one, which is from then on the caller's. Returns the circle if there would be one.
  */
-export async function beginUpdate(
-  uses: Proposes & MakesJobs & Uses<"pipeline" | "egress" | "errorsClaim", "branch">,
-  request: UpdateCall,
-): Promise<UpdateBegun> {
-  const { ledger, peers, held } = uses;
+export async function beginUpdate(context: PipelineContext, request: UpdateCall): Promise<UpdateBegun> {
+  const { ledger, peers, held } = context;
   const checked = checkSpec(request.spec);
   const inputs = checked.ok ? checked.inputs : [];
   const before = ledger.pipeline.definition();
@@ -53,7 +51,7 @@ export async function beginUpdate(
   if (!starts) return "no-such-commit";
   const isSame = before?.spec.outputBranch === request.spec.outputBranch;
   if (!before || !isSame || !(addsEdges(before, inputs) || addsErrors(ledger, before, request))) {
-    return beginNow(uses, { request, starts, inputs, uid: before?.uid, isChecked: false });
+    return beginNow(context, { request, starts, inputs, uid: before?.uid, isChecked: false });
   }
   const { name, uid, output } = before;
   const errors = skipsBadDatums(request.spec) || hasErrors(ledger, before);
@@ -61,17 +59,21 @@ export async function beginUpdate(
   held.add(id);
   try {
     const refused =
-      (await checkEdges(uses, id, { name, uid, inputs, output, errors })) ??
-      (await claimFor(uses, before, request));
-    return refused ?? beginNow(uses, { request, starts, inputs, uid, isChecked: true });
+      (await checkEdges(context, id, { name, uid, inputs, output, errors })) ??
+      (await claimFor(context, before, request));
+    return refused ?? beginNow(context, { request, starts, inputs, uid, isChecked: true });
   } finally {
     held.delete(id);
   }
 }
 
-async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<NotChecked | undefined> {
+async function checkEdges(
+  context: PipelineContext,
+  id: string,
+  edges: Edges,
+): Promise<NotChecked | undefined> {
   try {
-    return await propose(uses, id, edges);
+    return await propose(context, id, edges);
   } catch (error) {
     console.warn("the catalogue can't be asked whether pipelines would go in a circle", error);
     return catalogueFault(error) ?? "catalogue-unavailable";
@@ -79,22 +81,18 @@ async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<Not
 }
 
 /** Whether an update would have the pipeline write to its errors branch, which it does not yet. */
-function addsErrors(
-  { errorsClaim }: Uses<"errorsClaim">["ledger"],
-  { uid }: Definition,
-  { spec }: UpdateCall,
-): boolean {
+function addsErrors({ errorsClaim }: Ledger, { uid }: Definition, { spec }: UpdateCall): boolean {
   return skipsBadDatums(spec) && errorsClaim.get(uid)?.settled !== true;
 }
 
 /** Claims the errors branch for an update that wants it. Settled with its version, else taken back (errors-branch.ts). */
 async function claimFor(
-  uses: Uses<"transaction" | "errorsClaim", "branch">,
+  context: PipelineContext,
   before: Definition,
   request: UpdateCall,
 ): Promise<"errors-exist" | "catalogue-unavailable" | undefined> {
-  if (!addsErrors(uses.ledger, before, request)) return undefined;
-  const claimed = await claimErrors(uses, before);
+  if (!addsErrors(context.ledger, before, request)) return undefined;
+  const claimed = await claimErrors(context, before);
   return claimed.ok ? undefined : claimed.reason;
 }
 
@@ -108,11 +106,8 @@ interface Prepared {
   readonly isChecked: boolean;
 }
 
-function beginNow(
-  uses: MakesJobs & Uses<"transaction" | "pipeline" | "egress" | "timers" | "errorsClaim">,
-  prepared: Prepared,
-): Exclude<UpdateBegun, NotChecked> {
-  const { ledger } = uses;
+function beginNow(context: PipelineContext, prepared: Prepared): Exclude<UpdateBegun, NotChecked> {
+  const { ledger } = context;
   return ledger.transaction((tx) => {
     const state = ledger.pipeline.row()?.state;
     const definition = ledger.pipeline.definition();
@@ -126,16 +121,16 @@ function beginNow(
       if ((ledger.errorsClaim.get(definition.uid)?.epoch ?? null) === null) return "busy";
       ledger.errorsClaim.settle(definition.uid);
     }
-    return write(tx, uses, { ...prepared, definition, state });
+    return write(tx, context, { ...prepared, definition, state });
   });
 }
 
 function write(
   tx: Tx,
-  uses: MakesJobs & Uses<"pipeline" | "egress" | "timers">,
+  context: PipelineContext,
   { request, starts, definition, state }: Prepared & { definition: Definition; state: "active" | "stopped" },
 ): "unchanged" | "begun" {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const change = specChange(definition.spec, request.spec);
   const readsWhole = request.reprocess || change.transform || change.inputs;
   const { limited = null } = request;
@@ -152,7 +147,7 @@ function write(
   } else if (readsWhole) ledger.pipeline.setState("updating");
   else {
     revise(tx, ledger, definition);
-    if (change.settings) repeat(tx, uses);
+    if (change.settings) repeat(tx, context);
   }
   return "begun";
 }
@@ -167,13 +162,13 @@ function nextVersion(
 }
 
 /** One job for where the inputs are, in which nothing has changed. */
-function repeat(tx: Tx, uses: MakesJobs & Uses<"pipeline" | "timers">): void {
-  const { ledger, peers } = uses;
+function repeat(tx: Tx, context: PipelineContext): void {
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
   ledger.timers.arm("jobs", peers.now());
   if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
-  insertJob(tx, uses, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
+  insertJob(tx, context, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
 }
 
 /** Rolls an update forward. Throws if a peer can't be reached. */
@@ -194,11 +189,7 @@ export async function continueUpdate(context: PipelineContext): Promise<void> {
 }
 
 /** The version that waits takes the place of this one; a branch that both read is read on from where it was. */
-function revise(
-  _: Tx,
-  { pipeline, egress, sources }: Pick<Ledger, "pipeline" | "egress" | "sources">,
-  before: Definition,
-): void {
+function revise(_: Tx, { pipeline, egress, sources }: Ledger, before: Definition): void {
   pipeline.revise();
   const present = pipeline.definition();
   if (!present) return;
@@ -210,10 +201,7 @@ function revise(
 }
 
 /** What only the version before read. */
-function leftBehind(
-  { pipeline }: Pick<Ledger, "pipeline">,
-  { revision, sources }: Definition,
-): BranchAddress[] {
+function leftBehind({ pipeline }: Ledger, { revision, sources }: Definition): BranchAddress[] {
   const present = new Set(sources.map(bucketName));
   const before = pipeline.definitionAt(revision - 1)?.sources ?? [];
   return before.filter((source) => !present.has(bucketName(source)));
@@ -221,13 +209,13 @@ function leftBehind(
 
 /** A branch that the version before read too is subscribed to; what of it belongs to the inputs may be another part. */
 async function follow(
-  uses: Uses<"transaction" | "pipeline" | "sources", "branch">,
+  context: PipelineContext,
   { definition, source }: { definition: Definition; source: Source },
 ): Promise<void> {
-  const { ledger, peers } = uses;
+  const { ledger, peers } = context;
   const { uid } = definition;
   if (ledger.sources.unsubscribed().some((other) => other.source === source.source)) {
-    await subscribe(uses, { definition, state: "updating", source });
+    await subscribe(context, { definition, state: "updating", source });
     return;
   }
   // Before a job reads what was written since: the commits that inputs now start after are to be known there.
@@ -240,11 +228,11 @@ async function follow(
   whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
-function run(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
-  const { pipeline, sources } = uses.ledger;
+function run(tx: Tx, context: PipelineContext, definition: Definition): void {
+  const { pipeline, sources } = context.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);
   if (pipeline.row()?.hadFirstJob === 1 || sources.allHaveData()) {
-    insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
+    insertWholeJob(tx, context, pipelineEvent(context.ledger, definition));
   }
 }

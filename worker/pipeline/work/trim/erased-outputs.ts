@@ -3,7 +3,7 @@ import { bucketName } from "../../../../protocol/names.ts";
 import type { Erasure } from "../../../branch/contract.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
 import type { MakerRow } from "../../output/published-store.ts";
 
@@ -11,20 +11,6 @@ import type { MakerRow } from "../../output/published-store.ts";
 const GIVEN_UP = 500;
 /** Datums of one path that are read at a time. */
 const MAKERS = 1000;
-
-type Drops = Uses<
-  | "transaction"
-  | "pipeline"
-  | "erasures"
-  | "errorsClaim"
-  | "jobs"
-  | "makers"
-  | "published"
-  | "results"
-  | "merges"
-  | "oweRewrite",
-  "branch" | "now"
->;
 
 /**
  * What was erased in the output branch goes from the results that have it, and what merges made of them. A result stays one:
@@ -39,8 +25,8 @@ type Drops = Uses<
  * may have brought the same content for several results: what one of them has still, or a merge, the upload keeps. That is
  * looked up in the turn of the call, and nothing names an upload later (given-up.ts).
  */
-export async function dropErased(uses: Drops): Promise<void> {
-  const { ledger, peers } = uses;
+export async function dropErased(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definition();
   if (!definition) return;
   const { uid, output } = definition;
@@ -52,7 +38,7 @@ export async function dropErased(uses: Drops): Promise<void> {
     const { erasures, upTo } = await branch.erasures({ uid, after });
     for (const erasure of erasures) {
       ledger.transaction((tx) => {
-        dropOne(tx, uses, erasure);
+        dropOne(tx, context, erasure);
         // Unless another output was committed since the branch was asked.
         const isAsItWas = ledger.pipeline.row()?.committed === committed;
         if (erasure.left === false && isAsItWas) ledger.makers.forget(erasure.path);
@@ -63,7 +49,7 @@ export async function dropErased(uses: Drops): Promise<void> {
     }
     if (upTo > after) ledger.transaction(() => ledger.erasures.hear(bucket, upTo));
     else {
-      await hearErrors(uses, definition);
+      await hearErrors(context, definition);
       ledger.transaction(() => ledger.erasures.settle(bucket, due));
     }
   }
@@ -77,7 +63,7 @@ export async function dropErased(uses: Drops): Promise<void> {
 }
 
 /** Of the errors branch no result has anything. It is told all the same that this was heard, so that it forgets. */
-async function hearErrors({ ledger, peers }: Drops, { name, uid }: Definition): Promise<void> {
+async function hearErrors({ ledger, peers }: PipelineContext, { name, uid }: Definition): Promise<void> {
   if (!ledger.errorsClaim.get(uid)) return;
   const errors = errorsOf({ name });
   const bucket = bucketName(errors);
@@ -88,7 +74,7 @@ async function hearErrors({ ledger, peers }: Drops, { name, uid }: Definition): 
   }
 }
 
-function dropOne(_: Tx, { ledger }: Drops, erasure: Erasure): void {
+function dropOne(_: Tx, { ledger }: PipelineContext, erasure: Erasure): void {
   const { path, origin, now } = erasure;
   const { makers, published, results, merges, erasures } = ledger;
   const job = origin === null ? undefined : ledger.jobs.byId(origin);

@@ -1,6 +1,7 @@
 import { type ContentId, contentName } from "../../../../protocol/content.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 
 /** Uploads that the branch is told of in one call, and the most contents of them that are still named. */
 const UPLOADS = 50;
@@ -16,10 +17,7 @@ const CONTENTS = 20_000;
  * the same, its content would be missing when the job commits, and its datum would run again (work/finish/redo.ts): what is kept
  * is decided by the branch's own counts, never here.
  */
-export async function endGivenUp({
-  ledger,
-  peers,
-}: Uses<"exists" | "givenUp" | "results" | "merges" | "pipeline" | "transaction", "branch">): Promise<void> {
+export async function endGivenUp({ ledger, peers }: PipelineContext): Promise<void> {
   for (;;) {
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
     const given = definition ? ledger.givenUp.some(UPLOADS) : [];
@@ -43,6 +41,6 @@ export async function endGivenUp({
 }
 
 /** What results and merges still name of an upload. */
-function namedOf({ results, merges }: Uses<"results" | "merges">["ledger"], upload: string): ContentId[] {
+function namedOf({ results, merges }: Ledger, upload: string): ContentId[] {
   return [...results.contentsOf(upload, CONTENTS + 1), ...merges.contentsOf(upload)];
 }

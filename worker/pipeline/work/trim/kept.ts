@@ -19,9 +19,10 @@
  * The files of a commit are the branch's own affair, and stay or go by what it keeps, whatever is done here. What results
  * hold beside that is let go of with them (work/trim/given-up.ts).
  */
+
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { EndedPlace, ResultKey } from "../../attempts/result-store.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
 import type { DeadPlace } from "../../output/published-store.ts";
 
 /** Commits asked for in the first call, and most in a later one. */
@@ -31,10 +32,7 @@ const LAST_PAGE = 500;
 const SLICE = 500;
 
 /** Step 2. Throws if the branch can't be reached: asked again later. */
-export async function lookAtOutput({
-  ledger,
-  peers,
-}: Uses<"pipeline" | "jobs" | "transaction", "branch">): Promise<void> {
+export async function lookAtOutput({ ledger, peers }: PipelineContext): Promise<void> {
   for (;;) {
     const definition = ledger.pipeline.definition();
     const news = ledger.pipeline.row()?.outputDue ?? 0;
@@ -74,7 +72,7 @@ export async function lookAtOutput({
 
 /** Step 3, in slices that `inSlices` runs until one returns false, or the pipeline is about to change its state. */
 export async function freeUnneeded(
-  { ledger }: Uses<"pipeline" | "jobs" | "results" | "makers">,
+  { ledger }: PipelineContext,
   inSlices: (slice: () => boolean) => Promise<void>,
 ): Promise<void> {
   const { pipeline, jobs, results, makers } = ledger;

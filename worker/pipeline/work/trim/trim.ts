@@ -1,7 +1,9 @@
 import { renewRewrite } from "../../../objects/rewrite.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { ResultKey } from "../../attempts/result-store.ts";
-import type { Uses } from "../../context.ts";
+import type { PipelineContext } from "../../context.ts";
+import { oldestListed, oldestShown } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { StoredState } from "../../lifecycle/pipeline-store.ts";
 import type { MadePlace } from "../../output/published-store.ts";
 import { endGivenUp } from "./given-up.ts";
@@ -10,24 +12,11 @@ import { freeUnneeded, lookAtOutput } from "./kept.ts";
 /** Rows removed in one transaction. */
 const SLICE = 500;
 
-/** So many of the newest jobs keep what they ran, datum by datum; older ones keep only the counts. */
-export const KEPT_JOBS = 1000;
-
 /** What was merged is kept until so many jobs have been committed without it. */
 const MERGES_KEPT = 100;
 
 /** While a pipeline is in these states, what it needs no more goes. */
 const TRIMMED: readonly StoredState[] = ["active", "stopped"];
-
-/** What trimming touches. */
-type Trims = TrimsMerges &
-  Parameters<typeof endGivenUp>[0] &
-  Parameters<typeof lookAtOutput>[0] &
-  Parameters<typeof freeUnneeded>[0] &
-  Parameters<typeof unlistJobs>[0] &
-  Parameters<typeof trimCodes>[0] &
-  Parameters<typeof payLater>[0] &
-  Uses<"elements" | "datums" | "attempts" | "logs" | "results" | "jobs">;
 
 /**
  * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
@@ -36,8 +25,8 @@ type Trims = TrimsMerges &
  * keeps (kept.ts). The output branch lets go of what was uploaded for it, and the catalogue of jobs long past. In slices;
  * what a crash leaves goes after the next job's end.
  */
-export async function trim(uses: Trims): Promise<void> {
-  const { ledger, peers } = uses;
+export async function trim(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => {
     const dead = ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE);
@@ -54,14 +43,14 @@ export async function trim(uses: Trims): Promise<void> {
     if (after === null) ledger.pipeline.setStaleUntil(null);
     return after !== null;
   });
-  if (isTrimmed(ledger)) await lookAtOutput(uses);
-  await freeUnneeded(uses, inSlices);
+  if (isTrimmed(ledger)) await lookAtOutput(context);
+  await freeUnneeded(context, inSlices);
   await inSlices(() => ledger.jobs.removeSpare(oldestNeeded(), SLICE));
-  await trimCodes(uses, inSlices);
-  await trimMerges(uses);
-  payLater(uses, oldestShown(ledger.jobs, peers.keptJobs));
-  if (isTrimmed(ledger)) await endGivenUp(uses);
-  if (isTrimmed(ledger)) await unlistJobs(uses);
+  await trimCodes(context, inSlices);
+  await trimMerges(context);
+  payLater(context, oldestShown(ledger.jobs, peers.keptJobs));
+  if (isTrimmed(ledger)) await endGivenUp(context);
+  if (isTrimmed(ledger)) await unlistJobs(context);
 
   /** A job reads elements that were alive at it. */
   function oldestRead(): number {
@@ -83,10 +72,7 @@ export async function trim(uses: Trims): Promise<void> {
  * What went just now may have named what was erased: then the database is to be written anew. `shown`: jobs before this one
  * keep nothing of what they ran.
  */
-function payLater(
-  { ledger, peers }: Uses<"transaction" | "erasures" | "oweRewrite" | "sql", "now">,
-  shown: number,
-): void {
+function payLater({ ledger, peers }: PipelineContext, shown: number): void {
   const last = ledger.erasures.lastJob();
   if (last === undefined) return;
   ledger.transaction((tx) => {
@@ -97,31 +83,13 @@ function payLater(
   });
 }
 
-function isTrimmed({ exists, pipeline }: Uses<"exists" | "pipeline">["ledger"]): boolean {
+function isTrimmed({ exists, pipeline }: Ledger): boolean {
   const state = exists ? pipeline.row()?.state : undefined;
   return state !== undefined && TRIMMED.includes(state);
 }
 
-type Jobs = Uses<"jobs">["ledger"]["jobs"];
-
-/** The oldest job that keeps what it ran. What a job left undone is wanted until a later one has taken it over. */
-export function oldestShown(jobs: Jobs, keptJobs: number): number {
-  const newest = jobs.newestNumber();
-  const kept = Math.min(KEPT_JOBS, keptJobs);
-  return newest <= kept ? 0 : Math.min(newest - kept, jobs.newestWithTurn());
-}
-
-/** The oldest job that is listed and found by its id: `keptJobs` are, and all that have not ended. */
-export function oldestListed(jobs: Jobs, keptJobs: number): number {
-  const newest = jobs.newestNumber();
-  return newest <= keptJobs ? 0 : Math.min(newest - keptJobs + 1, jobs.oldest()?.n ?? newest);
-}
-
 /** Whether the catalogue has so many more jobs than are listed that it is worth a call: a hundredth. */
-export function hasUnlisted(
-  { jobs, pipeline }: Uses<"jobs" | "pipeline">["ledger"],
-  { keptJobs }: { keptJobs: number },
-): boolean {
+export function hasUnlisted({ jobs, pipeline }: Ledger, { keptJobs }: { keptJobs: number }): boolean {
   const { unlisted = 0 } = pipeline.row() ?? {};
   return oldestListed(jobs, keptJobs) - unlisted >= Math.min(100, Math.ceil(keptJobs / 100));
 }
@@ -130,10 +98,7 @@ export function hasUnlisted(
  * Removes jobs from the catalogue that are listed no more. By ids, so that what an earlier life of the pipeline left, or a
  * write that came late, goes along. Throws if the catalogue can't be reached.
  */
-async function unlistJobs({
-  ledger,
-  peers,
-}: Uses<"jobs" | "pipeline" | "transaction", "catalogue" | "keptJobs">): Promise<void> {
+async function unlistJobs({ ledger, peers }: PipelineContext): Promise<void> {
   const definition = ledger.pipeline.definition();
   if (!definition || !hasUnlisted(ledger, peers)) return;
   const { name, uid } = definition;
@@ -157,7 +122,7 @@ const LOOKED_AT = 2000;
  * is noted by the store. A row of the history takes its code from a result: so the results are looked through first.
  */
 async function trimCodes(
-  { ledger }: Uses<"codes" | "results" | "makers" | "pipeline">,
+  { ledger }: PipelineContext,
   inSlices: (slice: () => boolean) => Promise<void>,
 ): Promise<void> {
   const { codes, results, makers, pipeline } = ledger;
@@ -196,11 +161,8 @@ async function trimCodes(
   }
 }
 
-/** What trimming merges touches. */
-type TrimsMerges = Uses<"active" | "exists" | "transaction" | "step" | "pipeline" | "merges", "branch">;
-
 /** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
-async function trimMerges({ ledger, peers }: TrimsMerges): Promise<void> {
+async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
   const { merges, pipeline } = ledger;
   const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
   while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();

@@ -1,13 +1,11 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
 import { yieldToOthers } from "../../objects/turns.ts";
-import type { Uses } from "../context.ts";
+import type { Peers, PipelineContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
+import { hasErrors } from "../lifecycle/errors-claim-store.ts";
 import { viewJob } from "../views/job.ts";
-import { hasErrors } from "../work/saga/errors-branch.ts";
-
-type Needs = Uses<"exists" | "transaction" | "pipeline" | "errorsClaim" | "jobs" | "watchSpace", "catalogue">;
 
 /** Shortest time between two writes, so that a burst of jobs goes in batches. */
 const PAUSE_MS = 50;
@@ -18,15 +16,18 @@ const PROGRESS_MS = 500;
  * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
  * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
  */
-export async function flushJobs(uses: Needs, urgent: { wait(waitMs: number): Promise<void> }): Promise<void> {
-  for (let flushed = await flushPage(uses); flushed; flushed = await flushPage(uses)) {
+export async function flushJobs(
+  context: PipelineContext,
+  urgent: { wait(waitMs: number): Promise<void> },
+): Promise<void> {
+  for (let flushed = await flushPage(context); flushed; flushed = await flushPage(context)) {
     await scheduler.wait(PAUSE_MS);
-    if (!uses.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
+    if (!context.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
   }
 }
 
 /** One batch. Returns false if nothing was left. */
-export async function flushPage({ ledger, peers }: Needs): Promise<boolean> {
+export async function flushPage({ ledger, peers }: PipelineContext): Promise<boolean> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   if (!definition) return false;
   const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
@@ -45,14 +46,14 @@ export async function flushPage({ ledger, peers }: Needs): Promise<boolean> {
 }
 
 /** Nothing depends on it: what gets lost is said again with the next hundredth. */
-async function tellAlmostFull({ catalogue }: Needs["peers"], name: string): Promise<void> {
+async function tellAlmostFull({ catalogue }: Peers, name: string): Promise<void> {
   await catalogue.almostFull
     .tell({ kind: "pipeline", name, toldAt: Date.now() })
     .catch((error: unknown) => console.warn(`the catalogue could not be told: ${error}`));
 }
 
 /** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws if it can't be reached. */
-export async function announcePipeline({ ledger, peers }: Needs): Promise<void> {
+export async function announcePipeline({ ledger, peers }: PipelineContext): Promise<void> {
   const definition = ledger.pipeline.definition();
   const row = ledger.pipeline.row();
   if (!definition || !row) return;
@@ -71,7 +72,7 @@ const AFTER_ALL_IDS = "~";
  * that the object was set back from. That goes first. It is written down before, in case of a crash, and after: what
  * was told meanwhile may have gone with it. Of jobs that are listed no more nothing is told.
  */
-export async function tellAgain({ ledger, peers }: Needs): Promise<void> {
+export async function tellAgain({ ledger, peers }: PipelineContext): Promise<void> {
   const pipeline = ledger.pipeline.name();
   if (pipeline === undefined) return;
   const forget = (after: string) =>
@@ -96,7 +97,7 @@ export async function tellAgain({ ledger, peers }: Needs): Promise<void> {
 
 /** What the catalogue is to say of the pipeline. */
 export function pipelineRecord(
-  ledger: Pick<Ledger, "pipeline" | "errorsClaim">,
+  ledger: Ledger,
   {
     definition,
     state,
