@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ContentId } from "../../protocol/content.ts";
-import { contentName } from "../../protocol/content.ts";
+import { type ContentId, contentName } from "../../protocol/content.ts";
 import { TreeHash } from "../../runner/lib/tree-hash.ts";
 import { CliError } from "../output/failure.ts";
 import { type ArchiveEnd, CONTENTS, EntriesHash, LAST_ENTRY } from "./format.ts";

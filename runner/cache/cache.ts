@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
@@ -6,19 +7,16 @@ import type { ErasedSince } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Grant, isStale } from "../gateway/grant.ts";
 import { ResumableContent } from "../gateway/resumable.ts";
-import { type RetryOptions, retrying } from "../gateway/retry.ts";
+import { pause, type RetryOptions, retrying } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { Arrivals } from "./arrivals.ts";
-import { linkInto } from "./entries.ts";
+import { type Entry, entriesOf, linkInto, SHARDS } from "./entries.ts";
 import type { ErasedPlaceFile } from "./erased-place.ts";
-import { type Asked, Erasures } from "./erasures.ts";
-import { diskFull, fetchFailure, isFull, openIncoming, writeVerified } from "./fetch.ts";
+import { type Asked, type Coming, Erasures, Underway } from "./erasures.ts";
+import { diskFull, fetchFailure, isFull, openIncoming, PassingCopy, writeVerified } from "./fetch.ts";
 import { CacheFiles } from "./files.ts";
-import { PassingCopy } from "./passing-copy.ts";
 import { Room } from "./room.ts";
-import { scrub } from "./scrub.ts";
-import { type Coming, Underway } from "./underway.ts";
 
 /** A content and a branch that has it. */
 export interface ContentSource extends BranchAddress {
@@ -286,5 +284,32 @@ export class Cache {
   #temporary(): string {
     this.#made += 1;
     return join(this.#options.incoming, String(this.#made));
+  }
+}
+
+interface ScrubOptions {
+  readonly dir: string;
+  readonly check: (entry: Entry) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** Between two folders of the 256: all are read in about a day. */
+const FOLDER_EVERY_MS = 5 * 60_000;
+/** It rests so many times as long as it reads, so that commands notice nothing. */
+const REST = 9;
+
+/**
+ * Reads the whole cache again, slowly, until `signal`: no seal shows bytes that the disk itself has lost. Begins
+ * at a random place, so that a runner that is restarted often still comes to all of it.
+ */
+async function scrub({ dir, check, signal }: ScrubOptions): Promise<void> {
+  for (let turn = randomInt(SHARDS.length); !signal.aborted; turn += 1) {
+    await pause(FOLDER_EVERY_MS, signal);
+    for await (const entry of entriesOf(dir, SHARDS[turn % SHARDS.length] ?? "")) {
+      if (signal.aborted) return;
+      const began = performance.now();
+      await check(entry);
+      await pause((performance.now() - began) * REST, signal);
+    }
   }
 }

@@ -6,7 +6,7 @@ import { DamagedContent, WrongContent } from "../gateway/resumable.ts";
 import type { Failure } from "../gateway/retry.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
-import { WriteBehind } from "./write-behind.ts";
+import { writeAt } from "../lib/write-at.ts";
 
 /** Opens a file that is to become a content. It has its full size at once, so that a count of the disk counts all of it. */
 export async function openIncoming(path: string, { size }: ContentId): Promise<FileHandle> {
@@ -64,4 +64,112 @@ export function fetchFailure(error: unknown): Failure {
   // A fault of this machine's disk: trying again at once does not help.
   if (isFull(error) || ["EROFS", "EACCES", "EIO"].includes(errorCode(error) ?? "")) return "final";
   return failureOf(error);
+}
+
+/** Bytes that are written together: a call for each piece of a body would cost more than the bytes. */
+const TOGETHER_BYTES = 1024 * 1024;
+/** Far below what one call may take (IOV_MAX of writev(2)). */
+const TOGETHER_PIECES = 256;
+
+/** Writes a body from the beginning of a file, in order. The next pieces, a MiB or two at most, gather while one write is under way. */
+class WriteBehind {
+  readonly #file: FileHandle;
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+  #position = 0;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  /** Takes a piece, which must not change from then on. Throws what an earlier write threw. */
+  async add(bytes: Uint8Array): Promise<void> {
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+    if (this.#bytes < TOGETHER_BYTES && this.#pieces.length < TOGETHER_PIECES) return;
+    await this.#writing;
+    this.#write();
+  }
+
+  /** Writes what is left. */
+  async end(): Promise<void> {
+    await this.#writing;
+    this.#write();
+    await this.#writing;
+  }
+
+  /** Waits for the write that is under way, however it ends. The file may then be closed. */
+  async idle(): Promise<void> {
+    await this.#writing.catch(() => undefined);
+  }
+
+  #write(): void {
+    const [pieces, position] = [this.#pieces, this.#position];
+    this.#position += this.#bytes;
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#writing = writeAll(this.#file, { pieces, position });
+    // The next call awaits it and throws what it throws.
+    this.#writing.catch(() => undefined);
+  }
+}
+
+async function writeAll(
+  file: FileHandle,
+  { pieces, position }: { pieces: readonly Uint8Array[]; position: number },
+): Promise<void> {
+  if (pieces.length === 0) return;
+  let { bytesWritten: done } = await file.writev(pieces, position);
+  let start = position;
+  for (const piece of pieces) {
+    const written = Math.min(done, piece.length);
+    // If the disk took less, writing the rest throws the reason.
+    if (written < piece.length)
+      await writeAt(file, { bytes: piece.subarray(written), position: start + written });
+    done -= written;
+    start += piece.length;
+  }
+}
+
+/** A copy of a content that is made while it passes by. If it can't be made, on a full disk, nobody hears of it. */
+export class PassingCopy {
+  readonly #path: string;
+  readonly #content: ContentId;
+  #file: FileHandle | undefined;
+  #position = 0;
+
+  constructor(path: string, content: ContentId) {
+    this.#path = path;
+    this.#content = content;
+  }
+
+  async open(): Promise<void> {
+    this.#file = await openIncoming(this.#path, this.#content).catch(() => undefined);
+  }
+
+  /** The next bytes. */
+  async write(bytes: Buffer): Promise<void> {
+    if (!this.#file) return;
+    try {
+      await writeAt(this.#file, { bytes, position: this.#position });
+      this.#position += bytes.length;
+    } catch {
+      await this.close();
+    }
+  }
+
+  /** The whole copy, or undefined if it is not whole. */
+  get whole(): { readonly path: string; readonly file: FileHandle } | undefined {
+    if (!this.#file || this.#position !== this.#content.size) return undefined;
+    return { path: this.#path, file: this.#file };
+  }
+
+  /** Lets go of the file. */
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+    if (file) await rm(this.#path, { force: true });
+  }
 }

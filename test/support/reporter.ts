@@ -1,6 +1,5 @@
 import { relative } from "node:path";
-import type { TestCase, TestModule } from "vitest/node";
-import { DefaultReporter } from "vitest/node";
+import { DefaultReporter, type TestCase, type TestModule } from "vitest/node";
 import { runs, suiteOf } from "./suite.ts";
 
 type Ended = Parameters<DefaultReporter["onTestRunEnd"]>;

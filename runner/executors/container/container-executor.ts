@@ -1,13 +1,27 @@
+import { mkdir } from "node:fs/promises";
+import { join, posix } from "node:path";
 import type { Limits } from "../../limits/limits.ts";
-import type { Executor, PrepareRequest, Sandbox } from "../executor.ts";
+import {
+  type Command,
+  type Executor,
+  KILLED,
+  NodeTrouble,
+  type PrepareRequest,
+  type Run,
+  type Sandbox,
+} from "../executor.ts";
 import { Disposal } from "./engine/disposal.ts";
-import { ask, asTrouble, type Engine } from "./engine/engine.ts";
+import { ask, asTrouble, type Engine, EngineRefusal } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import { PrivateImages } from "./images/private-images.ts";
 import { ToldImages } from "./images/told-image.ts";
-import { type AgentEngine, isRoot } from "./make-container.ts";
-import { ContainerSandbox } from "./sandbox.ts";
+import { KeptContainer } from "./kept-container.ts";
+import { type AgentEngine, isRoot, type WorkerTerms } from "./make-container.ts";
+import { runAlone } from "./run-alone.ts";
+import { type SecretFiles, type SecretReader, writeSecrets } from "./secrets/secret-files.ts";
+import { planSecrets, type SecretPlan, unmountable } from "./secrets/secret-plan.ts";
+import { type MovedIn, SharedPfs } from "./shared-pfs.ts";
 
 export interface ContainerExecutorOptions {
   readonly engine: Engine;
@@ -59,4 +73,154 @@ async function userOf(engine: Engine, image: string): Promise<string> {
   } catch (error) {
     throw asTrouble(error, engine);
   }
+}
+
+interface SandboxOptions {
+  readonly worker: WorkerTerms;
+  readonly reader: SecretReader;
+}
+
+type Planned = Extract<SecretPlan, { ok: true }>;
+
+/** Runs a worker's commands in one container that it keeps, or in one for each if the image can't have a resident. */
+class ContainerSandbox implements Sandbox {
+  readonly #agentEngine: AgentEngine;
+  readonly #options: SandboxOptions;
+  #shared: SharedPfs | undefined;
+  #kept: KeptContainer | undefined;
+  /** Of the secrets in the kept container. */
+  #fingerprint: string | undefined;
+  #residents: "possible" | "impossible" = "possible";
+  #made = 0;
+
+  constructor(agentEngine: AgentEngine, options: SandboxOptions) {
+    this.#agentEngine = agentEngine;
+    this.#options = options;
+  }
+
+  async run(given: Command): Promise<Run> {
+    const command = { ...given, ...normalised(given) };
+    const plan = planSecrets(command.secrets ?? []);
+    if (!plan.ok) return hopeless(plan.reason);
+    if (command.signal.aborted) return STOPPED;
+    try {
+      const kept = await this.#keptFor(command, plan);
+      return kept ? await this.#runIn(kept, command) : await this.#runAlone(command, plan);
+    } catch (error) {
+      if (command.signal.aborted) return STOPPED;
+      if (error instanceof NoMemoryFolder) return hopeless(error.message);
+      if (!(error instanceof EngineRefusal)) throw error;
+      const culprit = plan.secrets.find(({ target }) => error.message.includes(target));
+      if (culprit) return hopeless(unmountable(culprit.mounted, error.message));
+      throw asTrouble(error, this.#agentEngine.engine);
+    }
+  }
+
+  /** What can't be removed because the engine is away is removed later. */
+  async close(): Promise<void> {
+    await this.#removeKept().catch((error: unknown) => {
+      if (!(error instanceof NodeTrouble)) throw error;
+    });
+  }
+
+  /** The kept container for the command; undefined if the command needs one of its own. */
+  async #keptFor({ terminal, signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
+    // A terminal is one container's own.
+    if (terminal || this.#residents === "impossible") return undefined;
+    if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
+    await this.#removeKept();
+    const { dir: pfs } = await this.#sharedPfs();
+    const secrets = await this.#secretFiles(plan);
+    const options = { dir: this.#newPath("control"), pfs, secrets, signal };
+    const made = await KeptContainer.make(this.#agentEngine, this.#options.worker, options);
+    if (made instanceof KeptContainer) {
+      this.#kept = made;
+      this.#fingerprint = plan.fingerprint;
+      return made;
+    }
+    this.#residents = "impossible";
+    return undefined;
+  }
+
+  async #runIn(kept: KeptContainer, command: Command): Promise<Run> {
+    const shared = await this.#sharedPfs();
+    let moved: MovedIn | undefined;
+    try {
+      moved = await shared.moveIn(command.pfs);
+      return await kept.run(command);
+    } finally {
+      await this.#moveBack(kept, moved);
+    }
+  }
+
+  /** Moves the datum back. Whatever goes wrong, the next datum gets a `/pfs` that holds nothing of this one, and to which this one can't write. */
+  async #moveBack(kept: KeptContainer, moved: MovedIn | undefined): Promise<void> {
+    let clean = false;
+    try {
+      if (!kept.fit) await this.#removeKept();
+      await moved?.moveBack();
+      clean = moved !== undefined;
+    } finally {
+      if (!clean) {
+        this.#shared = undefined;
+        await this.#removeKept();
+      }
+    }
+  }
+
+  async #runAlone(command: Command, plan: Planned): Promise<Run> {
+    const secrets = await this.#secretFiles(plan);
+    const { worker } = this.#options;
+    try {
+      return await runAlone(this.#agentEngine, worker, { command, secrets: secrets.mounts });
+    } finally {
+      await secrets.remove();
+    }
+  }
+
+  async #removeKept(): Promise<void> {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    await kept?.remove();
+  }
+
+  async #sharedPfs(): Promise<SharedPfs> {
+    if (this.#shared) return this.#shared;
+    const base = this.#newPath("pfs");
+    await mkdir(base);
+    this.#shared = await SharedPfs.make(base);
+    return this.#shared;
+  }
+
+  async #secretFiles({ secrets }: Planned): Promise<SecretFiles> {
+    const { reader } = this.#options;
+    const files = await writeSecrets(secrets, { owner: this.#agentEngine.owner, reader });
+    if (files) return files;
+    throw new NoMemoryFolder();
+  }
+
+  #newPath(name: string): string {
+    this.#made += 1;
+    return join(this.#options.worker.dir, `${name}-${this.#made}`);
+  }
+}
+
+/** Nobody has to understand `.` and `..` any more: engines do, and so would this machine's own paths. */
+function normalised({ workingDir }: Command): Pick<Command, "workingDir"> {
+  if (workingDir === undefined) return {};
+  return { workingDir: posix.normalize(`/${workingDir}/`).slice(0, -1) || "/" };
+}
+
+class NoMemoryFolder extends Error {
+  constructor() {
+    super(
+      "secrets can't be shown: they are kept in memory alone, and on this node neither $XDG_RUNTIME_DIR nor /dev/shm nor /run is a tmpfs that the runner may write to",
+    );
+  }
+}
+
+const STOPPED: Run = { kind: "exited", code: KILLED, log: "" };
+
+function hopeless(reason: string): Run {
+  return { kind: "not-started", reason, log: "", hopeless: true };
 }

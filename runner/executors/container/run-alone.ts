@@ -3,17 +3,16 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ContainerCreateOptions } from "dockerode";
+import type { Container, ContainerCreateOptions } from "dockerode";
 import { z } from "zod";
 import { outOfMemory } from "../../limits/limits.ts";
 import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
-import { LogTail } from "../log-tail.ts";
+import { LogTail } from "../log-fifo.ts";
 import { attach, Frames } from "./engine/attach.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
 import { seesAllFiles } from "./engine/open-outputs.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
-import { type Screen, showOnTerminal } from "./terminal.ts";
 
 export interface AloneOptions {
   readonly command: Command;
@@ -179,4 +178,43 @@ async function stateAtEnd(engine: Engine, container: Made["container"]) {
     if (!State.Running && State.Status !== "created") return State;
     await delay(pauseMs);
   }
+}
+
+interface ScreenOptions {
+  readonly engine: Engine;
+  /** Started, with a terminal of its own. */
+  readonly container: Container;
+  readonly input: Socket;
+  readonly output: Socket;
+}
+
+/** A container's terminal, shown on that of this process. */
+interface Screen {
+  /** Gives the terminal back as it was. */
+  close(): void;
+}
+
+/**
+ * Joins a container's terminal with that of this process. Ours is raw meanwhile: each key, Ctrl-C too, goes to the
+ * container's, which knows what it means there.
+ */
+function showOnTerminal({ engine, container, input, output }: ScreenOptions): Screen {
+  const { stdin, stdout } = process;
+  // The container may just be ending. Its terminal then needs no size.
+  const resize = () =>
+    void ask(engine, () => container.resize({ h: stdout.rows, w: stdout.columns })).catch(() => undefined);
+  const type = (bytes: Buffer) => void input.write(bytes);
+  const show = (bytes: Buffer) => void stdout.write(bytes);
+  stdin.setRawMode?.(true);
+  stdin.on("data", type).resume();
+  output.on("data", show);
+  stdout.on("resize", resize);
+  resize();
+  return {
+    close() {
+      stdout.off("resize", resize);
+      stdin.off("data", type).pause();
+      stdin.setRawMode?.(false);
+    },
+  };
 }

@@ -7,9 +7,8 @@ import { ConfigError } from "../../../runner/lib/fault.ts";
 import { findTool } from "../../../runner/lib/find-tool.ts";
 import { folderSecrets } from "../../../runner/secrets/folder.ts";
 import { kubernetesSecrets } from "../../../runner/secrets/kubernetes.ts";
-import { checkSecretsFolder, openSecrets } from "../../../runner/secrets/open.ts";
+import { checkSecretsFolder, openSecrets, remembered } from "../../../runner/secrets/open.ts";
 import { OwnerUnknown } from "../../../runner/secrets/owners.ts";
-import { remembered } from "../../../runner/secrets/remembered.ts";
 import {
   type KeptSecret,
   type Secret,

@@ -8,7 +8,6 @@ import type { Login, PrivateImages } from "./private-images.ts";
 import { engineMessage, type Pulled, pull, silent } from "./pull-image.ts";
 import { credentialsFor } from "./pull-secrets.ts";
 import { type ImageReference, parseImage } from "./reference.ts";
-import { SharedWork } from "./shared-work.ts";
 
 export interface EnsureImageOptions {
   /** As the spec names it. */
@@ -247,4 +246,49 @@ function isUnreachable(reason: string): boolean {
   return /\bdial tcp\b|connection refused|no such host|no route to host|network is unreachable|i\/o timeout|TLS handshake|x509:|nothing was heard/i.test(
     reason,
   );
+}
+
+interface Task {
+  readonly result: Promise<string>;
+  readonly abort: AbortController;
+  waiting: number;
+}
+
+/** Work that several callers want at the same time, and that is done once for all of them. */
+class SharedWork {
+  readonly #tasks = new Map<string, Task>();
+
+  /**
+   * Returns what `work` returns, and starts it only if nobody waits for the same key already. A caller who aborts leaves;
+   * the work is aborted when the last one has left.
+   */
+  async get(
+    key: string,
+    { signal, work }: { signal: AbortSignal; work: (signal: AbortSignal) => Promise<string> },
+  ): Promise<string> {
+    signal.throwIfAborted();
+    const task = this.#tasks.get(key) ?? this.#start(key, work);
+    task.waiting += 1;
+    try {
+      return await unlessAborted(task.result, signal);
+    } finally {
+      task.waiting -= 1;
+      if (task.waiting === 0) this.#leave(key, task);
+    }
+  }
+
+  #start(key: string, work: (signal: AbortSignal) => Promise<string>): Task {
+    const abort = new AbortController();
+    const task: Task = { result: work(abort.signal), abort, waiting: 0 };
+    // When it fails, nobody may be waiting any more.
+    task.result.catch(() => undefined);
+    this.#tasks.set(key, task);
+    return task;
+  }
+
+  /** Forgets the work before it is aborted, so that a new call starts its own. */
+  #leave(key: string, task: Task): void {
+    if (this.#tasks.get(key) === task) this.#tasks.delete(key);
+    task.abort.abort();
+  }
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { credentialsFor } from "../../../../runner/executors/container/images/pull-secrets.ts";
+import { credentialsFor, opensRegistry } from "../../../../runner/executors/container/images/pull-secrets.ts";
 import { type ImageReference, parseImage } from "../../../../runner/executors/container/images/reference.ts";
-import { opensRegistry } from "../../../../runner/executors/container/images/registry-pattern.ts";
 
 const PASSWORD = "p:a:s:s";
 const AUTH = Buffer.from(`me:${PASSWORD}`).toString("base64");
