@@ -52,7 +52,6 @@ export class Crew {
 
   /** Starts the workers that are missing, drains those that are too many. */
   follow({ workers }: Assignment): void {
-    // A gateway of an earlier version does not know what this node has room for.
     const counts = workers.map(({ count }) => count);
     const shares = fairShares(counts, this.#deps.maxWorkers);
     const wanted = new Map(workers.map(({ pipeline }, index) => [pipeline, shares[index] ?? 0]));

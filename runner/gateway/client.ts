@@ -81,11 +81,6 @@ export class Client {
     );
   }
 
-  /** The version of the wire that the gateway speaks, as its last answer said; 1 before the first one. */
-  get wireVersion(): number {
-    return this.#pool.wireVersion;
-  }
-
   /** Breaks what is under way. */
   async close(): Promise<void> {
     await this.#pool.close();

@@ -61,29 +61,8 @@ export class Gateway {
     this.#hide = hide;
   }
 
-  /** The version of the wire that the gateway speaks, as its last answer said: it refuses fields of a later one. */
-  get wireVersion(): number {
-    return this.#client.wireVersion;
-  }
-
-  /** Whether the gateway answers a look, and hears what this node has room for. */
-  get knowsBounds(): boolean {
-    return this.wireVersion >= 2;
-  }
-
-  /**
-   * What later versions of the wire brought goes out as soon as the gateway has said that it knows them: gateways of the first
-   * one refuse it.
-   */
-  async heartbeat({ work, ...rest }: Heartbeat, signal: AbortSignal): Promise<Assignment> {
+  heartbeat({ work, ...rest }: Heartbeat, signal: AbortSignal): Promise<Assignment> {
     const body = { ...rest, ...(work && { work: work.map((each) => this.#hiddenIn(each)) }) };
-    const known = this.wireVersion;
-    const assignment = await this.#beat(ofVersion(known, body), signal);
-    const said = this.wireVersion;
-    return said > known ? await this.#beat(ofVersion(said, body), signal) : assignment;
-  }
-
-  #beat(body: Heartbeat, signal: AbortSignal): Promise<Assignment> {
     return this.#post(Assignment, { path: "/api/v1/runner/heartbeat", body, signal });
   }
 
@@ -107,14 +86,11 @@ export class Gateway {
     return this.#post(Renewed, { path: "/api/v1/runner/renew", body, silenceMs: RENEW_SILENCE_MS, signal });
   }
 
-  /** A gateway of the first version of the wire refuses fields that it does not know. */
   finish(
     { outcomes, ...request }: z.infer<typeof FinishRequest>,
     signal: AbortSignal,
   ): Promise<z.infer<typeof Finished>> {
-    const shown = outcomes.map((outcome) => this.#shown(outcome));
-    const told = this.wireVersion >= 2 ? shown : shown.map(withoutBlame);
-    const body = { ...request, outcomes: told };
+    const body = { ...request, outcomes: outcomes.map((outcome) => this.#shown(outcome)) };
     return this.#post(Finished, { path: "/api/v1/runner/finish", body, signal });
   }
 
@@ -242,16 +218,3 @@ function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promis
 }
 
 const JSON_HEADERS = { "content-type": "application/json" };
-
-/** A heartbeat with the fields that a version of the wire has. */
-function ofVersion(version: number, { erasedTo, bounds, work, ...body }: Heartbeat): Heartbeat {
-  if (version < 2) return { ...body, ...(work && { work: work.map(({ trouble: _, ...rest }) => rest) }) };
-  const known = { ...body, ...(bounds && { bounds }), ...(work && { work }) };
-  return version < 3 || erasedTo === undefined ? known : { ...known, erasedTo };
-}
-
-function withoutBlame(outcome: Outcome): Outcome {
-  if (outcome.state !== "failed") return outcome;
-  const { blame: _, ...failure } = outcome;
-  return failure;
-}

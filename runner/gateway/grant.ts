@@ -4,7 +4,7 @@ import { STALE_GRANT } from "./client.ts";
 
 /**
  * What the gateway lets the holder of a lease read and write, as a text that only the gateway can make. Each renewal of
- * the lease brings another. A gateway of version 1 gives none and asks for none, and nor does any if the key may read all.
+ * the lease brings another. The gateway gives none and asks for none if the key may read all.
  */
 export class Grant {
   readonly job: string;

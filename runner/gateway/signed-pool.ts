@@ -38,7 +38,6 @@ export class SignedPool {
   readonly #gateway: Key & { readonly endpoint: string };
   /** By how much the gateway's clock is ahead of ours. */
   #aheadMs = 0;
-  #wireVersion = 1;
 
   constructor(gateway: Key & { readonly endpoint: string }, options: Pool.Options) {
     this.#gateway = gateway;
@@ -53,32 +52,19 @@ export class SignedPool {
     request: SignedRequest,
     { refusalOf, mayRepeat }: { refusalOf: RefusalOf; mayRepeat: boolean },
   ): Promise<Dispatcher.ResponseData> {
-    const first = await this.#exchange(request);
+    const first = await this.#ask(request);
     if (isGood(first)) return first;
     const refused = await refusalOf(first);
     const learnt = refused.code === SKEWED && this.#learn(first.headers.date);
     if (!learnt || !mayRepeat) throw refused;
-    const second = await this.#exchange(request);
+    const second = await this.#ask(request);
     if (isGood(second)) return second;
     throw await refusalOf(second);
-  }
-
-  /** The version of the wire that the gateway speaks, as its last answer said; 1 before the first one. */
-  get wireVersion(): number {
-    return this.#wireVersion;
   }
 
   /** Breaks what is under way. */
   async close(): Promise<void> {
     await this.#pool.destroy();
-  }
-
-  async #exchange(request: SignedRequest): Promise<Dispatcher.ResponseData> {
-    const answer = await this.#ask(request);
-    const said = answer.headers[WIRE_HEADER];
-    // What refuses may stand in front of the gateway, and says nothing of it.
-    if (said !== undefined || isGood(answer)) this.#wireVersion = versionOf(said);
-    return answer;
   }
 
   async #ask({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
@@ -117,12 +103,6 @@ type RefusalOf = (answer: Dispatcher.ResponseData) => Promise<Error & { readonly
 
 function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
   return statusCode >= 200 && statusCode < 300;
-}
-
-/** A gateway that does not say its version is of the first one. */
-function versionOf(header: unknown): number {
-  const version = typeof header === "string" ? Number(header) : Number.NaN;
-  return Number.isInteger(version) && version > 0 ? version : 1;
 }
 
 /** The value of a JSON text, or undefined if it is none. */

@@ -1,5 +1,4 @@
 import type { Lease } from "../../protocol/runner.ts";
-import type { Gateway } from "../gateway/gateway.ts";
 import type { Signals } from "./leases.ts";
 import type { Place, Places } from "./run-permits.ts";
 
@@ -13,11 +12,10 @@ import type { Place, Places } from "./run-permits.ts";
  *   for its place, and asks with the place in hand, without waiting. So nobody waits for anything while he holds a place
  *   but for the answer to one call. After work it asks again without a look.
  *
- * A call that began when there were places enough may end when there are not, and an earlier gateway knows no looks. Then
- * what was leased may find no place: it is given back at once.
+ * A call that began when there were places enough may end when there are not. Then what was leased may find no place: it
+ * is given back at once.
  */
 export interface AskingDeps {
-  readonly gateway: Pick<Gateway, "knowsBounds">;
   readonly places: Places;
   readonly pipeline: string;
   /** Asks the gateway; undefined: it could not be asked. */
@@ -52,9 +50,8 @@ export class Asking {
 
   /** Asks for up to `max` datums or tasks. Returns undefined if it came to nothing. */
   async next(max: number, signals: Signals): Promise<Work | undefined> {
-    const { gateway, places } = this.#deps;
-    const waits = places.suffice || !gateway.knowsBounds;
-    const work = waits ? await this.#waitAndTake(max, signals) : await this.#lookAndTake(max, signals);
+    const { suffice } = this.#deps.places;
+    const work = suffice ? await this.#waitAndTake(max, signals) : await this.#lookAndTake(max, signals);
     this.#hopeful = work !== undefined;
     return work;
   }

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import { parseDuration } from "../../protocol/duration.ts";
-import type { Ran as CodeThatRan, LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
 import {
@@ -28,7 +28,7 @@ import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 export interface DatumDeps {
   readonly gateway: Pick<
     Gateway,
-    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent" | "wireVersion"
+    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent"
   >;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStock;
@@ -125,20 +125,15 @@ export class DatumRunner {
     const { lease } = datum;
     try {
       const collected = await collect({ out: join(pfs, "out"), signal });
-      const sent = await sendOutputs(this.#deps.gateway, { collected, output, lease, grant, signal });
-      const ran = this.#ran(image);
-      return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ...(ran && { ran }) };
+      const { gateway, executor } = this.#deps;
+      const sent = await sendOutputs(gateway, { collected, output, lease, grant, signal });
+      const ran = { executor: executor.name, image };
+      return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ran };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;
       const blame = error instanceof DatumFault ? "datum" : "node";
       return failed(work, { exitCode: verdict.exitCode, reason, blame, log: run.log, millis });
     }
-  }
-
-  /** For the lineage of the result. A gateway of version 1 refuses what it does not know. */
-  #ran(image: string | null): CodeThatRan | undefined {
-    const { gateway, executor } = this.#deps;
-    return gateway.wireVersion >= 2 ? { executor: executor.name, image } : undefined;
   }
 
   #mountedSecrets({ transform, limited, signal }: DatumWork): Promise<MountedSecret[]> {

@@ -85,7 +85,7 @@ export async function runWorker(
     await runDatums(deps, { lease: { ...lease, datums: rest }, signals });
   };
   const asking = new Asking({
-    ...{ gateway, places, pipeline },
+    ...{ places, pipeline },
     lease: (ask, told) => calls.lease(ask, told),
     giveBack: (lease) => reporter.giveBack(lease),
     keepingSlot: (wait) => renewer.keepingSlot(wait),

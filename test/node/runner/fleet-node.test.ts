@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { WIRE_VERSION } from "../../../protocol/runner.ts";
 import { REST } from "../../support/suite.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
@@ -112,26 +111,6 @@ describe("a node of few places", () => {
       { pipeline: "edges", workers: 4, running: 0 },
       { pipeline: "single", workers: 1, running: 0 },
     ]);
-  });
-
-  test("keeps to it with a gateway of an earlier version, which hears nothing of it", REST, async () => {
-    stage.gateway.wireVersion = 1;
-    stage.gateway.workers = [{ pipeline: "edges", count: 6 }];
-    await startAgain({ maxRunning: 2 });
-    await soon(() => work()?.[0]?.workers).toBe(6);
-    stage.gateway.add(...names(12));
-    await stage.reported(12);
-    expect(most.running).toBe(2);
-    expect(stage.gateway.bounds.get("n1")).toBeUndefined();
-    // The gateway is of this version from now on, and then of the earlier one again.
-    stage.gateway.wireVersion = WIRE_VERSION;
-    await soon(() => stage.gateway.bounds.get("n1")).toEqual({ running: 2, workers: 256 });
-    stage.gateway.wireVersion = 1;
-    await soon(() => stage.gateway.bounds.get("n1")).toBeUndefined();
-    stage.gateway.add("last");
-    await stage.reported(13);
-    // What was refused told the runner so.
-    stage.gateway.violations.length = 0;
   });
 });
 

@@ -49,7 +49,7 @@ describe("a node that can't run commands", () => {
     expect(executor.prepared.length).toBe(4);
   });
 
-  test("says so in its heartbeat for as long as it can't, to a gateway that takes that", REST, async () => {
+  test("says so in its heartbeat for as long as it can't", REST, async () => {
     let isBroken = true;
     executor.onPrepare = () => {
       if (isBroken) throw new NodeTrouble("pull access denied for none");
@@ -61,16 +61,6 @@ describe("a node that can't run commands", () => {
     isBroken = false;
     await stage.reported(1);
     await soon(troubles).toEqual([undefined]);
-    // One of the first version of the wire refuses a heartbeat with a field that it does not know.
-    stage.gateway.wireVersion = 1;
-    executor.onRun = () => {
-      throw new NodeTrouble("the engine is away");
-    };
-    stage.gateway.add("b");
-    await soon(() => stage.gateway.troubles.at(-1)).toBe("the engine is away");
-    stage.gateway.work.clear();
-    await soon(() => stage.gateway.work.get("n1")).toMatchObject([{ pipeline: "edges" }]);
-    expect(troubles()).toEqual([undefined]);
   });
 
   test("asks for no datums but to learn of updates, which others can do meanwhile", REST, async () => {

@@ -3,11 +3,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GRANT_HEADER, WIRE_HEADER, WIRE_VERSION } from "../../../protocol/runner.ts";
 import type { Command } from "../../../runner/executors/executor.ts";
-import { Client } from "../../../runner/gateway/client.ts";
-import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
-import { Answer, type Call, KEY } from "./support/fake-gateway.ts";
+import type { Call } from "./support/fake-gateway.ts";
 import { Stage, soon } from "./support/running.ts";
 
 let stage: Stage;
@@ -105,40 +103,5 @@ describe("a runner", () => {
     agent = start();
     await stage.reported(1);
     expect([...versions]).toEqual([String(WIRE_VERSION)]);
-  });
-
-  test("learns which version the gateway speaks, and does not forget it for what stands in front of it", async () => {
-    const client = new Client({ endpoint: stage.gateway.endpoint, ...KEY });
-    agent = start();
-    const beat = () =>
-      new Gateway(client).heartbeat({ node: "n2", executor: "fake", capacity: 1 }, AbortSignal.timeout(5000));
-    expect(client.wireVersion).toBe(1);
-    await beat();
-    expect(client.wireVersion).toBe(WIRE_VERSION);
-    stage.gateway.wireVersion = 1;
-    stage.gateway.before = () => new Answer(502, "<html>");
-    await expect(beat()).rejects.toThrow("502");
-    expect(client.wireVersion).toBe(WIRE_VERSION);
-    stage.gateway.before = () => undefined;
-    await beat();
-    expect(client.wireVersion).toBe(1);
-    await client.close();
-  });
-
-  test("works with a gateway of the release before, which sends no grant and refuses fields that it does not know", async () => {
-    stage.gateway.wireVersion = 1;
-    const content = stage.gateway.store("content of a");
-    stage.gateway.files.set("c1", [{ path: "a", kind: "file", ...content }]);
-    stage.gateway.addDatum({ path: "", kind: "dir" });
-    const parts = ["left ", "right"].map((text) => stage.gateway.store(text));
-    stage.gateway.addTask({ kind: "merge", lease: "", job: "job-1", parts });
-    stage.gateway.addDatum({ path: "gone", kind: "file", content: { digest: "0".repeat(64), size: 5 } });
-    agent = start();
-    await stage.reported(3);
-    expect(states().sort()).toEqual(["failed", "merged", "success"]);
-    agent.drain();
-    await agent.done;
-    expect([...stage.gateway.nodes]).toEqual([]);
-    expect(stage.gateway.left).toHaveLength(1);
   });
 });

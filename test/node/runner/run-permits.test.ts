@@ -90,18 +90,16 @@ describe("a worker that asks for work", () => {
     {
       pipeline,
       answer,
-      knowsBounds = true,
     }: {
       pipeline: string;
       answer: (ask: Ask) => Promise<Lease | undefined>;
-      knowsBounds?: boolean;
     },
   ): { asking: Asking; asked: (string | undefined)[]; returned: Lease[] } {
     const asked: (string | undefined)[] = [];
     const returned: Lease[] = [];
     places.enter();
     const one = new Asking({
-      ...{ gateway: { knowsBounds }, places, pipeline },
+      ...{ places, pipeline },
       lease: (ask) => {
         asked.push(ask.wait);
         return answer(ask);
@@ -168,14 +166,22 @@ describe("a worker that asks for work", () => {
 
   test("gives back what it was leased without a place, at once", async () => {
     const places = new Places(1);
-    const held = places.tryTake("x");
-    // An earlier gateway knows no looks, so that the call waits and leases.
-    const old = asking(places, { pipeline: "a", knowsBounds: false, answer: async () => leaseOf(2) });
-    places.enter();
-    expect(await old.asking.next(4, signals)).toBeUndefined();
-    expect(old.returned.map(({ datums }) => datums.length)).toEqual([2]);
-    held?.release();
-    expect((await old.asking.next(4, signals))?.lease.datums).toHaveLength(2);
-    expect(old.asked).toEqual([undefined, undefined]);
+    const others: (() => void)[] = [];
+    const one = asking(places, {
+      pipeline: "a",
+      // While the call waits, another worker comes, and takes the only place.
+      async answer() {
+        if (others.length > 0) return leaseOf(2);
+        const leave = places.enter();
+        const taken = places.tryTake("x");
+        others.push(leave, () => taken?.release());
+        return leaseOf(2);
+      },
+    });
+    expect(await one.asking.next(4, signals)).toBeUndefined();
+    expect(one.returned.map(({ datums }) => datums.length)).toEqual([2]);
+    for (const leave of others) leave();
+    expect((await one.asking.next(4, signals))?.lease.datums).toHaveLength(2);
+    expect(one.asked).toEqual([undefined, undefined]);
   });
 });

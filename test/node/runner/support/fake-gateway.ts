@@ -29,7 +29,6 @@ import {
 import type { Transform } from "../../../../protocol/spec.ts";
 import { TreeHash } from "../../../../runner/lib/tree-hash.ts";
 import { freePort } from "../../../support/ports.ts";
-import { FIRST_WIRE } from "./first-wire.ts";
 
 export const KEY = { accessKeyId: "test-key", secretAccessKey: "test-secret" };
 
@@ -78,8 +77,6 @@ interface Held {
  * protocol's schemas, and lets tests break things on purpose.
  */
 export class FakeGateway {
-  /** The version of the wire that it speaks. Of the first it does not say so, and refuses fields that it does not know. */
-  wireVersion = WIRE_VERSION;
   /** Whether the key is a runner's: leases bring grants, without which nothing is read or uploaded. */
   withGrants = false;
   /** Grants that were made and are good. */
@@ -237,7 +234,7 @@ export class FakeGateway {
         body,
         headers: more,
       } = answer instanceof Answer ? answer : new Answer(200, JSON.stringify(answer));
-      const wire = this.wireVersion > 1 && { [WIRE_HEADER]: String(this.wireVersion) };
+      const wire = { [WIRE_HEADER]: String(WIRE_VERSION) };
       response.writeHead(status, { "content-length": Buffer.byteLength(body), ...wire, ...more }).end(body);
     } catch (error) {
       if (error instanceof Error && error.name === "ZodError") {
@@ -247,14 +244,8 @@ export class FakeGateway {
     }
   }
 
-  /** What is refused for its wire or its grant. */
-  #refused({ method, path, headers, body }: Call): Answer | undefined {
-    const schema = this.wireVersion === 1 ? FIRST_WIRE[`${method} ${path}`] : undefined;
-    const read = schema?.safeParse(JSON.parse(body.toString()));
-    if (read && !read.success) {
-      this.violations.push(`${method} ${path} is not of the first wire: ${read.error.message}`);
-      return refusal(400, "unknown fields");
-    }
+  /** What is refused for its grant. */
+  #refused({ path, headers }: Call): Answer | undefined {
     if (!this.withGrants || path.startsWith("/api/v1/runner/")) return undefined;
     const grant = headers[GRANT_HEADER];
     if (grant === undefined) return refusal(403, "no grant");
@@ -309,8 +300,7 @@ export class FakeGateway {
     return { workers: this.workers, ...(erasedTo !== undefined && { erased: this.#erasedSince(erasedTo) }) };
   }
 
-  #erasedSince(place: string | null): ErasedSince | undefined {
-    if (this.wireVersion < 3) return undefined;
+  #erasedSince(place: string | null): ErasedSince {
     const token = this.erasedToken;
     const known = parseErasedPlace(place ?? "");
     const { length } = this.erased;
