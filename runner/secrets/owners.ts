@@ -8,10 +8,6 @@
  * A pipeline belongs to the key that last created or updated it, and the gateway says with each lease whether that one is
  * limited to repos. It says it together with the command, of one version: a command that a limited key wrote never comes
  * as an unlimited pipeline's.
- *
- * A gateway of a release before this says nothing. There a limited key could make any pipeline, so nothing is known of
- * who wrote the command, and a secret that says nothing is not given to it. But that is no fault of the job: its datums
- * wait for the gateway's update. A secret that names the pipeline serves it from any gateway.
  */
 import { NAME_PATTERN } from "../../protocol/names.ts";
 import { type OwnersNote, SecretMissing } from "./source.ts";
@@ -19,29 +15,18 @@ import { type OwnersNote, SecretMissing } from "./source.ts";
 /** Who asks for a secret. */
 export interface Asker {
   readonly pipeline: string;
-  /** Whether the pipeline belongs to a key that is limited to repos. Undefined: the gateway does not tell. */
+  /** Whether the pipeline belongs to a key that is limited to repos. Undefined counts as true. */
   readonly limited: boolean | undefined;
 }
 
-/** Whether a pipeline may use a secret is not known, and may be later. */
-export class OwnerUnknown extends Error {
-  override readonly name = "OwnerUnknown";
-}
-
-/** The only place that says whether a pipeline may use a secret. Throws SecretMissing if it may not, and OwnerUnknown. */
+/** The only place that says whether a pipeline may use a secret. Throws SecretMissing if it may not. */
 export function checkOwner(name: string, owners: OwnersNote, { pipeline, limited }: Asker): void {
   const { text, where } = owners;
   const refusal = `secret "${name}" does not serve the pipeline "${pipeline}"`;
   if (text === undefined) {
     if (limited === false) return;
-    const unsaid = "it names no pipelines, and so serves only those of keys that are not limited to repos";
-    if (limited) {
-      throw new SecretMissing(
-        `${refusal}: ${unsaid}. Name "${pipeline}" in ${where}, or look at its spec and take it over with such a key: sluice pipeline inspect ${pipeline} --spec | sluice pipeline update -f -`,
-      );
-    }
-    throw new OwnerUnknown(
-      `${refusal} yet: ${unsaid}, and this gateway does not tell whose the pipeline is. Update the gateway, or name "${pipeline}" in ${where}`,
+    throw new SecretMissing(
+      `${refusal}: it names no pipelines, and so serves only those of keys that are not limited to repos. Name "${pipeline}" in ${where}, or look at its spec and take it over with such a key: sluice pipeline inspect ${pipeline} --spec | sluice pipeline update -f -`,
     );
   }
   const named = namesIn(text);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { BlobServiceClient, BlockBlobClient, StoragePipelineOptions } from "@azure/storage-blob";
 import { contentName } from "../../../protocol/content.ts";
+import { forEachLimited } from "../../lib/concurrency.ts";
 import { EgressFault, labelOf, statusOf } from "../store-failure.ts";
 import { contentNamed, Outrun, PARTS_AT_ONCE, partBytes, type Store, type StoreRequest } from "./store.ts";
 
@@ -43,7 +44,7 @@ export async function openAzure(request: StoreRequest): Promise<Store> {
       const how = { metadata, blobHTTPHeaders, conditions, abortSignal: signal };
       if (Buffer.isBuffer(body)) return await conditionally(() => blob.upload(body, body.length, how));
       const blockBytes = partBytes({ size: content.size, maxParts: MAX_BLOCKS });
-      const ids = await stageBlocks(blob, { body, blockBytes, atOnce: PARTS_AT_ONCE, signal });
+      const ids = await stageBlocks(blob, { body, blockBytes, abortSignal: signal });
       await conditionally(() => blob.commitBlockList(ids, how));
     },
     async remove({ key, version, signal }) {
@@ -116,41 +117,25 @@ function withQuery(url: string, query: string): string {
   return query === "" ? url : `${url}?${query.replace(/^\?/, "")}`;
 }
 
-interface BlocksPut {
-  readonly body: Readable;
-  readonly blockBytes: number;
-  readonly atOnce: number;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Sends a blob's blocks and returns their ids, for the list that makes the blob. The SDK's own way of doing this never ends if it is aborted: it waits for streams of its
  * own that nobody reads any more.
  */
-async function stageBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<string[]> {
-  const { signal: abortSignal } = put;
+async function stageBlocks(
+  blob: BlockBlobClient,
+  { body, blockBytes, abortSignal }: { body: Readable; blockBytes: number; abortSignal: AbortSignal },
+): Promise<string[]> {
   // A worker that was taken for dead may be uploading this blob, too: its blocks must not get between these.
   const upload = randomUUID();
   const ids: string[] = [];
-  const blocks = blocksOf(put.body, put.blockBytes);
-  let failed = false;
-  const lane = async () => {
-    for (let next = await blocks.next(); !next.done && !failed; next = await blocks.next()) {
-      const { index, bytes } = next.value;
+  await forEachLimited(blocksOf(body, blockBytes), {
+    limit: PARTS_AT_ONCE,
+    work: async ({ index, bytes }) => {
       const id = blockId(upload, index);
       ids[index] = id;
       await blob.stageBlock(id, bytes, bytes.length, { abortSignal });
-    }
-  };
-  const guarded = async () => {
-    await lane().catch((error: unknown) => {
-      failed = true;
-      throw error;
-    });
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: put.atOnce }, guarded));
-  const broken = lanes.find((result) => result.status === "rejected");
-  if (broken) throw broken.reason;
+    },
+  });
   return ids;
 }
 

@@ -8,7 +8,6 @@ import { findTool } from "../../../runner/lib/find-tool.ts";
 import { folderSecrets } from "../../../runner/secrets/folder.ts";
 import { kubernetesSecrets } from "../../../runner/secrets/kubernetes.ts";
 import { checkSecretsFolder, openSecrets, remembered } from "../../../runner/secrets/open.ts";
-import { OwnerUnknown } from "../../../runner/secrets/owners.ts";
 import {
   type KeptSecret,
   type Secret,
@@ -424,19 +423,13 @@ describe("which pipelines may use a secret", () => {
 
   test("one that says nothing serves an unlimited pipeline, and is refused by name to a limited one", async () => {
     expect(await fault(false)).toBe("served");
+    // Of whom nothing is known counts as limited.
+    expect(await fault(undefined)).toBeInstanceOf(SecretMissing);
     const refused = await fault(true);
     expect(refused).toBeInstanceOf(SecretMissing);
     expect(String(refused)).toContain('secret "db" does not serve the pipeline "edges"');
     expect(String(refused)).toContain(`Name "edges" in ${dir}/db.pipelines, or look at its spec`);
     expect(String(refused)).toContain("sluice pipeline inspect edges --spec | sluice pipeline update -f -");
-  });
-
-  test("one that says nothing waits where the gateway does not tell whose the pipeline is, and fails no job", async () => {
-    const waits = await fault(undefined);
-    expect(waits).toBeInstanceOf(OwnerUnknown);
-    expect(waits).not.toBeInstanceOf(SecretMissing);
-    expect(String(waits)).toContain('secret "db" does not serve the pipeline "edges" yet');
-    expect(String(waits)).toContain("Update the gateway");
   });
 
   test("one that names pipelines serves those and no others, limited or not, from any gateway", async () => {

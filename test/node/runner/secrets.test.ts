@@ -16,10 +16,9 @@ import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
-import { REST } from "../../support/suite.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
 import { nobody, withoutPrivileges } from "./support/nobody.ts";
-import { Stage, soon } from "./support/running.ts";
+import { Stage, } from "./support/running.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
@@ -350,20 +349,6 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
         reason: expect.stringContaining('secret "key" does not serve the pipeline "edges"'),
       },
     ]);
-    await end(runner);
-  });
-
-  needs("waits for a gateway that tells whose the pipeline is, and goes on then", REST, async () => {
-    await put("key", { token: "hush" });
-    transform({ name: "key", mountPath: at });
-    stage.gateway.limited = undefined;
-    stage.gateway.add("a");
-    const runner = await start(source);
-    await soon(() => stage.gateway.troubles.at(-1)).toContain("this gateway does not tell whose");
-    expect(stage.gateway.outcomes.filter(({ state }) => state !== "returned")).toEqual([]);
-    stage.gateway.limited = false;
-    await stage.reported(1);
-    expect(stage.gateway.outcomes.at(-1)).toMatchObject({ state: "success" });
     await end(runner);
   });
 
