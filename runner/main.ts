@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { runAgent } from "./agent/agent.ts";
 import type { RunnerConfig } from "./agent/config.ts";
 import { type OpenedNode, openNode } from "./agent/node.ts";
-import { Crew } from "./agent/worker-pool.ts";
+import { WorkerPool } from "./agent/worker-pool.ts";
 import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
@@ -10,7 +10,7 @@ import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/egress-terms.ts";
-import { Places } from "./worker/run-permits.ts";
+import { RunPermits } from "./worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */
@@ -93,15 +93,15 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const { secretAccessKey, keySecret: secretName } = config;
   const secrets = openSecrets(config.secrets, { own: { secretAccessKey, secretName }, kill });
   const egress = { terms: config.egress ?? STRICT_TERMS, gatewayKey: config.accessKeyId };
-  const places = new Places(maxRunning);
+  const permits = new RunPermits(maxRunning);
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets, egress, pipes, places, log, node }, worker);
-  const crew = new Crew({ run, log, node, dir: folders.agent, maxWorkers, drain, kill });
+    runWorker({ gateway, cache, executor, secrets, egress, pipes, permits, log, node }, worker);
+  const pool = new WorkerPool({ run, log, node, dir: folders.agent, maxWorkers, drain, kill });
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain);
   try {
     const executorName = () => executor.name;
-    await runAgent({ gateway, crew, cache, log, node, executorName, bounds }, drain);
+    await runAgent({ gateway, pool, cache, log, node, executorName, bounds }, drain);
     await upkeep;
   } finally {
     await opened.close(() => client.close());
@@ -124,7 +124,7 @@ function hiding({
       last = words;
       log.warn(
         { node: config.node, reason: words },
-        "a reason is told without the names of this runner's folders",
+        "a reason was reported without the names of this runner's folders",
       );
     }
     return shown;

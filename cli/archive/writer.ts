@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type ContentId, contentName } from "../../protocol/content.ts";
+import type { ContentId } from "../../protocol/content.ts";
+import { contentName } from "../../protocol/content.ts";
 import { TreeHash } from "../../runner/lib/tree-hash.ts";
 import { CliError } from "../output/failure.ts";
 import { type ArchiveEnd, CONTENTS, EntriesHash, LAST_ENTRY } from "./format.ts";

@@ -11,14 +11,14 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import type { Crew } from "./worker-pool.ts";
+import type { WorkerPool } from "./worker-pool.ts";
 
 const BEAT_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 2000;
 
 export interface AgentDeps {
   readonly gateway: Pick<Gateway, "heartbeat" | "leave">;
-  readonly crew: Crew;
+  readonly pool: WorkerPool;
   /** Hears with each heartbeat what was erased. */
   readonly cache: Pick<Cache, "ask" | "hear">;
   readonly log: Log;
@@ -35,31 +35,31 @@ export interface AgentDeps {
  * every worker has.
  */
 export async function runAgent(
-  { gateway, crew, cache, log, node, executorName, bounds }: AgentDeps,
+  { gateway, pool, cache, log, node, executorName, bounds }: AgentDeps,
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
-  let trouble: string | undefined;
+  let outage: string | undefined;
   while (!drain.aborted) {
     const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
     const asked = cache.ask();
     const { erasedTo } = asked;
-    const beat = await heartbeat(gateway, { self, work: crew.work(), erasedTo, drain });
+    const beat = await heartbeat(gateway, { self, work: pool.work(), erasedTo, drain });
     const soon = new AbortController();
     if (beat.ok) {
       // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
       void cache.hear(asked, beat.assignment.erased).then((more) => more && soon.abort());
-      crew.follow(beat.assignment);
+      pool.follow(beat.assignment);
     }
     if (beat.ok) backoff.reset();
     const now = beat.ok ? undefined : beat.reason;
-    if (!drain.aborted && now !== trouble) logChange(log, { node, trouble: now });
-    trouble = now;
+    if (!drain.aborted && now !== outage) logChange(log, { node, outage: now });
+    outage = now;
     await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), AbortSignal.any([drain, soon.signal]));
   }
   // At the start of the draining, not at its end, so that the others take this node's share while it finishes its last datums.
   await leave({ gateway, log, node });
-  await crew.ended();
+  await pool.ended();
 }
 
 type Beat =
@@ -92,15 +92,15 @@ async function heartbeat(
 }
 
 /** Logs an outage when it begins, when it changes and when it ends; not with every beat. */
-function logChange(log: Log, { node, trouble }: { node: string; trouble: string | undefined }): void {
-  if (trouble === undefined) log.info({ node }, "the gateway is back");
-  else log.warn({ node, reason: trouble }, "the gateway does not hear this node");
+function logChange(log: Log, { node, outage }: { node: string; outage: string | undefined }): void {
+  if (outage === undefined) log.info({ node }, "the gateway answers heartbeats again");
+  else log.warn({ node, reason: outage }, "heartbeats to the gateway fail");
 }
 
 async function leave({ gateway, log, node }: Pick<AgentDeps, "gateway" | "log" | "node">): Promise<void> {
   try {
     await gateway.leave(node, AbortSignal.timeout(LEAVE_WITHIN_MS));
   } catch (error) {
-    log.warn({ node, reason: messageOf(error) }, "the gateway did not hear the good-bye");
+    log.warn({ node, reason: messageOf(error) }, "the gateway could not be told that this node leaves");
   }
 }

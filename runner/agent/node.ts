@@ -47,7 +47,7 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
   const engines = await findEngines(config.executor, process.env);
   await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
-  for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
+  for (const left of folders.left) log.warn(left, "the folder of a dead agent could not be removed");
   const { executor: choice, withoutEngine, network, devices, node, limits } = config;
   const hidden = pathsToHide({ ...config, dataDir }, process.env);
   const terms = {

@@ -13,7 +13,7 @@ import type { Log } from "../lib/log.ts";
 import type { Activity } from "../worker/sandboxes.ts";
 import type { WorkerOptions } from "../worker/worker.ts";
 
-export interface CrewDeps {
+export interface WorkerPoolDeps {
   /** Runs one worker to its end. */
   readonly run: (worker: WorkerOptions) => Promise<void>;
   readonly log: Log;
@@ -40,13 +40,13 @@ interface Running {
 }
 
 /** The workers of one node: as many of each pipeline as the gateway assigned to it, if it has room for all of them. */
-export class Crew {
-  readonly #deps: CrewDeps;
+export class WorkerPool {
+  readonly #deps: WorkerPoolDeps;
   readonly #members = new Map<string, Member[]>();
   readonly #running = new Set<Running>();
   #started = 0;
 
-  constructor(deps: CrewDeps) {
+  constructor(deps: WorkerPoolDeps) {
     this.#deps = deps;
   }
 
@@ -64,7 +64,7 @@ export class Crew {
     const byPipeline = new Map<string, NodeWork>();
     for (const { pipeline, activity } of this.#running) {
       const before = byPipeline.get(pipeline) ?? { pipeline, workers: 0, running: 0 };
-      const trouble = before.trouble ?? activity.trouble?.slice(0, MAX_NODE_TROUBLE_CHARACTERS);
+      const trouble = before.trouble ?? activity.condition?.slice(0, MAX_NODE_TROUBLE_CHARACTERS);
       const { workers, running } = before;
       byPipeline.set(pipeline, {
         ...{ pipeline, workers: workers + 1, running: running + activity.running },
@@ -93,14 +93,14 @@ export class Crew {
     const worker = `${node}/${pipeline}/${slot}/${randomBytes(6).toString("hex")}`;
     this.#started += 1;
     const activity: Activity = { running: 0 };
-    log.info({ pipeline, worker }, "worker started");
+    log.info({ pipeline, worker }, `a worker of ${pipeline} started`);
     const ended = run({
       ...{ pipeline, worker, activity, dir: join(dir, `worker-${this.#started}`) },
       ...{ drain: AbortSignal.any([drain, member.drain.signal]), kill },
     })
-      .then(() => log.info({ pipeline, worker }, "worker ended"))
+      .then(() => log.info({ pipeline, worker }, `a worker of ${pipeline} ended`))
       .catch((error: unknown) =>
-        log.error({ pipeline, worker, reason: messageOf(error) }, "worker broke down"),
+        log.error({ pipeline, worker, reason: messageOf(error) }, `a worker of ${pipeline} broke down`),
       )
       .finally(() => {
         this.#running.delete(running);

@@ -154,7 +154,8 @@ export class Cache {
       await this.#room.count(0);
       await scrub({ dir, check: (entry) => this.#files.check(entry, signal), signal });
     } catch (error) {
-      if (!signal.aborted) log.error({ dir, reason: messageOf(error) }, "the cache can't be looked after");
+      if (!signal.aborted)
+        log.error({ dir, reason: messageOf(error) }, "evicting and scrubbing the cache stopped");
     }
   }
 

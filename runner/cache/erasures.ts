@@ -45,7 +45,7 @@ export class Erasures {
   /** When the last answer was asked for that left nothing to do. */
   #heardAt: Moment | undefined;
   #busy = false;
-  #trouble: string | undefined;
+  #failure: string | undefined;
 
   constructor(options: ErasuresOptions) {
     this.#options = options;
@@ -75,7 +75,7 @@ export class Erasures {
       if (told) await this.#follow(told);
       if (told?.more) return true;
       this.#heardAt = at;
-      this.#trouble = undefined;
+      this.#failure = undefined;
     } catch (error) {
       this.#tell(messageOf(error));
     } finally {
@@ -89,7 +89,7 @@ export class Erasures {
     if (everything) {
       // It takes a while, and nobody knows which of them are good.
       this.#heardAt = undefined;
-      if (this.#place !== null) log.warn("the gateway can't say what was erased: the cache is emptied");
+      if (this.#place !== null) log.warn("emptying the cache: the gateway can't say what was erased");
       underway.erase("all");
       arrivals.forget("all");
       await files.empty();
@@ -105,10 +105,13 @@ export class Erasures {
   }
 
   #tell(reason: string): void {
-    if (reason !== this.#trouble) {
-      this.#options.log.error({ reason }, "what was erased can't be removed from the cache: it is not used");
+    if (reason !== this.#failure) {
+      this.#options.log.error(
+        { reason },
+        "removing erased contents from the cache failed: it is not used until that succeeds",
+      );
     }
-    this.#trouble = reason;
+    this.#failure = reason;
   }
 }
 

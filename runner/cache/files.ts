@@ -113,7 +113,7 @@ export class CacheFiles {
     } catch (error) {
       const { log } = this.#options;
       if (errorCode(error) !== "EEXIST")
-        log.warn({ path, reason: messageOf(error) }, "an input can't be cached");
+        log.warn({ path, reason: messageOf(error) }, "an input could not be added to the cache");
       return false;
     }
   }
@@ -176,7 +176,7 @@ export class CacheFiles {
 
   #tell(content: ContentId): void {
     const { log } = this.#options;
-    log.warn({ content: contentName(content) }, "an input in the cache is damaged: it is removed");
+    log.warn({ content: contentName(content) }, "an input in the cache was damaged and is removed");
   }
 }
 

@@ -17,19 +17,19 @@ export class NoEngineError extends NoExecutorError {
 }
 
 /**
- * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The
- * message is for people, in the words of the registry or engine. The worker gives its datums back, says so, and tries
- * again.
+ * A condition of this node because of which commands can't be run just now, through no fault of theirs: the image can't be
+ * pulled, the engine is away. The message is its reason for people, in the words of the registry or engine. The worker
+ * gives its datums back, reports the condition, and tries again.
  */
-export class NodeTrouble extends Error {
-  override readonly name = "NodeTrouble";
+export class NodeCondition extends Error {
+  override readonly name = "NodeCondition";
 }
 
 /** A way to run the commands of datums, each with its own `/pfs`. One conformance suite tests them all. */
 export interface Executor {
   /** What the node's list shows. */
   readonly name: string;
-  /** Makes ready what the datums of one worker share. Throws NodeTrouble, and what `signal` is aborted with. */
+  /** Makes ready what the datums of one worker share. Throws NodeCondition, and what `signal` is aborted with. */
   prepare(request: PrepareRequest): Promise<Sandbox>;
   /** Lets go of what its sandboxes shared. Close them before. */
   close(): Promise<void>;
@@ -57,7 +57,7 @@ export interface NamedSecret {
 export interface Sandbox {
   /**
    * Runs a command to its end. When this returns, none of its processes is left, not in the background either. An abort
-   * kills them all. Throws NodeTrouble if the engine is away; other errors only if the executor itself is broken.
+   * kills them all. Throws NodeCondition if the engine is away; other errors only if the executor itself is broken.
    */
   run(command: Command): Promise<Run>;
   close(): Promise<void>;
@@ -105,8 +105,8 @@ export type Run =
       readonly cause?: string;
       /** Why the datum has failed, whatever the code: it wrote more than it may. */
       readonly fault?: string;
-      /** The node is to blame for that fault. Absent: the command is. */
-      readonly blame?: "node";
+      /** Whose that fault is. Absent: the command's. */
+      readonly failureClass?: "node";
     }
   | {
       readonly kind: "not-started";

@@ -56,7 +56,7 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
     halt.abort();
   };
   // That the node's disk is full is not this command's fault alone: others filled it, too.
-  const leave = guards.space.enter({ out, stop: (reason) => stop({ reason, blame: "node" }) });
+  const leave = guards.space.enter({ out, stop: (reason) => stop({ reason, failureClass: "node" }) });
   const watching = watch({ out, stop: (reason) => stop({ reason }), signal: ended.signal }, guards);
   try {
     const run = await sandbox.run({ ...command, signal: AbortSignal.any([command.signal, halt.signal]) });
@@ -75,7 +75,7 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
 interface DiskFault {
   readonly reason: string;
   /** Absent: the command's. */
-  readonly blame?: "node";
+  readonly failureClass?: "node";
 }
 
 function watch(
@@ -112,8 +112,8 @@ function exited(run: Run): Extract<Run, { kind: "exited" }> {
 
 function judged(run: Run, fault: DiskFault | undefined, { outBytes, node }: Quota): Run {
   if (fault) {
-    const { reason, blame } = fault;
-    return { ...exited(run), fault: reason, ...(blame && { blame }) };
+    const { reason, failureClass } = fault;
+    return { ...exited(run), fault: reason, ...(failureClass && { failureClass }) };
   }
   if (run.kind === "not-started") return run;
   if (run.code !== FILE_TOO_LARGE || outBytes === undefined || run.cause !== undefined) return run;

@@ -37,7 +37,10 @@ export async function clearLeftovers(
   for (const engine of engines.values()) {
     if (!isThere(engine)) continue;
     await removeLeftovers(engine, { data }).catch((error: unknown) =>
-      log.warn({ engine: engine.kind, reason: messageOf(error) }, "leftovers could not be removed"),
+      log.warn(
+        { engine: engine.kind, reason: messageOf(error) },
+        "containers of dead agents could not be removed",
+      ),
     );
   }
 }

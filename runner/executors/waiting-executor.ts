@@ -1,6 +1,6 @@
 import type { Log } from "../lib/log.ts";
 import type { Detected } from "./detect.ts";
-import { type Executor, NodeTrouble } from "./executor.ts";
+import { type Executor, NodeCondition } from "./executor.ts";
 
 /** The name of an executor that has no engine yet, as lists of nodes show it. */
 export const NO_ENGINE = "none";
@@ -13,7 +13,7 @@ export interface WaitingOptions {
 
 /**
  * An executor for a node on which no container engine answers yet. Each worker that wants a sandbox looks for one; as long
- * as there is none, that is trouble, which the worker says and tries again. Once one is found, it stays.
+ * as there is none, that is a node condition, which the worker reports, and it tries again. Once one is found, it stays.
  */
 export function waitingExecutor({ look, log }: WaitingOptions): Executor {
   let found: Executor | undefined;
@@ -21,9 +21,9 @@ export function waitingExecutor({ look, log }: WaitingOptions): Executor {
 
   const find = async (): Promise<Executor> => {
     const seen = await look();
-    if (!("executor" in seen)) throw new NodeTrouble(noEngineYet(seen));
+    if (!("executor" in seen)) throw new NodeCondition(noEngineYet(seen));
     found = seen.executor;
-    log.info({ executor: found.name, tool: seen.tool }, "a container engine is there now");
+    log.info({ executor: found.name, tool: seen.tool }, "a container engine answers now");
     return found;
   };
 

@@ -70,7 +70,10 @@ export class LogShipper {
   recorded(leases: readonly string[]): void {
     if (this.#isUnsent(leases) && !this.#isHopeless) {
       const { log, pipeline, worker } = this.#deps;
-      log.warn({ pipeline, worker }, "logs of datums are lost: the gateway does not take them");
+      log.warn(
+        { pipeline, worker },
+        `logs of datums of ${pipeline} are lost: the gateway does not take them`,
+      );
       this.#hopelessUntil = performance.now() + this.#hopeless.next();
     }
     this.drop(leases);
@@ -140,7 +143,11 @@ export class LogShipper {
 
   #refused(error: unknown): void {
     const { log, pipeline, worker, kill } = this.#deps;
-    if (!kill.aborted) log.debug({ pipeline, worker, reason: messageOf(error) }, "logs were not taken");
+    if (!kill.aborted)
+      log.debug(
+        { pipeline, worker, reason: messageOf(error) },
+        `the gateway did not take logs of ${pipeline}`,
+      );
     if (failureOf(error) !== "final") return;
     this.#logs.lose(this.#parcel);
     this.#parcel = [];

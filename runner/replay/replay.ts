@@ -4,7 +4,7 @@ import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import { type NodeConfig, type OpenedNode, openNode } from "../agent/node.ts";
 import type { Detected } from "../executors/detect.ts";
-import { type Command, NodeTrouble } from "../executors/executor.ts";
+import { type Command, NodeCondition } from "../executors/executor.ts";
 import { Client } from "../gateway/client.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { DatumFault } from "../lib/fault.ts";
@@ -72,7 +72,7 @@ export interface Replayed {
 }
 
 /**
- * Runs a datum here, to its end, and clears up whatever happens. Throws NoExecutorError, ConfigError, NodeTrouble,
+ * Runs a datum here, to its end, and clears up whatever happens. Throws NoExecutorError, ConfigError, NodeCondition,
  * SecretMissing, what `signal` is aborted with, and an error in words if inputs can't be laid out or the command can't be
  * started.
  */
@@ -154,7 +154,7 @@ async function run(
     onBegin();
     const ran = await datums.run(work, { sandbox, lazy: staged.lazy, terminal });
     signal.throwIfAborted();
-    if (ran.run.kind === "not-started" && ran.fault === undefined) throw new NodeTrouble(ran.run.reason);
+    if (ran.run.kind === "not-started" && ran.fault === undefined) throw new NodeCondition(ran.run.reason);
     return await concluded(work, ran, { terminal, onOutputs });
   } finally {
     await sandbox.close();

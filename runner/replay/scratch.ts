@@ -30,7 +30,10 @@ async function removeDead(space: string, log: Log): Promise<void> {
     await clearLeftovers(await findEngines("auto", process.env), { dataDir: folder, log });
     await killStrays(folder);
     await removeTree(folder).catch((error: unknown) =>
-      log.warn({ folder, reason: messageOf(error) }, "a dead replay's folder could not be removed"),
+      log.warn(
+        { folder, reason: messageOf(error) },
+        "the folder of a replay that was killed could not be removed",
+      ),
     );
   }
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Lease, type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
-import { NodeTrouble, type Sandbox } from "../executors/executor.ts";
+import { NodeCondition, type Sandbox } from "../executors/executor.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
@@ -16,6 +16,7 @@ export interface BatchDeps {
   /** Collects and reports what ended commands left, while the next ones run. Outlives the batch. */
   readonly background: BackgroundWork;
   readonly log: Log;
+  readonly pipeline: string;
   /** The worker's folder. */
   readonly dir: string;
 }
@@ -46,7 +47,7 @@ const CONCLUDED_AT_ONCE = 2;
 export async function runBatch(
   deps: BatchDeps,
   { lease, signals }: BatchOptions,
-): Promise<NodeTrouble | undefined> {
+): Promise<NodeCondition | undefined> {
   const batch = new Batch(deps, { lease, signals });
   const giveBack = () => batch.giveBack();
   signals.drain.addEventListener("abort", giveBack, { once: true });
@@ -63,7 +64,7 @@ class Batch {
   readonly #signals: Signals;
   /** Datums that have not begun; the first may be staged. */
   #queue: Queued[];
-  #trouble: NodeTrouble | undefined;
+  #condition: NodeCondition | undefined;
 
   constructor(deps: BatchDeps, { lease, signals }: BatchOptions) {
     this.#deps = deps;
@@ -71,7 +72,7 @@ class Batch {
     this.#queue = lease.datums.map((datum) => this.#queued(lease, datum));
   }
 
-  async run(): Promise<NodeTrouble | undefined> {
+  async run(): Promise<NodeCondition | undefined> {
     if (this.#signals.drain.aborted) this.giveBack();
     this.#stageFirst();
     for (let first = this.#queue[0]; first; first = this.#queue[0]) {
@@ -79,7 +80,7 @@ class Batch {
       await this.#perform(first);
       clearTimeout(timer);
     }
-    return this.#trouble;
+    return this.#condition;
   }
 
   /** Returns every datum whose command has not been started. */
@@ -119,13 +120,13 @@ class Batch {
     this.#stageFirst();
     const { work } = queued;
     if (!staged?.ok || work.signal.aborted) return this.#conclude(queued, async () => failureOf(staged));
-    const ran = await datums.run(work, { sandbox, lazy: staged.lazy }).catch(troubleOf);
-    if (ran instanceof NodeTrouble) return this.#stopFor(ran, queued);
+    const ran = await datums.run(work, { sandbox, lazy: staged.lazy }).catch(conditionOf);
+    if (ran instanceof NodeCondition) return this.#stopFor(ran, queued);
     await this.#conclude(queued, () => datums.conclude(work, ran));
   }
 
-  #stopFor(trouble: NodeTrouble, queued: Queued): void {
-    this.#trouble = trouble;
+  #stopFor(condition: NodeCondition, queued: Queued): void {
+    this.#condition = condition;
     const given = [queued, ...this.#queue];
     this.#queue = [];
     this.#giveBackThese(given);
@@ -149,7 +150,9 @@ class Batch {
   #add({ work }: Queued, outcome: Outcome): void {
     const { reporter, log } = this.#deps;
     if (outcome.state === "failed") {
-      log.info({ job: work.datum.job, datum: work.datum.datum, reason: outcome.reason }, "a datum failed");
+      const { pipeline } = this.#deps;
+      const { job, datum } = work.datum;
+      log.info({ pipeline, job, datum, reason: outcome.reason }, `a datum of ${pipeline} failed`);
     }
     reporter.add(outcome);
   }
@@ -157,9 +160,12 @@ class Batch {
   async #discard({ work, staged }: Queued): Promise<void> {
     await staged;
     await removeTree(work.pfs).catch((error: unknown) => {
-      this.#deps.log.warn(
-        { folder: work.pfs, reason: messageOf(error) },
-        "a datum's folder could not be removed",
+      const { log, pipeline } = this.#deps;
+      const { job, datum } = work.datum;
+      const where = { pipeline, job, datum, folder: work.pfs };
+      log.warn(
+        { ...where, reason: messageOf(error) },
+        `the folder of a datum of ${pipeline} could not be removed`,
       );
     });
   }
@@ -184,8 +190,8 @@ function failureOf(staged: Staged | undefined): Outcome | undefined {
   return staged?.ok === false ? staged.failure : undefined;
 }
 
-function troubleOf(error: unknown): NodeTrouble {
-  if (error instanceof NodeTrouble) return error;
+function conditionOf(error: unknown): NodeCondition {
+  if (error instanceof NodeCondition) return error;
   throw error;
 }
 

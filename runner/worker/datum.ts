@@ -8,7 +8,7 @@ import {
   type Command,
   type Executor,
   type MountedSecret,
-  NodeTrouble,
+  NodeCondition,
   type Run,
   type Sandbox,
 } from "../executors/executor.ts";
@@ -74,13 +74,13 @@ export interface Ran {
   readonly run: Run;
   readonly millis: number;
   /** Why the datum has failed whatever the command says: it took too long, or a lazy input could not be served. */
-  readonly fault?: { readonly reason: string; readonly blame: Blame } | undefined;
+  readonly fault?: { readonly reason: string; readonly failureClass: FailureClass } | undefined;
   /** The image that it ran in; null: there was none. */
   readonly image?: string | null;
 }
 
 /** Whose fault a failure is: the datum's, or that of the node and of what it needs. */
-type Blame = NonNullable<Extract<Outcome, { state: "failed" }>["blame"]>;
+type FailureClass = NonNullable<Extract<Outcome, { state: "failed" }>["blame"]>;
 
 /** The three steps of a datum of one pipeline: lay out its inputs, run its command, store its outputs. */
 export class DatumRunner {
@@ -99,11 +99,11 @@ export class DatumRunner {
       return { ok: true, lazy };
     } catch (error) {
       const reason = `the inputs could not be laid out: ${messageOf(error)}`;
-      return { ok: false, failure: failed(work, { reason, blame: "node" }) };
+      return { ok: false, failure: failed(work, { reason, failureClass: "node" }) };
     }
   }
 
-  /** Runs the command to its end, or another one on the terminal instead. Throws NodeTrouble. */
+  /** Runs the command to its end, or another one on the terminal instead. Throws NodeCondition. */
   async run(work: DatumWork, place: RunPlace): Promise<Ran> {
     const began = performance.now();
     const ran = await this.#mountedSecrets(work).then(
@@ -131,8 +131,8 @@ export class DatumRunner {
       return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ran };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;
-      const blame = error instanceof DatumFault ? "datum" : "node";
-      return failed(work, { exitCode: verdict.exitCode, reason, blame, log: run.log, millis });
+      const failureClass = error instanceof DatumFault ? "datum" : "node";
+      return failed(work, { exitCode: verdict.exitCode, reason, failureClass, log: run.log, millis });
     }
   }
 
@@ -171,14 +171,14 @@ export class DatumRunner {
     const run = await sandbox.run(command).catch(broken);
     limit.clear();
     const unserved = await service.close();
-    if (run instanceof NodeTrouble) throw run;
+    if (run instanceof NodeCondition) throw run;
     const late = limit.over() && !stop.aborted;
-    if (unserved !== undefined) return { run, image, fault: { reason: unserved, blame: "node" } };
+    if (unserved !== undefined) return { run, image, fault: { reason: unserved, failureClass: "node" } };
     if (!late) return { run, image };
     return {
       run,
       image,
-      fault: { reason: `the command ran longer than ${datumTimeout} (datumTimeout)`, blame: "datum" },
+      fault: { reason: `the command ran longer than ${datumTimeout} (datumTimeout)`, failureClass: "datum" },
     };
   }
 }
@@ -188,7 +188,7 @@ function withoutSecrets(error: unknown, { signal }: DatumWork): Run {
   const reason = messageOf(error);
   if (error instanceof SecretMissing) return { kind: "not-started", reason, log: "", hopeless: true };
   if (signal.aborted) return { kind: "not-started", reason, log: "" };
-  throw new NodeTrouble(reason);
+  throw new NodeCondition(reason);
 }
 
 /** A signal that is aborted with `stop`, or when a run has taken as long as it may. */
@@ -207,14 +207,14 @@ function timeLimit(
   };
 }
 
-function broken(error: unknown): Run | NodeTrouble {
-  if (error instanceof NodeTrouble) return error;
+function broken(error: unknown): Run | NodeCondition {
+  if (error instanceof NodeCondition) return error;
   return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
 }
 
 interface Failure {
   readonly reason: string;
-  readonly blame: Blame;
+  readonly failureClass: FailureClass;
   readonly exitCode?: number | null;
   readonly log?: string;
   readonly millis?: number;
@@ -222,9 +222,17 @@ interface Failure {
 }
 
 function failed({ datum }: DatumWork, failure: Failure): Outcome {
-  const { reason, blame, exitCode = null, log = "", millis = 0, endsJob } = failure;
+  const { reason, failureClass, exitCode = null, log = "", millis = 0, endsJob } = failure;
   return {
-    ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis, blame },
+    ...{
+      lease: datum.lease,
+      state: "failed",
+      exitCode,
+      reason: boundedReason(reason),
+      log,
+      millis,
+      blame: failureClass,
+    },
     ...(endsJob && { endsJob }),
   };
 }
@@ -235,7 +243,7 @@ export type Verdict =
       readonly kind: "failed";
       readonly exitCode: number | null;
       readonly reason: string;
-      readonly blame: Blame;
+      readonly failureClass: FailureClass;
     };
 
 /** Whether a run counts as a success, whatever is in `/pfs/out`. */
@@ -246,12 +254,12 @@ export function judged({ run, fault }: Ran, transform: Transform): Verdict {
 /** Whether a run counts as a success, or why not. Code 0 always does, and so do the codes of `acceptReturnCode`. */
 export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {
   if (run.kind === "not-started") {
-    return { kind: "failed", exitCode: null, reason: run.reason, blame: "node" };
+    return { kind: "failed", exitCode: null, reason: run.reason, failureClass: "node" };
   }
-  const { code, fault, cause, blame = "datum" } = run;
-  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault, blame };
+  const { code, fault, cause, failureClass = "datum" } = run;
+  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault, failureClass };
   if (code === 0 || acceptReturnCode.includes(code)) return { kind: "success", exitCode: code };
-  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }), blame };
+  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }), failureClass };
 }
 
 function endOf(code: number): { exitCode: number | null; reason: string } {

@@ -89,7 +89,7 @@ const RENEW_MS = LEASE_MS / 3;
  */
 export class Renewer {
   readonly #deps: RenewerDeps;
-  #trouble: string | null | undefined;
+  #condition: string | null | undefined;
   /** How many things go on for which the worker needs its slot, though it holds no lease and asks for none. */
   #busy = 0;
   #hurry = new AbortController();
@@ -116,9 +116,9 @@ export class Renewer {
    * Says why the worker can't run commands; null: it can again. Says so at once, even if it was said before, because
    * leasing a datum takes it back; and with every renewal for as long as it is so.
    */
-  say(trouble: string | null): void {
-    if (trouble === null && !this.#trouble) return;
-    this.#trouble = trouble === null ? null : boundedReason(trouble);
+  say(condition: string | null): void {
+    if (condition === null && !this.#condition) return;
+    this.#condition = condition === null ? null : boundedReason(condition);
     this.#hurry.abort();
   }
 
@@ -150,7 +150,7 @@ export class Renewer {
   async #renewAll(stop: AbortSignal): Promise<boolean> {
     const { leases, log, pipeline, worker } = this.#deps;
     const held = leases.ids;
-    const alone = this.#trouble !== undefined || this.#busy > 0;
+    const alone = this.#condition !== undefined || this.#busy > 0;
     const calls = Math.max(Math.ceil(held.length / MAX_BATCH), alone ? 1 : 0);
     try {
       for (let call = 0; call < calls && !stop.aborted; call += 1) {
@@ -159,22 +159,25 @@ export class Renewer {
       return true;
     } catch (error) {
       if (!stop.aborted)
-        log.warn({ pipeline, worker, reason: messageOf(error) }, "leases could not be renewed");
+        log.warn(
+          { pipeline, worker, reason: messageOf(error) },
+          `leases of ${pipeline} could not be renewed, trying again`,
+        );
       return false;
     }
   }
 
   async #renew(held: string[], stop: AbortSignal): Promise<void> {
     const { gateway, leases, log, pipeline, worker } = this.#deps;
-    const trouble = this.#trouble;
-    const said = trouble !== undefined && { trouble };
+    const condition = this.#condition;
+    const said = condition !== undefined && { trouble: condition };
     const { lost, grants } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
     if (grants) leases.renewed(grants);
-    // The end of the trouble is said until it is heard.
-    if (trouble === null && this.#trouble === null) this.#trouble = undefined;
+    // That the condition is over is said until it is heard.
+    if (condition === null && this.#condition === null) this.#condition = undefined;
     for (const lease of lost) {
       if (leases.stop(lease, "lost"))
-        log.warn({ pipeline, worker, lease }, "lease lost: its work is stopped");
+        log.warn({ pipeline, worker, lease }, `a lease of ${pipeline} was lost: its work is stopped`);
     }
   }
 }

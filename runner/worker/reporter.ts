@@ -89,16 +89,19 @@ export class Reporter {
       return gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
     };
     const onRetry = (error: unknown) =>
-      log.warn({ pipeline, worker, reason: messageOf(error) }, "results wait");
+      log.warn(
+        { pipeline, worker, reason: messageOf(error) },
+        `reporting results of ${pipeline} failed, trying again`,
+      );
     const retry = { signal: kill, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY, onRetry };
     try {
       const { lost } = await retrying(work, retry);
       for (const lease of lost)
-        log.warn({ pipeline, worker, lease }, "result not wanted: its lease was lost");
+        log.warn({ pipeline, worker, lease }, `a result of ${pipeline} was not recorded: its lease was lost`);
     } catch (error) {
       if (kill.aborted) return;
       if (isBadOutcome(error)) return this.#sendApart(outcomes, error);
-      log.error({ pipeline, worker, reason: messageOf(error) }, "results refused");
+      log.error({ pipeline, worker, reason: messageOf(error) }, `the gateway refused results of ${pipeline}`);
     }
   }
 
@@ -109,7 +112,10 @@ export class Reporter {
       if (first.state !== "returned" && first.state !== "failed")
         return this.#deliver([refused(first, error)]);
       const { pipeline, worker, log } = this.#deps;
-      return log.error({ pipeline, worker, reason: error.message }, "result refused");
+      return log.error(
+        { pipeline, worker, reason: error.message },
+        `the gateway refused a result of ${pipeline}`,
+      );
     }
     for (const outcome of outcomes) await this.#deliver([outcome]);
   }

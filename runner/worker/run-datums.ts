@@ -1,5 +1,5 @@
 import type { Lease, LeasedDatum } from "../../protocol/runner.ts";
-import type { NodeTrouble, Sandbox } from "../executors/executor.ts";
+import type { NodeCondition, Sandbox } from "../executors/executor.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
 import type { BatchOptions } from "./batch.ts";
@@ -12,7 +12,7 @@ export interface RunDatumsDeps {
   readonly leases: Leases;
   readonly reporter: Reporter;
   /** Runs the datums of a lease in a sandbox. Returns why commands can't be run there, if they can't. */
-  readonly batch: (sandbox: Sandbox, lease: Lease) => Promise<NodeTrouble | undefined>;
+  readonly batch: (sandbox: Sandbox, lease: Lease) => Promise<NodeCondition | undefined>;
   /** All of it was given back before any of it could begin: the sandbox may take its time. */
   readonly givenBack: () => void;
 }
@@ -32,8 +32,8 @@ export async function runDatums(
   const there = sandboxes.at(termsOf(lease));
   const ready = there ? { sandbox: there, datums: lease.datums } : await prepared(deps, { lease, signals });
   if (!ready) return;
-  const trouble = await batch(ready.sandbox, { ...lease, datums: ready.datums });
-  if (trouble) await sandboxes.broke(termsOf(lease), trouble);
+  const condition = await batch(ready.sandbox, { ...lease, datums: ready.datums });
+  if (condition) await sandboxes.broke(termsOf(lease), condition);
   else sandboxes.worked();
 }
 

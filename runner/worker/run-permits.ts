@@ -1,5 +1,5 @@
 /** The right to run a command on this node, held for as long as a worker works on what one call leased. */
-export interface Place {
+export interface RunPermit {
   /** To be called once nothing is left to run; once more does nothing. */
   release(): void;
 }
@@ -9,19 +9,19 @@ interface Waiter {
 }
 
 /**
- * The places of a node: so many commands run at once, whatever workers there are. If places are short, the next one goes
+ * The permits of a node: so many commands run at once, whatever workers there are. If permits are short, the next one goes
  * to the pipeline that has the fewest, and of several such to the one that has waited longest. So a pipeline of 400
- * workers does not starve one with a single worker. A command that runs keeps its place until it ends.
+ * workers does not starve one with a single worker. A command that runs keeps its permit until it ends.
  */
-export class Places {
+export class RunPermits {
   readonly #max: number;
   #taken = 0;
   #workers = 0;
-  /** By pipeline: how many places it has. */
+  /** By pipeline: how many permits it has. */
   readonly #held = new Map<string, number>();
-  /** By pipeline, the one first that got a place longest ago. */
+  /** By pipeline, the one first that got a permit longest ago. */
   readonly #waiting = new Map<string, Waiter[]>();
-  /** By pipeline: how often a worker with a place was told that nothing is queued. */
+  /** By pipeline: how often a worker with a permit was told that nothing is queued. */
   readonly #misses = new Map<string, number>();
 
   constructor(max: number) {
@@ -36,22 +36,22 @@ export class Places {
     };
   }
 
-  /** Whether every worker has a place: then none has to wait for one. */
+  /** Whether every worker has a permit: then none has to wait for one. */
   get suffice(): boolean {
     return this.#workers <= this.#max;
   }
 
-  /** A place for a worker of this pipeline, if one is free and nobody waits for it. */
-  tryTake(pipeline: string): Place | undefined {
+  /** A permit for a worker of this pipeline, if one is free and nobody waits for it. */
+  tryTake(pipeline: string): RunPermit | undefined {
     return this.#taken < this.#max ? this.#give(pipeline) : undefined;
   }
 
-  /** A place, as soon as it is the pipeline's turn; undefined if `signal` is aborted before. */
-  async take(pipeline: string, signal: AbortSignal): Promise<Place | undefined> {
+  /** A permit, as soon as it is the pipeline's turn; undefined if `signal` is aborted before. */
+  async take(pipeline: string, signal: AbortSignal): Promise<RunPermit | undefined> {
     if (signal.aborted) return undefined;
-    const place = this.tryTake(pipeline);
-    if (place) return place;
-    const { promise, resolve } = Promise.withResolvers<Place | undefined>();
+    const permit = this.tryTake(pipeline);
+    if (permit) return permit;
+    const { promise, resolve } = Promise.withResolvers<RunPermit | undefined>();
     const waiter = { give: () => resolve(this.#give(pipeline)) };
     const waiters = this.#waiting.get(pipeline) ?? [];
     this.#waiting.set(pipeline, [...waiters, waiter]);
@@ -63,7 +63,7 @@ export class Places {
     return await promise.finally(() => signal.removeEventListener("abort", leave));
   }
 
-  /** A worker with a place was told that nothing is queued for this pipeline. */
+  /** A worker with a permit was told that nothing is queued for this pipeline. */
   missed(pipeline: string): void {
     this.#misses.set(pipeline, this.misses(pipeline) + 1);
   }
@@ -73,7 +73,7 @@ export class Places {
     return this.#misses.get(pipeline) ?? 0;
   }
 
-  #give(pipeline: string): Place {
+  #give(pipeline: string): RunPermit {
     this.#taken += 1;
     this.#held.set(pipeline, this.#heldBy(pipeline) + 1);
     let held = true;

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Lease } from "../../protocol/runner.ts";
-import { type Executor, type NamedSecret, NodeTrouble, type Sandbox } from "../executors/executor.ts";
+import { type Executor, type NamedSecret, NodeCondition, type Sandbox } from "../executors/executor.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -28,7 +28,7 @@ export interface Activity {
   /** Commands. */
   running: number;
   /** Why it can't run any. */
-  trouble?: string | undefined;
+  condition?: string | undefined;
 }
 
 /** What a sandbox is made for. */
@@ -62,14 +62,14 @@ interface Wanted {
   readonly signal: AbortSignal;
 }
 
-/** Makes a sandbox for the commands of a pipeline. Throws NodeTrouble, SecretMissing for a pull secret, and what `signal` is aborted with. */
+/** Makes a sandbox for the commands of a pipeline. Throws NodeCondition, SecretMissing for a pull secret, and what `signal` is aborted with. */
 export async function prepareSandbox(
   { executor, secrets, pipeline }: Pick<SandboxesDeps, "executor" | "secrets" | "pipeline">,
   { terms, dir, signal }: Wanted,
 ): Promise<Sandbox> {
   const { image, container, limited } = terms;
   // The gateway gives such work to other nodes. It may have heard only of the agent before, which had containers.
-  if (container === "required" && executor.name === "process") throw new NodeTrouble(NO_CONTAINER);
+  if (container === "required" && executor.name === "process") throw new NodeCondition(NO_CONTAINER);
   // The process executor pulls nothing.
   const names = executor.name === "process" ? [] : terms.pullSecrets;
   const source = secrets.for({ pipeline, limited });
@@ -85,14 +85,14 @@ export async function prepareSandbox(
   }
 }
 
-interface Trouble {
+interface Condition {
   readonly terms: Terms;
-  /** What failed: making a sandbox ready, or running a command in it. Only doing the same again shows that the trouble is over. */
+  /** What failed: making a sandbox ready, or running a command in it. Only doing the same again shows that the condition is over. */
   readonly at: "prepare" | "run";
   readonly reason: string;
 }
 
-/** While there is trouble, one in so many tries leases datums: only a lease tells what an update changed. */
+/** While the condition lasts, one in so many tries leases datums: only a lease tells what an update changed. */
 const TRIES_PER_LEASE = 2;
 
 const NO_CONTAINER =
@@ -101,14 +101,14 @@ const NO_CONTAINER =
 /**
  * The worker's sandbox, made anew when the pipeline gets another image, other secrets to pull it with, or becomes limited
  * or unlimited: what commands have left in a container is not for those on the other side, and an image is not pulled for
- * good. If it can't be made, or breaks, the worker is in trouble: it says so, keeps its slot, and tries again, ever more
+ * good. If it can't be made, or breaks, that is a node condition: the worker reports it, keeps its slot, and tries again, ever more
  * slowly, up to once a minute.
  */
 export class Sandboxes {
   readonly #deps: SandboxesDeps;
   readonly #backoff = jitteredBackoff({ minMs: 1000, maxMs: 60_000 });
   #ready: { readonly terms: Terms; readonly sandbox: Sandbox } | undefined;
-  #trouble: Trouble | undefined;
+  #condition: Condition | undefined;
   #tries = 0;
   #made = 0;
 
@@ -121,7 +121,7 @@ export class Sandboxes {
     return this.#ready && isSame(this.#ready.terms, terms) ? this.#ready.sandbox : undefined;
   }
 
-  /** The sandbox for these terms. Throws NodeTrouble, SecretMissing for a pull secret, and what `signal` is aborted with. */
+  /** The sandbox for these terms. Throws NodeCondition, SecretMissing for a pull secret, and what `signal` is aborted with. */
   async get(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
     const there = this.at(terms);
     if (there) return there;
@@ -129,43 +129,43 @@ export class Sandboxes {
     try {
       const sandbox = await this.#deps.renewer.keepingSlot(() => this.#prepare(terms, signal));
       this.#ready = { terms, sandbox };
-      if (this.#trouble?.at === "prepare") this.#calm();
+      if (this.#condition?.at === "prepare") this.#recover();
       return sandbox;
     } catch (error) {
       signal.throwIfAborted();
-      // A missing secret is no trouble of this node: the caller fails the job.
-      if (error instanceof SecretMissing) this.#calm();
-      else this.#troubled(error, { terms, at: "prepare" });
+      // That a secret is missing is no condition of this node: the caller fails the job.
+      if (error instanceof SecretMissing) this.#recover();
+      else this.#impaired(error, { terms, at: "prepare" });
       throw error;
     }
   }
 
   /** To be called if commands can't be run in the sandbox: its engine is away. */
-  async broke(terms: Terms, trouble: NodeTrouble): Promise<void> {
+  async broke(terms: Terms, condition: NodeCondition): Promise<void> {
     await this.close();
-    this.#troubled(trouble, { terms, at: "run" });
+    this.#impaired(condition, { terms, at: "run" });
   }
 
   /** To be called if commands were run in it. */
   worked(): void {
-    if (this.#trouble) this.#calm();
+    if (this.#condition) this.#recover();
   }
 
-  /** Waits and tries again if there is trouble. Returns false if there still is, so that nothing should be leased yet. */
+  /** Waits and tries again if the node has a condition. Returns false if it still has, so that nothing should be leased yet. */
   async recovered(signal: AbortSignal): Promise<boolean> {
-    if (!this.#trouble) return true;
+    if (!this.#condition) return true;
     await pause(this.#backoff.next(), signal);
     // Commands that can't be run can only be tried with a datum.
-    if (signal.aborted || this.#trouble?.at !== "prepare") return true;
+    if (signal.aborted || this.#condition?.at !== "prepare") return true;
     this.#tries += 1;
     if (this.#tries % TRIES_PER_LEASE === 0) return true;
-    await this.get(this.#trouble.terms, signal).catch(() => undefined);
-    return this.#trouble === undefined;
+    await this.get(this.#condition.terms, signal).catch(() => undefined);
+    return this.#condition === undefined;
   }
 
-  /** Ends the trouble if the terms have changed: it was with the terms before. */
+  /** Ends the condition if the terms have changed: it was one of the terms before. */
   learn(terms: Terms): void {
-    if (this.#trouble && !isSame(this.#trouble.terms, terms)) this.#calm();
+    if (this.#condition && !isSame(this.#condition.terms, terms)) this.#recover();
   }
 
   async close(): Promise<void> {
@@ -173,7 +173,10 @@ export class Sandboxes {
     const sandbox = this.#ready?.sandbox;
     this.#ready = undefined;
     await sandbox?.close().catch((error: unknown) => {
-      log.warn({ pipeline, worker, reason: messageOf(error) }, "a sandbox could not be closed");
+      log.warn(
+        { pipeline, worker, reason: messageOf(error) },
+        `a sandbox of ${pipeline} could not be closed`,
+      );
     });
   }
 
@@ -199,25 +202,25 @@ export class Sandboxes {
     };
   }
 
-  #troubled(error: unknown, { terms, at }: Pick<Trouble, "terms" | "at">): void {
+  #impaired(error: unknown, { terms, at }: Pick<Condition, "terms" | "at">): void {
     const { renewer, log, pipeline, worker, activity } = this.#deps;
     const said = messageOf(error);
-    const reason = error instanceof NodeTrouble ? said : `commands can't be run: ${said}`;
-    if (this.#trouble?.reason !== reason)
-      log.warn({ pipeline, worker, reason }, "this node can't run commands just now");
-    this.#trouble = { terms, at, reason };
-    activity.trouble = reason;
+    const reason = error instanceof NodeCondition ? said : `commands can't be run: ${said}`;
+    if (this.#condition?.reason !== reason)
+      log.warn({ pipeline, worker, reason }, `this node can't run commands of ${pipeline} just now`);
+    this.#condition = { terms, at, reason };
+    activity.condition = reason;
     renewer.say(reason);
   }
 
-  #calm(): void {
+  #recover(): void {
     this.#backoff.reset();
     this.#tries = 0;
-    if (!this.#trouble) return;
-    this.#trouble = undefined;
+    if (!this.#condition) return;
+    this.#condition = undefined;
     const { renewer, log, pipeline, worker, activity } = this.#deps;
-    activity.trouble = undefined;
-    log.info({ pipeline, worker }, "this node can run commands again");
+    activity.condition = undefined;
+    log.info({ pipeline, worker }, `this node can run commands of ${pipeline} again`);
     renewer.say(null);
   }
 }

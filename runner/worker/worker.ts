@@ -17,7 +17,7 @@ import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
-import type { Places } from "./run-permits.ts";
+import type { RunPermits } from "./run-permits.ts";
 import { runTasks } from "./run-tasks.ts";
 import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
 
@@ -32,7 +32,7 @@ export interface WorkerDeps {
   /** The named pipes of lazy inputs. */
   readonly pipes: PipeStock;
   /** How many commands run here at once, and whose turn it is. */
-  readonly places: Places;
+  readonly permits: RunPermits;
   readonly log: Log;
   readonly node: string;
 }
@@ -55,7 +55,7 @@ export interface WorkerOptions {
  * leases all the while, and when it ends it gives back what it still holds, then its slot.
  */
 export async function runWorker(
-  { gateway, cache, executor, secrets, egress, pipes, places, log, node }: WorkerDeps,
+  { gateway, cache, executor, secrets, egress, pipes, permits, log, node }: WorkerDeps,
   { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
 ): Promise<void> {
   await mkdir(dir, { recursive: true });
@@ -72,8 +72,8 @@ export async function runWorker(
   const confirmLease: TaskDeps["confirmLease"] = (lease, signal) => renewer.confirm(lease, signal);
   const taskDeps = { gateway, env: process.env, ...egress, confirmLease };
   const batch = (sandbox: Sandbox, lease: Lease) =>
-    runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
-  const work = async ({ lease, place }: Work) => {
+    runBatch({ datums, sandbox, leases, reporter, background, log, pipeline, dir }, { lease, signals });
+  const work = async ({ lease, permit }: Work) => {
     leases.granted(lease);
     const own = secrets.for({ pipeline, limited: lease.limited });
     const perform = (task: TaskWork) =>
@@ -81,16 +81,16 @@ export async function runWorker(
     const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
     if (rest.length === 0) return;
-    const deps = { sandboxes, leases, reporter, batch, givenBack: () => place.release() };
+    const deps = { sandboxes, leases, reporter, batch, givenBack: () => permit.release() };
     await runDatums(deps, { lease: { ...lease, datums: rest }, signals });
   };
   const asking = new Asking({
-    ...{ places, pipeline },
+    ...{ permits, pipeline },
     lease: (ask, told) => calls.lease(ask, told),
     giveBack: (lease) => reporter.giveBack(lease),
     keepingSlot: (wait) => renewer.keepingSlot(wait),
   });
-  const leavePlaces = places.enter();
+  const leavePermits = permits.enter();
   const stop = new AbortController();
   const renewing = renewer.run(stop.signal);
   // If it is the pipeline that was stopped, nobody wants what still runs: else it would keep the slot until it ends.
@@ -99,7 +99,7 @@ export async function runWorker(
   try {
     await runLoop({ asking, work, sandboxes, reporter }, signals);
   } finally {
-    leavePlaces();
+    leavePermits();
     await background.idle();
     await reporter.flush();
     if (kill.aborted) await calls.giveBack(leases);
@@ -133,7 +133,7 @@ async function runLoop({ asking, work, sandboxes, reporter }: LoopDeps, signals:
     backoff.reset();
     const { tasks, datums } = next.lease;
     const began = performance.now();
-    await work(next).finally(() => next.place.release());
+    await work(next).finally(() => next.permit.release());
     asked = nextBatchSize({ asked, leased: tasks.length + datums.length, millis: performance.now() - began });
     // Makes no more results while the gateway takes none.
     if (reporter.unanswered >= MAX_BATCH) await reporter.flush();
@@ -159,7 +159,7 @@ class WorkerCalls {
     this.#deps = deps;
   }
 
-  /** Leases at most `max` tasks and datums, or looks for them. Returns undefined if the gateway can't be asked. */
+  /** Leases at most `max` tasks and datums, or peeks. Returns undefined if the gateway can't be asked. */
   async lease(ask: Ask, { drain, kill }: Signals): Promise<Lease | undefined> {
     const { gateway, log, node, pipeline, worker } = this.#deps;
     const call = (late: AbortSignal) =>
@@ -170,7 +170,8 @@ class WorkerCalls {
       return lease;
     } catch (error) {
       const reason = messageOf(error);
-      if (!drain.aborted) log.warn({ pipeline, worker, reason }, "no datums could be leased");
+      if (!drain.aborted)
+        log.warn({ pipeline, worker, reason }, `asking for datums of ${pipeline} failed, asking again`);
       return undefined;
     }
   }
@@ -183,7 +184,10 @@ class WorkerCalls {
     try {
       await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
     } catch (error) {
-      log.warn({ pipeline, worker, reason: messageOf(error) }, "datums could not be given back");
+      log.warn(
+        { pipeline, worker, reason: messageOf(error) },
+        `datums of ${pipeline} could not be given back: others get them when their leases end`,
+      );
     }
   }
 
@@ -194,7 +198,10 @@ class WorkerCalls {
       const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
       await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
     } catch (error) {
-      log.info({ pipeline, worker, reason: messageOf(error) }, "the slot could not be given back");
+      log.info(
+        { pipeline, worker, reason: messageOf(error) },
+        `the slot of ${pipeline} could not be given back: it is free when its time is over`,
+      );
     }
   }
 }

@@ -5,13 +5,13 @@ import {
   type Command,
   type Executor,
   KILLED,
-  NodeTrouble,
+  NodeCondition,
   type PrepareRequest,
   type Run,
   type Sandbox,
 } from "../executor.ts";
 import { Disposal } from "./engine/disposal.ts";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine/engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import { PrivateImages } from "./images/private-images.ts";
@@ -71,7 +71,7 @@ async function userOf(engine: Engine, image: string): Promise<string> {
     const { Config } = await ask(engine, () => engine.docker.getImage(image).inspect());
     return Config.User ?? "";
   } catch (error) {
-    throw asTrouble(error, engine);
+    throw asCondition(error, engine);
   }
 }
 
@@ -82,7 +82,7 @@ interface SandboxOptions {
 
 type Planned = Extract<SecretPlan, { ok: true }>;
 
-/** Runs a worker's commands in one container that it keeps, or in one for each if the image can't have a resident. */
+/** Runs a worker's commands in one container that it keeps, or in one for each if no init can run in the image. */
 class ContainerSandbox implements Sandbox {
   readonly #agentEngine: AgentEngine;
   readonly #options: SandboxOptions;
@@ -90,7 +90,8 @@ class ContainerSandbox implements Sandbox {
   #kept: KeptContainer | undefined;
   /** Of the secrets in the kept container. */
   #fingerprint: string | undefined;
-  #residents: "possible" | "impossible" = "possible";
+  /** Whether an init can run in the image. */
+  #inits: "possible" | "impossible" = "possible";
   #made = 0;
 
   constructor(agentEngine: AgentEngine, options: SandboxOptions) {
@@ -112,21 +113,21 @@ class ContainerSandbox implements Sandbox {
       if (!(error instanceof EngineRefusal)) throw error;
       const culprit = plan.secrets.find(({ target }) => error.message.includes(target));
       if (culprit) return hopeless(unmountable(culprit.mounted, error.message));
-      throw asTrouble(error, this.#agentEngine.engine);
+      throw asCondition(error, this.#agentEngine.engine);
     }
   }
 
   /** What can't be removed because the engine is away is removed later. */
   async close(): Promise<void> {
     await this.#removeKept().catch((error: unknown) => {
-      if (!(error instanceof NodeTrouble)) throw error;
+      if (!(error instanceof NodeCondition)) throw error;
     });
   }
 
   /** The kept container for the command; undefined if the command needs one of its own. */
   async #keptFor({ terminal, signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
     // A terminal is one container's own.
-    if (terminal || this.#residents === "impossible") return undefined;
+    if (terminal || this.#inits === "impossible") return undefined;
     if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
     await this.#removeKept();
     const { dir: pfs } = await this.#sharedPfs();
@@ -138,7 +139,7 @@ class ContainerSandbox implements Sandbox {
       this.#fingerprint = plan.fingerprint;
       return made;
     }
-    this.#residents = "impossible";
+    this.#inits = "impossible";
     return undefined;
   }
 

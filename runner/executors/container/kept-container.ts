@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { outOfMemory } from "../../limits/limits.ts";
 import { removeTree } from "../../pfs/remove.ts";
 import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
-import { ask, asTrouble, EngineRefusal } from "./engine/engine.ts";
+import { asCondition, ask, EngineRefusal } from "./engine/engine.ts";
 import { openOutputs, seesAllFiles } from "./engine/open-outputs.ts";
-import { type Order, type OrderEnd, Resident, type Unfit } from "./init/init.ts";
+import { ContainerInit, type Order, type OrderEnd, type Unfit } from "./init/init.ts";
 import { Control } from "./init/init-control.ts";
 import { CONTROL, OPEN_OUTPUTS } from "./init/init-script.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
@@ -27,11 +27,11 @@ interface KeptParts {
   readonly dir: string;
   readonly made: Made;
   readonly control: Control;
-  readonly resident: Resident;
+  readonly init: ContainerInit;
   readonly secrets: SecretFiles;
 }
 
-/** A container that runs one command after the other by its resident, with the files that belong to it. */
+/** A container that runs one command after the other by its init, with the files that belong to it. */
 export class KeptContainer {
   readonly #parts: KeptParts;
   #stdin: string | null = null;
@@ -42,7 +42,7 @@ export class KeptContainer {
 
   /**
    * Makes one, or returns why the image can't have one. The secrets are removed with it, or at once if there is none.
-   * Throws NodeTrouble and EngineRefusal.
+   * Throws NodeCondition and EngineRefusal.
    */
   static async make(
     agentEngine: AgentEngine,
@@ -61,17 +61,17 @@ export class KeptContainer {
     };
     try {
       const mode = seesAllFiles() ? [] : [OPEN_OUTPUTS];
-      const config = { Entrypoint: ["sh"], Cmd: [`${CONTROL}/resident`, ...mode] };
+      const config = { Entrypoint: ["sh"], Cmd: [`${CONTROL}/init`, ...mode] };
       const mounts = { pfs, control: dir, secrets: secrets.mounts };
       made = await makeContainer(agentEngine, worker, { ...mounts, config, signal });
       const tools = seesAllFiles() ? ["env"] : ["env", "chmod"];
       const { container } = made;
-      const resident = await Resident.start(control, { engine, container, tools, signal });
-      if (resident instanceof Resident) {
-        return new KeptContainer({ agentEngine, dir, made, control, resident, secrets });
+      const init = await ContainerInit.start(control, { engine, container, tools, signal });
+      if (init instanceof ContainerInit) {
+        return new KeptContainer({ agentEngine, dir, made, control, init, secrets });
       }
       await undo();
-      return resident;
+      return init;
     } catch (error) {
       await undo().catch(() => undefined);
       throw error;
@@ -80,7 +80,7 @@ export class KeptContainer {
 
   /** Whether the next command can run in it. */
   get fit(): boolean {
-    return this.#parts.resident.fit;
+    return this.#parts.init.fit;
   }
 
   /** Runs a command, whose `/pfs` was moved in. Afterwards it has to be removed if it is not fit any more. */
@@ -112,15 +112,15 @@ export class KeptContainer {
 
   /** Kills the container of a command that does not end when it is told to: else the end of its log would not come. */
   async #perform(order: Order): Promise<OrderEnd> {
-    const { agentEngine, made, resident } = this.#parts;
-    const end = await resident.run(order);
+    const { agentEngine, made, init } = this.#parts;
+    const end = await init.run(order);
     // If the engine is away, the removal will say so.
     const kill = () => ask(agentEngine.engine, () => made.container.kill()).catch(() => undefined);
     if (end.kind === "lost" && order.signal.aborted) await kill();
     return end;
   }
 
-  /** Ends whatever runs in it. Nothing does when this returns. Throws NodeTrouble; it may then still run. */
+  /** Ends whatever runs in it. Nothing does when this returns. Throws NodeCondition; it may then still run. */
   async remove(): Promise<void> {
     const { agentEngine, dir, made, control, secrets } = this.#parts;
     control.close();
@@ -135,18 +135,24 @@ export class KeptContainer {
     return { kind: "exited", code, log, ...(starved && { cause: outOfMemory(limits, owner) }) };
   }
 
-  /** The run of a command whose container ended under it. Throws NodeTrouble if the engine is away, too. */
+  /** The run of a command whose container ended under it. Throws NodeCondition if the engine is away, too. */
   async #lost(log: string): Promise<Run> {
     const { engine, limits, owner } = this.#parts.agentEngine;
     try {
       const State = await this.#lastState();
       if (State.OOMKilled) return { kind: "exited", code: KILLED, log, fault: outOfMemory(limits, owner) };
       const how = State.Running ? "does not answer any more" : `has ended (exit code ${State.ExitCode})`;
-      return { kind: "exited", code: KILLED, log, fault: `the command's container ${how}`, blame: "node" };
+      return {
+        kind: "exited",
+        code: KILLED,
+        log,
+        fault: `the command's container ${how}`,
+        failureClass: "node",
+      };
     } catch (error) {
-      if (!(error instanceof EngineRefusal)) throw asTrouble(error, engine);
+      if (!(error instanceof EngineRefusal)) throw asCondition(error, engine);
       const fault = "the command's container was removed";
-      return { kind: "exited", code: KILLED, log, fault, blame: "node" };
+      return { kind: "exited", code: KILLED, log, fault, failureClass: "node" };
     }
   }
 

@@ -5,7 +5,7 @@ import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Limits } from "../../limits/limits.ts";
 import type { Command, PrepareRequest } from "../executor.ts";
 import type { Disposal } from "./engine/disposal.ts";
-import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
 import { labelsOf, type Owner } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import type { PrivateImages } from "./images/private-images.ts";
@@ -48,7 +48,7 @@ export function isRoot(user: string): boolean {
 interface ContainerMounts {
   /** The folder that is `/pfs`, with `out` in it. */
   readonly pfs: string;
-  /** The folder of the control files, if a resident is to run. */
+  /** The folder of the control files, if an init is to run. */
   readonly control?: string;
   readonly secrets: readonly SecretMountpoint[];
 }
@@ -68,7 +68,7 @@ export interface Made {
   readonly image: string;
 }
 
-/** Makes a container, which must be removed through `disposal`. Throws NodeTrouble. */
+/** Makes a container, which must be removed through `disposal`. Throws NodeCondition. */
 export async function makeContainer(
   { engine, owner, limits, network, privates, told, disposal }: AgentEngine,
   worker: WorkerTerms,
@@ -84,7 +84,7 @@ export async function makeContainer(
   const mounts = mountsOf({ pfs, secrets, ...(control !== undefined && { control }) });
   const options = {
     ...{ name, Image, Labels: labelsOf(owner, worker) },
-    // SIGKILL, so that nobody who stops it has to wait: a resident is deaf to every other signal.
+    // SIGKILL, so that nobody who stops it has to wait: an init is deaf to every other signal.
     StopSignal: "SIGKILL",
     HostConfig: {
       ...limitsOf(engine, limits),
@@ -103,7 +103,7 @@ export async function makeContainer(
     if (error instanceof EngineRefusal && /bind source path/.test(error.message)) {
       throw notSeen(engine, error.message);
     }
-    throw asTrouble(error, engine);
+    throw asCondition(error, engine);
   }
 }
 

@@ -9,7 +9,7 @@ import { outOfMemory } from "../../limits/limits.ts";
 import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
 import { LogTail } from "../log-fifo.ts";
 import { attach, Frames } from "./engine/attach.ts";
-import { ask, asTrouble, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
 import { seesAllFiles } from "./engine/open-outputs.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
@@ -20,8 +20,8 @@ export interface AloneOptions {
 }
 
 /**
- * Runs a command as the first process of a container of its own, for images in which no resident can live, or on the
- * terminal of this process. It costs some hundred milliseconds. Throws NodeTrouble and EngineRefusal.
+ * Runs a command as the first process of a container of its own, for images in which no init can run, or on the
+ * terminal of this process. It costs some hundred milliseconds. Throws NodeCondition and EngineRefusal.
  */
 export async function runAlone(
   agentEngine: AgentEngine,
@@ -145,7 +145,7 @@ async function runIn(
     return { kind: "exited", code: state.ExitCode, log: tail.text(), ...cause };
   } catch (error) {
     if (!(error instanceof EngineRefusal)) throw error;
-    if (!isNoProgram(error.message)) throw asTrouble(error, engine);
+    if (!isNoProgram(error.message)) throw asCondition(error, engine);
     return { kind: "not-started", reason: noCommand(cmd[0] ?? ""), log: tail.text() };
   } finally {
     signal.removeEventListener("abort", kill);

@@ -13,7 +13,7 @@ import {
   type Command,
   type Executor,
   KILLED,
-  NodeTrouble,
+  NodeCondition,
   noCommand,
   noFolder,
   type Run,
@@ -77,7 +77,7 @@ class ProcessSandbox implements Sandbox {
 
   async run(command: Command): Promise<Run> {
     const { confined } = this.#parts;
-    if (!confined) return this.#run(command).catch(troubleOfShared);
+    if (!confined) return this.#run(command).catch(conditionOfShared);
     try {
       const run = await this.#run(command);
       if (run.kind === "not-started" || run.code === 0) return run;
@@ -156,8 +156,8 @@ function unlogged(done: Ended): { done: Ended; log: string } {
 }
 
 /** The launcher of all workers ran many commands: that it ended is no fault of each. */
-function troubleOfShared(error: unknown): never {
-  throw error instanceof LauncherLost ? new NodeTrouble(error.message) : error;
+function conditionOfShared(error: unknown): never {
+  throw error instanceof LauncherLost ? new NodeCondition(error.message) : error;
 }
 
 /**

@@ -92,7 +92,7 @@ async function chaos({ engine, ...work }: Chaos): Promise<void> {
   await workload.verify().catch((error: unknown) => {
     // A later try leaves no trace of why the first one failed, but in the agents' logs.
     const failures = agents.map((agent) => agent.output()).flatMap((text) => text.split("\n"));
-    tell(failures.filter((line) => line.includes("a datum failed")).join("\n"));
+    tell(failures.filter((line) => /a datum of \S+ failed/.test(line)).join("\n"));
     throw error;
   });
   tell("verified");

@@ -144,7 +144,7 @@ test(
       await wire.mend();
       await eventually(
         "the sleeper hears that its lease is lost",
-        () => sleeper.output().includes("lease lost"),
+        () => sleeper.output().includes("was lost: its work is stopped"),
         PATIENT,
       );
       expect(await archived()).toBe("b");

@@ -118,7 +118,7 @@ describe.skipIf(!canMakeNetworks()).concurrent(
       const agent = await stage.addNode("first");
       await agent.network.cut();
       agent.start();
-      await agent.prints("the gateway does not hear this node");
+      await agent.prints("heartbeats to the gateway fail");
       await agent.network.mend();
       await expectResultOf(stage, { agent, text: "made by 1" });
       await agent.drain();

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Lease } from "../../../protocol/runner.ts";
-import { type Command, NodeTrouble, type Run } from "../../../runner/executors/executor.ts";
+import { type Command, NodeCondition, type Run } from "../../../runner/executors/executor.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
@@ -44,7 +44,7 @@ afterEach(async () => {
 type Runs = (command: Command, index: number) => Promise<Run>;
 
 /** Runs a batch of datums of these names in a sandbox that does as it is told, until all outcomes have been taken. */
-async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefined> {
+async function batch(names: string[], run: Runs): Promise<NodeCondition | undefined> {
   gateway.add(...names);
   const api = new Gateway(client);
   const request = { ...WORKER, node: "n1", max: names.length };
@@ -59,12 +59,12 @@ async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefine
     executor: { name: "fake" },
   });
   const signals = { drain: new AbortController().signal, kill: kill.signal };
-  const deps = { datums, sandbox, leases, reporter, background, log, dir };
-  const trouble = await runBatch(deps, { lease, signals });
+  const deps = { datums, sandbox, leases, reporter, background, log, pipeline: "edges", dir };
+  const condition = await runBatch(deps, { lease, signals });
   await background.idle();
   await reporter.flush();
   expect(leases.ids).toEqual([]);
-  return trouble;
+  return condition;
 }
 
 const good: Run = { kind: "exited", code: 0, log: "" };
@@ -90,14 +90,14 @@ describe("a batch", () => {
     expect(statesOf()).toEqual(["success", "success"]);
   });
 
-  test("whose executor is in trouble gives back what has not ended, unharmed, and answers the trouble", async () => {
-    const trouble = new NodeTrouble("the engine is away");
+  test("whose node has a condition gives back what has not ended, unharmed, and answers the condition", async () => {
+    const condition = new NodeCondition("the engine is away");
     const answered = await batch(["a", "b", "c", "d"], async ({ onOutput }, index) => {
       if (index === 0) return good;
-      onOutput?.(Buffer.from("printed before the trouble\n"));
-      throw trouble;
+      onOutput?.(Buffer.from("printed before the condition\n"));
+      throw condition;
     });
-    expect(answered).toBe(trouble);
+    expect(answered).toBe(condition);
     expect(statesOf()).toEqual(["returned", "returned", "returned", "success"]);
     expect(gateway.queue.map(({ inputs }) => inputs[0]?.path).sort()).toEqual(["b", "c", "d"]);
     expect((await readdir(dir)).filter((name) => name.startsWith("datum-"))).toEqual([]);
@@ -115,16 +115,16 @@ describe("a batch", () => {
     ]);
   });
 
-  test("in trouble says nothing of a datum whose lease was lost meanwhile", async () => {
-    const trouble = new NodeTrouble("the engine is away");
+  test("whose node has a condition says nothing of a datum whose lease was lost meanwhile", async () => {
+    const condition = new NodeCondition("the engine is away");
     const answered = await batch(["a", "b"], async ({ onOutput }) => {
       onOutput?.(Buffer.from("printed\n"));
       const [first = ""] = leases.ids;
       gateway.lose(first);
       leases.stop(first, "lost");
-      throw trouble;
+      throw condition;
     });
-    expect(answered).toBe(trouble);
+    expect(answered).toBe(condition);
     expect(statesOf()).toEqual(["returned"]);
     expect(gateway.lostOutcomes).toEqual([]);
     expect(gateway.lines).toEqual([]);

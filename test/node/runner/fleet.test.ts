@@ -153,7 +153,7 @@ describe("an agent that was stopped past its leases", { timeout: 240_000 }, () =
     expect(ofBoth).toBeGreaterThan(ofOne);
     process.kill(first.pid, "SIGCONT");
     await eventually("the late command was gone", async () => (await countOf(fleet.mark("sleep"))) <= ofOne);
-    await eventually("it told why", () => first.output().includes("lease lost"));
+    await eventually("it told why", () => first.output().includes("was lost: its work is stopped"));
     fleet.letEnd("sleep");
     const [job] = await fleet.ended("sleep");
     expect(job).toMatchObject({ state: "success", datums: { total: 1, processed: 1 } });

@@ -133,18 +133,18 @@ describe("the verdict on a run", () => {
   test("any other code is a failure that tells it", () => {
     expect(exited(2)).toEqual({
       ...{ kind: "failed", exitCode: 2, reason: "the command ended with exit code 2" },
-      blame: "datum",
+      failureClass: "datum",
     });
     expect(exited(255)).toMatchObject({ exitCode: 255 });
   });
 
   test("the command is to blame for its end, the node for what it could not run or took away", () => {
     const notStarted = { kind: "not-started", reason: "no such command", log: "" } as const;
-    expect(verdictOf(notStarted, transform)).toMatchObject({ exitCode: null, blame: "node" });
+    expect(verdictOf(notStarted, transform)).toMatchObject({ exitCode: null, failureClass: "node" });
     const gone = { kind: "exited", code: 137, log: "", fault: "its container was removed" } as const;
-    expect(verdictOf({ ...gone, blame: "node" }, transform)).toMatchObject({ blame: "node" });
-    expect(verdictOf(gone, transform)).toMatchObject({ reason: gone.fault, blame: "datum" });
-    expect(exited(139)).toMatchObject({ blame: "datum" });
+    expect(verdictOf({ ...gone, failureClass: "node" }, transform)).toMatchObject({ failureClass: "node" });
+    expect(verdictOf(gone, transform)).toMatchObject({ reason: gone.fault, failureClass: "datum" });
+    expect(exited(139)).toMatchObject({ failureClass: "datum" });
   });
 
   test("a signal is told by its name", () => {

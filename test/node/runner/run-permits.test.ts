@@ -1,32 +1,32 @@
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../protocol/runner.ts";
 import { type Ask, Asking } from "../../../runner/worker/asking.ts";
-import { type Place, Places } from "../../../runner/worker/run-permits.ts";
+import { type RunPermit, RunPermits } from "../../../runner/worker/run-permits.ts";
 
 const never = new AbortController().signal;
 
-describe("the places of a node", () => {
-  test("are so many, and a place that was released twice is still one", async () => {
-    const places = new Places(2);
-    const [first, second] = [places.tryTake("a"), places.tryTake("a")];
-    expect(places.tryTake("b")).toBeUndefined();
+describe("the permits of a node", () => {
+  test("are so many, and a permit that was released twice is still one", async () => {
+    const permits = new RunPermits(2);
+    const [first, second] = [permits.tryTake("a"), permits.tryTake("a")];
+    expect(permits.tryTake("b")).toBeUndefined();
     first?.release();
     first?.release();
-    expect(places.tryTake("b")).toBeDefined();
-    expect(places.tryTake("b")).toBeUndefined();
+    expect(permits.tryTake("b")).toBeDefined();
+    expect(permits.tryTake("b")).toBeUndefined();
     second?.release();
-    expect(places.tryTake("b")).toBeDefined();
+    expect(permits.tryTake("b")).toBeDefined();
   });
 
   test("go round among pipelines: one of 400 workers does not starve one with a single worker", async () => {
-    const places = new Places(4);
+    const permits = new RunPermits(4);
     const turns: string[] = [];
-    const held: Place[] = [];
+    const held: RunPermit[] = [];
     const worker = async (pipeline: string) => {
-      const place = await places.take(pipeline, never);
-      if (!place) throw new Error("no place");
+      const permit = await permits.take(pipeline, never);
+      if (!permit) throw new Error("no permit");
       turns.push(pipeline);
-      held.push(place);
+      held.push(permit);
     };
     const many = Array.from({ length: 400 }, () => worker("many"));
     const one = worker("one");
@@ -45,26 +45,26 @@ describe("the places of a node", () => {
   });
 
   test("are not kept by one that waited and went away", async () => {
-    const places = new Places(1);
-    const place = places.tryTake("a");
+    const permits = new RunPermits(1);
+    const permit = permits.tryTake("a");
     const gone = new AbortController();
-    const waited = places.take("b", gone.signal);
-    const stays = places.take("c", never);
+    const waited = permits.take("b", gone.signal);
+    const stays = permits.take("c", never);
     gone.abort();
     expect(await waited).toBeUndefined();
-    place?.release();
+    permit?.release();
     expect(await stays).toBeDefined();
-    expect(await places.take("d", gone.signal)).toBeUndefined();
+    expect(await permits.take("d", gone.signal)).toBeUndefined();
   });
 
-  test("suffice while there are no more workers than places", () => {
-    const places = new Places(2);
-    const leave = [places.enter(), places.enter()];
-    expect(places.suffice).toBe(true);
-    leave.push(places.enter());
-    expect(places.suffice).toBe(false);
+  test("suffice while there are no more workers than permits", () => {
+    const permits = new RunPermits(2);
+    const leave = [permits.enter(), permits.enter()];
+    expect(permits.suffice).toBe(true);
+    leave.push(permits.enter());
+    expect(permits.suffice).toBe(false);
     leave[0]?.();
-    expect(places.suffice).toBe(true);
+    expect(permits.suffice).toBe(true);
   });
 });
 
@@ -86,7 +86,7 @@ describe("a worker that asks for work", () => {
 
   /** A worker's asking over a gateway that is asked through `answer`. */
   function asking(
-    places: Places,
+    permits: RunPermits,
     {
       pipeline,
       answer,
@@ -97,9 +97,9 @@ describe("a worker that asks for work", () => {
   ): { asking: Asking; asked: (string | undefined)[]; returned: Lease[] } {
     const asked: (string | undefined)[] = [];
     const returned: Lease[] = [];
-    places.enter();
+    permits.enter();
     const one = new Asking({
-      ...{ places, pipeline },
+      ...{ permits, pipeline },
       lease: (ask) => {
         asked.push(ask.wait);
         return answer(ask);
@@ -110,20 +110,20 @@ describe("a worker that asks for work", () => {
     return { asking: one, asked, returned };
   }
 
-  test("waits at the gateway in one call while each worker has a place", async () => {
-    const places = new Places(1);
-    const { asking: a, asked } = asking(places, { pipeline: "a", answer: async () => leaseOf(1) });
+  test("waits at the gateway in one call while each worker has a permit", async () => {
+    const permits = new RunPermits(1);
+    const { asking: a, asked } = asking(permits, { pipeline: "a", answer: async () => leaseOf(1) });
     const work = await a.next(1, signals);
     expect(work?.lease.datums).toHaveLength(1);
     expect(asked).toEqual([undefined]);
-    expect(places.tryTake("b")).toBeUndefined();
-    work?.place.release();
+    expect(permits.tryTake("b")).toBeUndefined();
+    work?.permit.release();
   });
 
-  test("holds no place while it waits for work: another pipeline's datum has it", async () => {
-    const places = new Places(1);
+  test("holds no permit while it waits for work: another pipeline's datum has it", async () => {
+    const permits = new RunPermits(1);
     const { promise: later, resolve: queue } = Promise.withResolvers<void>();
-    const idle = asking(places, {
+    const idle = asking(permits, {
       pipeline: "idle",
       async answer({ wait }) {
         if (wait === "none") return leaseOf(0);
@@ -131,49 +131,49 @@ describe("a worker that asks for work", () => {
         return leaseOf(0, true);
       },
     });
-    const busy = asking(places, { pipeline: "busy", answer: async () => leaseOf(1) });
+    const busy = asking(permits, { pipeline: "busy", answer: async () => leaseOf(1) });
     expect(await idle.asking.next(1, signals)).toBeUndefined();
     const waiting = idle.asking.next(1, signals);
     const work = await busy.asking.next(1, signals);
     expect(work?.lease.datums).toHaveLength(1);
-    // What it hears of now waits for the place: nothing is leased that has none.
+    // What it hears of now waits for the permit: nothing is leased that has none.
     queue();
     await new Promise((done) => setImmediate(done));
     expect(idle.asked).toEqual(["none", "look"]);
-    work?.place.release();
+    work?.permit.release();
     await waiting;
     expect(idle.asked).toEqual(["none", "look", "none"]);
-    expect(places.tryTake("busy")).toBeDefined();
+    expect(permits.tryTake("busy")).toBeDefined();
   });
 
-  test("does not ask if others of its pipeline have found nothing since it looked", async () => {
-    const places = new Places(1);
-    const held = places.tryTake("x");
+  test("does not ask if others of its pipeline have found nothing since it peeked", async () => {
+    const permits = new RunPermits(1);
+    const held = permits.tryTake("x");
     const answer = async ({ wait }: Ask) => (wait === "look" ? leaseOf(0, true) : leaseOf(0));
-    const workers = Array.from({ length: 5 }, () => asking(places, { pipeline: "a", answer }));
+    const workers = Array.from({ length: 5 }, () => asking(permits, { pipeline: "a", answer }));
     const first = Promise.all(workers.map((each) => each.asking.next(1, signals)));
     held?.release();
     await first;
-    const again = places.tryTake("x");
+    const again = permits.tryTake("x");
     const second = Promise.all(workers.map((each) => each.asking.next(1, signals)));
     await new Promise((done) => setImmediate(done));
     again?.release();
     await second;
-    const looked = workers.map(({ asked }) => asked.slice(1));
-    expect(looked.filter(([look]) => look === "look")).toHaveLength(5);
-    expect(looked.filter(([, ask]) => ask === "none")).toHaveLength(1);
+    const peeked = workers.map(({ asked }) => asked.slice(1));
+    expect(peeked.filter(([look]) => look === "look")).toHaveLength(5);
+    expect(peeked.filter(([, ask]) => ask === "none")).toHaveLength(1);
   });
 
-  test("gives back what it was leased without a place, at once", async () => {
-    const places = new Places(1);
+  test("gives back what it was leased without a permit, at once", async () => {
+    const permits = new RunPermits(1);
     const others: (() => void)[] = [];
-    const one = asking(places, {
+    const one = asking(permits, {
       pipeline: "a",
-      // While the call waits, another worker comes, and takes the only place.
+      // While the call waits, another worker comes, and takes the only permit.
       async answer() {
         if (others.length > 0) return leaseOf(2);
-        const leave = places.enter();
-        const taken = places.tryTake("x");
+        const leave = permits.enter();
+        const taken = permits.tryTake("x");
         others.push(leave, () => taken?.release());
         return leaseOf(2);
       },

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   type Executor,
   type MountedSecret,
-  NodeTrouble,
+  NodeCondition,
   type Run,
   type Sandbox,
 } from "../../../runner/executors/executor.ts";
@@ -18,7 +18,7 @@ import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
 import { nobody, withoutPrivileges } from "./support/nobody.ts";
-import { Stage, } from "./support/running.ts";
+import { Stage } from "./support/running.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
@@ -376,7 +376,7 @@ for (const jail of JAILS) {
       };
       const stage = await DatumStage.open(jail, { read: broken });
       const secrets = [{ name: "key", mountPath: `/${UNUSED}` }];
-      const trouble = new NodeTrouble('secret "key" could not be read: it answers 500');
+      const trouble = new NodeCondition('secret "key" could not be read: it answers 500');
       await expect(stage.run({ cmd: ["true"], secrets }, [])).rejects.toThrow(trouble);
       await stage.close();
     },

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { errorCode, messageOf } from "../../../lib/fault.ts";
-import { NodeTrouble } from "../../executor.ts";
+import { NodeCondition } from "../../executor.ts";
 import { type Engine, EngineRefusal } from "./engine.ts";
 
 const HEADER_BYTES = 8;
@@ -12,7 +12,7 @@ const Answer = z.object({ message: z.string() });
 /**
  * Connects to the stdin or to the output of a container that has not been started yet. By hand, because the library
  * posts its options along, which Podman hands to the command as its first input. Never to both at once: if a command
- * does not read its input, Podman prints that among the command's output. Throws NodeTrouble and EngineRefusal.
+ * does not read its input, Podman prints that among the command's output. Throws NodeCondition and EngineRefusal.
  */
 export function attach(
   { kind, socket }: Engine,
@@ -35,7 +35,7 @@ export function attach(
   });
   call.once("error", (error) =>
     reject(
-      new NodeTrouble(`${kind} could not connect to a container: ${errorCode(error) ?? messageOf(error)}`),
+      new NodeCondition(`${kind} could not connect to a container: ${errorCode(error) ?? messageOf(error)}`),
     ),
   );
   call.end();

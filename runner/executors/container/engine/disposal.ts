@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isAgentAlive } from "../../../pfs/folders.ts";
-import { NodeTrouble } from "../../executor.ts";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
+import { NodeCondition } from "../../executor.ts";
+import { asCondition, ask, type Engine, EngineRefusal } from "./engine.ts";
 import { AGENT_LABEL, DATA_LABEL, type Owner } from "./labels.ts";
 import { openOutputs } from "./open-outputs.ts";
 
@@ -21,7 +21,7 @@ export class Disposal {
     this.#engine = engine;
   }
 
-  /** Removes a container, running or not. Throws NodeTrouble; it is then tried again with each `sweep`. */
+  /** Removes a container, running or not. Throws NodeCondition; it is then tried again with each `sweep`. */
   async remove(name: string): Promise<void> {
     this.#owed.add(name);
     await removeContainer(this.#engine, name);
@@ -32,14 +32,14 @@ export class Disposal {
   async sweep(): Promise<void> {
     for (const name of this.#owed) {
       await this.remove(name).catch((error: unknown) => {
-        if (!(error instanceof NodeTrouble)) throw error;
+        if (!(error instanceof NodeCondition)) throw error;
       });
     }
   }
 }
 
 /**
- * Removes a container if it is there. When this returns, none of its processes is left. Throws NodeTrouble. Tries again
+ * Removes a container if it is there. When this returns, none of its processes is left. Throws NodeCondition. Tries again
  * after a refusal: engines refuse to remove what is just ending, or what they are removing already.
  */
 async function removeContainer(engine: Engine, name: string): Promise<void> {
@@ -52,7 +52,7 @@ async function removeContainer(engine: Engine, name: string): Promise<void> {
     } catch (error) {
       if (error instanceof EngineRefusal && error.status === GONE) return;
       const late = performance.now() - began > REMOVED_WITHIN_MS;
-      if (late || !(error instanceof EngineRefusal)) throw asTrouble(error, engine);
+      if (late || !(error instanceof EngineRefusal)) throw asCondition(error, engine);
     }
     await delay(ASK_AGAIN_MS);
   }
@@ -60,7 +60,7 @@ async function removeContainer(engine: Engine, name: string): Promise<void> {
 
 /**
  * Removes the containers that dead agents of this data folder left. Before their folders are removed: they may still
- * be writing to them. Throws NodeTrouble.
+ * be writing to them. Throws NodeCondition.
  */
 export async function removeLeftovers(engine: Engine, { data }: Pick<Owner, "data">): Promise<void> {
   for (const { Id, Labels } of await containersOf(engine, data)) {
@@ -75,6 +75,6 @@ async function containersOf(engine: Engine, data: string) {
   try {
     return await ask(engine, () => engine.docker.listContainers({ all: true, filters }));
   } catch (error) {
-    throw asTrouble(error, engine);
+    throw asCondition(error, engine);
   }
 }

@@ -2,7 +2,7 @@ import { Agent } from "node:http";
 import type Dockerode from "dockerode";
 import { z } from "zod";
 import { errorCode, messageOf } from "../../../lib/fault.ts";
-import { NodeTrouble } from "../../executor.ts";
+import { NodeCondition } from "../../executor.ts";
 
 export type EngineKind = "docker" | "podman";
 
@@ -55,7 +55,7 @@ const Info = z.object({
   SecurityOptions: z.array(z.string()).catch([]),
 });
 
-/** Asks the engine behind a socket what it is. Throws NodeTrouble and EngineRefusal. */
+/** Asks the engine behind a socket what it is. Throws NodeCondition and EngineRefusal. */
 export async function openEngine(socket: string): Promise<Engine> {
   // Loaded only here: it brings much that a runner without an engine has no use for.
   const { default: Dockerode } = await import("dockerode");
@@ -83,7 +83,7 @@ export async function openEngine(socket: string): Promise<Engine> {
   };
 }
 
-/** Does `work`, which asks the engine. Throws EngineRefusal if it said no, and NodeTrouble if it did not answer. */
+/** Does `work`, which asks the engine. Throws EngineRefusal if it said no, and NodeCondition if it did not answer. */
 export async function ask<T>(
   { kind, socket }: { kind?: EngineKind; socket: string },
   work: () => Promise<T>,
@@ -94,7 +94,7 @@ export async function ask<T>(
     const refusal = refusalOf(error);
     if (refusal) throw refusal;
     const why = errorCode(error) ?? messageOf(error);
-    throw new NodeTrouble(
+    throw new NodeCondition(
       `the container engine${kind ? ` (${kind})` : ""} at ${socket} does not answer: ${why}`,
     );
   }
@@ -109,14 +109,14 @@ function refusalOf(error: unknown): EngineRefusal | undefined {
   return new EngineRefusal(error.statusCode, (answer.success ? answer.data.message : error.message).trim());
 }
 
-/** Turns a refusal of the engine into trouble of this node, in the engine's words. Other errors stay as they are. */
-export function asTrouble(error: unknown, { kind }: Engine): unknown {
-  return error instanceof EngineRefusal ? new NodeTrouble(`${kind} refused: ${error.message}`) : error;
+/** Turns a refusal of the engine into a condition of this node, in the engine's words. Other errors stay as they are. */
+export function asCondition(error: unknown, { kind }: Engine): unknown {
+  return error instanceof EngineRefusal ? new NodeCondition(`${kind} refused: ${error.message}`) : error;
 }
 
 /** The engine runs on another machine than the agent, or sees its folders under other names. */
-export function notSeen({ kind, socket }: Engine, why: string): NodeTrouble {
-  return new NodeTrouble(
+export function notSeen({ kind, socket }: Engine, why: string): NodeCondition {
+  return new NodeCondition(
     `${kind} at ${socket} does not see the runner's data folder as the runner does (${why}): the engine must run on this machine, and in a container the runner needs its data folder mounted at the same path as outside`,
   );
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal } from "./engine.ts";
 
 const ASK_EVERY_MS = 25;
 
@@ -9,7 +9,7 @@ export function seesAllFiles(): boolean {
 }
 
 /**
- * Makes what a command left in `/pfs/out` accessible to an agent that is another user, if the container's resident did
+ * Makes what a command left in `/pfs/out` accessible to an agent that is another user, if the container's init did
  * not come to it. If that fails, reading or removing the files will say so.
  */
 export async function openOutputs(engine: Engine, id: string): Promise<void> {
@@ -18,7 +18,7 @@ export async function openOutputs(engine: Engine, id: string): Promise<void> {
   const Cmd = ["chmod", "-R", "a+rwX", "/pfs/out"];
   try {
     await ask(engine, () => container.kill()).catch(unlessRefused);
-    // The started container stays alive: its resident waits for orders that nobody gives.
+    // The started container stays alive: its init waits for orders that nobody gives.
     await ask(engine, () => container.start());
     // As the container's own user, whose files they are: without privileges, root could not touch them.
     const exec = await ask(engine, () => container.exec({ Cmd }));
@@ -26,7 +26,7 @@ export async function openOutputs(engine: Engine, id: string): Promise<void> {
     answer.resume();
     while ((await ask(engine, () => exec.inspect())).Running) await delay(ASK_EVERY_MS);
   } catch (error) {
-    if (!(error instanceof EngineRefusal)) throw asTrouble(error, engine);
+    if (!(error instanceof EngineRefusal)) throw asCondition(error, engine);
   }
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
 import { unlessAborted } from "../../../lib/concurrency.ts";
 import { errorCode } from "../../../lib/fault.ts";
-import { type NamedSecret, NodeTrouble } from "../../executor.ts";
+import { type NamedSecret, NodeCondition } from "../../executor.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Login, PrivateImages } from "./private-images.ts";
 import { engineMessage, type Pulled, pull, silent } from "./pull-image.ts";
@@ -28,7 +28,7 @@ type ImageEngine = Pick<Engine, "kind" | "patient">;
 /**
  * The id of the image to make containers from. An image that the engine has is taken as it is, whatever its tag; if
  * it was pulled with a key, only for who has one that opens its repository. Any other is pulled, once for all who ask at
- * the same time, with each of the credentials that fit and then with none. Throws NodeTrouble, in the registry's words
+ * the same time, with each of the credentials that fit and then with none. Throws NodeCondition, in the registry's words
  * and of secrets only with the names, and what `signal` is aborted with.
  */
 export async function ensureImage(
@@ -37,7 +37,7 @@ export async function ensureImage(
 ): Promise<string> {
   const docker = engine.patient;
   const parsed = parseImage(image);
-  if (!parsed.ok) throw new NodeTrouble(`"${shortened(image)}" is no image: ${parsed.reason}`);
+  if (!parsed.ok) throw new NodeCondition(`"${shortened(image)}" is no image: ${parsed.reason}`);
   const wanted = parsed.image;
   const shared = underWay.get(docker) ?? new SharedWork();
   underWay.set(docker, shared);
@@ -49,7 +49,7 @@ export async function ensureImage(
       const found = await inspected(docker, wanted.short);
       if (found === undefined) return pulled(wanted, terms);
       const refusal = await refusalOf(wanted, { found, terms });
-      if (refusal !== undefined) throw new NodeTrouble(refusal);
+      if (refusal !== undefined) throw new NodeCondition(refusal);
       return found.id;
     },
   });
@@ -74,7 +74,7 @@ interface Terms extends Omit<EnsureImageOptions, "image" | "silenceMs"> {
 async function idIfOpen(id: string, terms: Terms): Promise<string> {
   const found = await inspected(terms.engine.patient, id);
   if (found === undefined) {
-    throw new NodeTrouble(`image "${id}" is not on this node, and by its id it can't be pulled`);
+    throw new NodeCondition(`image "${id}" is not on this node, and by its id it can't be pulled`);
   }
   let refusal: string | undefined;
   for (const name of found.names) {
@@ -82,7 +82,7 @@ async function idIfOpen(id: string, terms: Terms): Promise<string> {
     if (refusal === undefined) break;
   }
   if (refusal === undefined) return found.id;
-  throw new NodeTrouble(refusal);
+  throw new NodeCondition(refusal);
 }
 
 /** An image that the engine has. */
@@ -105,7 +105,7 @@ async function inspected(docker: Dockerode, name: string): Promise<Found | undef
     if (isStatus(error, 404)) return undefined;
     const words =
       errorCode(error) === undefined ? engineMessage(error) : `it does not answer (${errorCode(error)})`;
-    throw new NodeTrouble(`the container engine can't be asked for image "${name}": ${shortened(words)}`);
+    throw new NodeCondition(`the container engine can't be asked for image "${name}": ${shortened(words)}`);
   }
 }
 
@@ -127,7 +127,9 @@ async function pulled(image: ImageReference, terms: Terms): Promise<string> {
     attempts.push({ secret, reason: answer.reason });
     if (isUnreachable(answer.reason)) break;
   }
-  throw new NodeTrouble(failure(`image "${shortened(image.short)}" can't be pulled`, { attempts, problems }));
+  throw new NodeCondition(
+    failure(`image "${shortened(image.short)}" can't be pulled`, { attempts, problems }),
+  );
 }
 
 /** Why an image that is on the node is not given to who asks; undefined: it is. */
@@ -206,7 +208,7 @@ async function openedBy(
 const ANYBODY = { secret: undefined, login: undefined };
 
 function vanished({ short }: ImageReference): never {
-  throw new NodeTrouble(`image "${short}" was pulled, but the container engine does not have it`);
+  throw new NodeCondition(`image "${short}" was pulled, but the container engine does not have it`);
 }
 
 /** One try to pull, for the message about why it failed. */

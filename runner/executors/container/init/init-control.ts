@@ -7,17 +7,17 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "../../../lib/fault.ts";
 import { LogFifo } from "../../log-fifo.ts";
-import { RESIDENT } from "./init-script.ts";
+import { INIT_SCRIPT } from "./init-script.ts";
 
 const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;
 
 /** Takes what is thrown away. As a rule a pipe holds no more. */
 const JUNK = Buffer.allocUnsafeSlow(64 * 1024);
-/** Longest report line; what is longer was not written by the resident. */
+/** Longest report line; what is longer was not written by the init. */
 const MAX_LINE = 4096;
 
 /**
- * The agent's side of the files that it and the resident of one container speak through. Opening them never waits:
+ * The agent's side of the files that it and the init of one container speak through. Opening them never waits:
  * the agent's ends are opened first, without blocking, and a FIFO with an end that is held open lets others in.
  */
 export class Control {
@@ -51,23 +51,23 @@ export class Control {
     await chmod(dir, 0o755);
     await promisify(execFile)("mkfifo", ["-m", "622", "report"], { cwd: dir });
     await promisify(execFile)("mkfifo", ["-m", "644", "orders"], { cwd: dir });
-    await writeReadable(join(dir, "resident"), RESIDENT);
+    await writeReadable(join(dir, "init"), INIT_SCRIPT);
     return new Control(dir);
   }
 
-  /** Whether the resident is gone. */
+  /** Whether the init is gone. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Sets who hears of each report, as words, and of the end of the resident, from now on. */
+  /** Sets who hears of each report, as words, and of the end of the init, from now on. */
   listen({ onLine, onEnd }: { onLine: (words: string[]) => void; onEnd: () => void }): void {
     this.#onLine = onLine;
     this.#onEnd = onEnd;
     if (this.#ended) onEnd();
   }
 
-  /** Orders the resident to run the script `order`, and to report under this key. Returns false if it takes nothing. */
+  /** Orders the init to run the script `order`, and to report under this key. Returns false if it takes nothing. */
   order(key: string): boolean {
     this.#drain();
     return this.#tell(`${this.#secret} ${key}`);

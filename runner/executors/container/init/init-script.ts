@@ -1,16 +1,16 @@
 import { quoted } from "../../quoted.ts";
 
-/** The folder in a container with the files through which the agent and the resident speak. */
+/** The folder in a container with the files through which the agent and the init speak. */
 export const CONTROL = "/.sluice";
 
-/** Exit code of a resident that is not the first process of its container: it could not clear up after commands. */
+/** Exit code of an init that is not the first process of its container: it could not clear up after commands. */
 export const NOT_FIRST = 99;
 
-/** Tells the resident to open what a command leaves to the agent, which is another user. */
+/** Tells the init to open what a command leaves to the agent, which is another user. */
 export const OPEN_OUTPUTS = "open";
 
 /**
- * The resident: the first process of a worker's container, a POSIX shell script that runs one command after the other.
+ * The init: the first process of a worker's container, a POSIX shell script that runs one command after the other.
  * That costs a few milliseconds a command, while an `exec` of the engine costs fifty. It takes orders as lines in the
  * FIFO `orders`, runs the script `order` in a subshell, and answers on the FIFO `report`.
  *
@@ -19,7 +19,7 @@ export const OPEN_OUTPUTS = "open";
  * written before. A line that comes while a command runs makes a watcher kill the command, and so does the end of
  * `orders`, which means that the agent has died.
  */
-export const RESIDENT = `
+export const INIT_SCRIPT = `
 [ "$$" = 1 ] || exit ${NOT_FIRST}
 exec </dev/null >/dev/null 2>&1
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Container } from "dockerode";
-import { NodeTrouble } from "../../executor.ts";
+import { NodeCondition } from "../../executor.ts";
 import { ask, type Engine, EngineRefusal, isNoProgram, notSeen } from "../engine/engine.ts";
 import { type Control, newKey } from "./init-control.ts";
 import { NOT_FIRST, type OrderRequest, orderScript } from "./init-script.ts";
@@ -13,7 +13,7 @@ export type OrderEnd =
   /** The container has ended, or does not answer any more. It must be thrown away. */
   | { readonly kind: "lost" };
 
-/** Why an image's commands can't be run by a resident. */
+/** Why an image's commands can't be run by an init. */
 export type Unfit = "no shell" | "no tools";
 
 export interface StartOptions {
@@ -30,15 +30,15 @@ export interface Order extends OrderRequest {
   readonly signal: AbortSignal;
 }
 
-/** A resident that has not killed a command so long after it was told to has lost its hold on it. */
+/** An init that has not killed a command so long after it was told to has lost its hold on it. */
 const OBEYS_WITHIN_MS = 2000;
 /** Killed processes of a container may take so long to end, because the kernel gives back their memory first. */
 const ENDS_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 const READY_WITHIN_MS = 120_000;
 
-/** The resident of one container, seen from the agent. */
-export class Resident {
+/** The in-container init of one container, seen from the agent. */
+export class ContainerInit {
   readonly #control: Control;
   #lost = false;
   #oomKills = 0;
@@ -48,10 +48,10 @@ export class Resident {
   }
 
   /**
-   * Starts the container, and waits until its resident is there. Returns why the image can't have one, if it can't.
-   * Throws NodeTrouble and EngineRefusal; the container must then be thrown away.
+   * Starts the container, and waits until its init is there. Returns why the image can't have one, if it can't.
+   * Throws NodeCondition and EngineRefusal; the container must then be thrown away.
    */
-  static async start(control: Control, options: StartOptions): Promise<Resident | Unfit> {
+  static async start(control: Control, options: StartOptions): Promise<ContainerInit | Unfit> {
     const { engine, container, tools, signal } = options;
     const ready = Promise.withResolvers<string[]>();
     const decided = new AbortController();
@@ -64,7 +64,7 @@ export class Resident {
       const over = exitCodeOf(options, AbortSignal.any([decided.signal, signal]));
       const found = await Promise.race([ready.promise, over]);
       if (typeof found === "number") return unfit(found, engine);
-      return tools.every((tool) => found.includes(tool)) ? new Resident(control) : "no tools";
+      return tools.every((tool) => found.includes(tool)) ? new ContainerInit(control) : "no tools";
     } catch (error) {
       if (error instanceof EngineRefusal && isNoProgram(error.message)) return "no shell";
       throw error;
@@ -135,7 +135,7 @@ async function exitCodeOf({ engine, container }: StartOptions, stop: AbortSignal
     if (!State.Running && State.Status !== "created") return State.ExitCode;
     await delay(LOOK_EVERY_MS, undefined, { signal: stop });
   }
-  throw new NodeTrouble(`a container that ${engine.kind} has started does not come to life`);
+  throw new NodeCondition(`a container that ${engine.kind} has started does not come to life`);
 }
 
 function unfit(code: number, engine: Engine): Unfit {

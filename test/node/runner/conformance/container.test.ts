@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { NodeTrouble } from "../../../../runner/executors/executor.ts";
+import { NodeCondition } from "../../../../runner/executors/executor.ts";
 import { collect } from "../../../../runner/pfs/collect.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { freePort } from "../../../support/ports.ts";
@@ -210,8 +210,8 @@ for (const subject of subjects) {
       const dir = await bench.newFolder("worker");
       const request = { dir, image, pipeline: "conformance", pullSecrets: [], signal };
       const error = await bench.executor.prepare(request).catch((error: unknown) => error);
-      expect(error).toBeInstanceOf(NodeTrouble);
-      expect((error as NodeTrouble).message).toContain(`image "${image}" can't be pulled`);
+      expect(error).toBeInstanceOf(NodeCondition);
+      expect((error as NodeCondition).message).toContain(`image "${image}" can't be pulled`);
       expect(await readdir(dir)).toEqual([]);
     });
 
@@ -281,7 +281,7 @@ for (const subject of subjects) {
 
     const missing = workbench(subject, { network: "sluice-no-such-network" });
     needs(`${name}: one that the engine lacks is trouble of the node, which names it`, async () => {
-      await expect(missing.run(["true"])).rejects.toThrow(NodeTrouble);
+      await expect(missing.run(["true"])).rejects.toThrow(NodeCondition);
       await expect(missing.run(["true"])).rejects.toThrow("sluice-no-such-network");
     });
   });

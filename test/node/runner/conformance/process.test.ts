@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
-import { NodeTrouble } from "../../../../runner/executors/executor.ts";
+import { NodeCondition } from "../../../../runner/executors/executor.ts";
 import { childrenOf, stillRuns } from "../support/processes.ts";
 import { soon } from "../support/running.ts";
 import { findSubjects } from "./subjects.ts";
@@ -26,7 +26,7 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
         await soon(() => stillRuns(mark)).toBe(true);
         const [launcher = 0] = await childrenOf("launcher-process");
         process.kill(launcher, "SIGKILL");
-        expect(await running).toEqual(new NodeTrouble("the process that starts commands ended (SIGKILL)"));
+        expect(await running).toEqual(new NodeCondition("the process that starts commands ended (SIGKILL)"));
         await soon(() => stillRuns(mark)).toBe(false);
         expect(await bench.run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
       },

@@ -8,7 +8,7 @@ import { openEngine } from "../../../../runner/executors/container/engine/engine
 import {
   type Command,
   type Executor,
-  NodeTrouble,
+  NodeCondition,
   type Sandbox,
 } from "../../../../runner/executors/executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
@@ -64,14 +64,14 @@ for (const subject of await containerSubjects()) {
 
     needs(`${name}: a worker can't be prepared, which is trouble of the node`, async () => {
       await relay.cut();
-      await expect(prepare()).rejects.toThrow(NodeTrouble);
+      await expect(prepare()).rejects.toThrow(NodeCondition);
       await relay.open();
       await (await prepare()).close();
     });
 
     needs(`${name}: the first command is trouble of the node, and runs when it is back`, async () => {
       await relay.cut();
-      await expect(sh("true")).rejects.toThrow(NodeTrouble);
+      await expect(sh("true")).rejects.toThrow(NodeCondition);
       await relay.open();
       expect(await sh("echo here")).toMatchObject({ code: 0, log: "here\n" });
     });
@@ -96,8 +96,8 @@ for (const subject of await containerSubjects()) {
         const run = sh("echo now; sleep 1000", {
           onOutput: () => void engine?.client.getContainer(Id).kill(),
         });
-        await expect(run).rejects.toThrow(NodeTrouble);
-        await expect(sh("true")).rejects.toThrow(NodeTrouble);
+        await expect(run).rejects.toThrow(NodeCondition);
+        await expect(sh("true")).rejects.toThrow(NodeCondition);
         await relay.open();
         await mkdir(join(dir, "next/out"), { recursive: true });
         expect(await sh("ls -A /pfs/out; echo here", { pfs: join(dir, "next") })).toMatchObject({

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { findEngine } from "../../../../runner/executors/container/engine/find-engine.ts";
-import { NodeTrouble, NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
+import { NodeCondition, NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
 import { findEngines, openExecutor } from "../../../../runner/executors/open-executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 
@@ -160,7 +160,7 @@ describe("looking for a container engine", () => {
     const { signal } = new AbortController();
     const request = { dir, image: "busybox", pipeline: "p", pullSecrets: [], signal };
     const refused = executor.prepare(request);
-    await expect(refused).rejects.toThrow(NodeTrouble);
+    await expect(refused).rejects.toThrow(NodeCondition);
     await expect(refused).rejects.toThrow(
       /^no container engine answers \(docker: .*late\.sock.*no such socket; podman: .*-v \/var\/run\/docker\.sock/,
     );

@@ -6,7 +6,7 @@ import { containerSubjects } from "./support/containers.ts";
 for (const subject of await containerSubjects()) {
   const { name } = subject;
 
-  describe(`a command that tampers with its resident in ${name}`, () => {
+  describe(`a command that tampers with its init in ${name}`, () => {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
 

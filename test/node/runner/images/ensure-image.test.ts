@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ensureImage } from "../../../../runner/executors/container/images/ensure-image.ts";
 import { PrivateImages } from "../../../../runner/executors/container/images/private-images.ts";
-import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
+import { type NamedSecret, NodeCondition } from "../../../../runner/executors/executor.ts";
 import { findEngines, type Published, TEST_REGISTRY } from "../../../support/engines.ts";
 import { freePort } from "../../../support/ports.ts";
 import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
@@ -20,8 +20,8 @@ function pullSecret(name: string, { password = registry.password, address = regi
 /** The message if no image could be had. */
 async function trouble(answer: Promise<string>): Promise<string> {
   const error = await answer.catch((error: unknown) => error);
-  expect(error).toBeInstanceOf(NodeTrouble);
-  return (error as NodeTrouble).message;
+  expect(error).toBeInstanceOf(NodeCondition);
+  return (error as NodeCondition).message;
 }
 
 for (const { name, engine } of await findEngines()) {

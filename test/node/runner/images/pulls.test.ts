@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureImage } from "../../../../runner/executors/container/images/ensure-image.ts";
 import { PrivateImages } from "../../../../runner/executors/container/images/private-images.ts";
-import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
+import { type NamedSecret, NodeCondition } from "../../../../runner/executors/executor.ts";
 import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
 import { soon } from "../support/running.ts";
 import { FakeEngine } from "./fake-engine.ts";
@@ -37,8 +37,8 @@ describe("the pull of an image", () => {
   }
   async function trouble(answer: Promise<string>): Promise<string> {
     const error = await answer.catch((error: unknown) => error);
-    expect(error).toBeInstanceOf(NodeTrouble);
-    return (error as NodeTrouble).message;
+    expect(error).toBeInstanceOf(NodeCondition);
+    return (error as NodeCondition).message;
   }
   function succeed(): void {
     for (const { response, image } of engine.pulls) {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { runAgent } from "../../../../runner/agent/agent.ts";
-import { Crew } from "../../../../runner/agent/worker-pool.ts";
+import { WorkerPool } from "../../../../runner/agent/worker-pool.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
-import { Places } from "../../../../runner/worker/run-permits.ts";
+import { RunPermits } from "../../../../runner/worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";
@@ -53,17 +53,17 @@ export function startFakeAgent({
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
   const pipes = new PipeStock(join(dir, "pipes"));
   const egress = { terms: STRICT_TERMS, gatewayKey: KEY.accessKeyId };
-  const places = new Places(maxRunning);
+  const permits = new RunPermits(maxRunning);
   const run = (worker: WorkerOptions) =>
     runWorker(
-      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, places, log, node },
+      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, permits, log, node },
       worker,
     );
-  const crew = new Crew({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
+  const pool = new WorkerPool({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain.signal);
   const executorName = () => executor.name;
-  const done = runAgent({ gateway, crew, cache, log, node, executorName, bounds }, drain.signal)
+  const done = runAgent({ gateway, pool, cache, log, node, executorName, bounds }, drain.signal)
     .then(() => upkeep)
     .finally(() => client.close());
   return {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { NodeTrouble } from "../../../runner/executors/executor.ts";
+import { NodeCondition } from "../../../runner/executors/executor.ts";
 import { type Secret, SecretMissing, type SecretSource } from "../../../runner/secrets/source.ts";
 import { REST } from "../../support/suite.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
@@ -32,7 +32,7 @@ function failing(words: string, { times = Number.POSITIVE_INFINITY } = {}): () =
   let left = times;
   return () => {
     left -= 1;
-    if (left >= 0) throw new NodeTrouble(words);
+    if (left >= 0) throw new NodeCondition(words);
   };
 }
 
@@ -52,7 +52,7 @@ describe("a node that can't run commands", () => {
   test("says so in its heartbeat for as long as it can't", REST, async () => {
     let isBroken = true;
     executor.onPrepare = () => {
-      if (isBroken) throw new NodeTrouble("pull access denied for none");
+      if (isBroken) throw new NodeCondition("pull access denied for none");
     };
     stage.gateway.add("a");
     startAgent();
@@ -75,7 +75,7 @@ describe("a node that can't run commands", () => {
 
   test("works again when the pipeline gets an image that can be had", REST, async () => {
     executor.onPrepare = ({ image }) => {
-      if (image === "typo") throw new NodeTrouble("no such image: typo");
+      if (image === "typo") throw new NodeCondition("no such image: typo");
     };
     stage.gateway.transform = { image: "typo", cmd: ["true"] };
     stage.gateway.add("a");
@@ -125,7 +125,7 @@ describe("a node that can't run commands", () => {
     let broken = 2;
     executor.onRun = () => {
       broken -= 1;
-      if (broken >= 0) throw new NodeTrouble("the engine is away");
+      if (broken >= 0) throw new NodeCondition("the engine is away");
       return undefined;
     };
     stage.gateway.add("a", "b");
@@ -151,18 +151,22 @@ describe("a node that can't run commands", () => {
     await soon(() => stage.gateway.troubles).toEqual(["no such image"]);
   });
 
-  test("is in trouble, too, where the executor fails in a way that nobody foresaw", REST, async () => {
-    let failures = 1;
-    executor.onPrepare = () => {
-      failures -= 1;
-      if (failures >= 0) throw new Error("EMFILE");
-    };
-    stage.gateway.add("a");
-    startAgent();
-    await stage.reported(1);
-    expect(states()).toEqual(["returned", "success"]);
-    await soon(() => stage.gateway.troubles).toEqual(["commands can't be run: EMFILE", null]);
-  });
+  test(
+    "reports a node condition, too, if the executor fails in a way that nobody foresaw",
+    REST,
+    async () => {
+      let failures = 1;
+      executor.onPrepare = () => {
+        failures -= 1;
+        if (failures >= 0) throw new Error("EMFILE");
+      };
+      stage.gateway.add("a");
+      startAgent();
+      await stage.reported(1);
+      expect(states()).toEqual(["returned", "success"]);
+      await soon(() => stage.gateway.troubles).toEqual(["commands can't be run: EMFILE", null]);
+    },
+  );
 });
 
 describe("an image that takes long to pull", () => {
@@ -273,7 +277,7 @@ describe("pull secrets", () => {
     expect(stage.gateway.troubles).toEqual([]);
   });
 
-  test("that can't be read just now are trouble of the node, and no failure", REST, async () => {
+  test("that can't be read just now are a condition of the node, and no failure", REST, async () => {
     let away = 2;
     const cluster: SecretSource = {
       read: async (name) => {
