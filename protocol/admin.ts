@@ -57,20 +57,19 @@ export const KeptLines = z.object({ lines: z.array(z.string()) });
 export type KeptLines = z.infer<typeof KeptLines>;
 
 /**
- * `GET /api/v1/pipelines/{name}/loops`: how the work of a pipeline's object stands that needs no runner, for whoever looks for a
- * fault. A loop that failed is tried again when the timer `work` is due.
+ * `GET /api/v1/pipelines/{name}/loops`: how the work of an object stands that needs no runner, for whoever looks for a fault.
  */
-export const PipelineLoops = z.object({
+export const Loops = z.object({
   loops: z.array(
     z.object({
       name: z.string(),
-      running: z.boolean(),
+      state: z.enum(["idle", "due", "running", "failing"]),
+      /** When it goes on by itself; milliseconds since 1970. Null: it runs, or rests until something wakes it. */
+      due: z.int().nullable(),
       /** How often in a row it failed, and with what the last time. */
-      failures: z.int(),
+      tries: z.int(),
       error: z.string().nullable(),
     }),
   ),
-  /** When the object looks again by itself; milliseconds since 1970. None: nothing is to be done. */
-  timers: z.array(z.object({ kind: z.string(), dueAt: z.int() })),
 });
-export type PipelineLoops = z.infer<typeof PipelineLoops>;
+export type Loops = z.infer<typeof Loops>;

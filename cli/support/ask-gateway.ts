@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { KeptLines, PipelineLoops } from "../../protocol/admin.ts";
+import { KeptLines, Loops } from "../../protocol/admin.ts";
 import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { forEachLimited, unlessAborted } from "../../runner/lib/concurrency.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
@@ -184,7 +184,7 @@ async function pipelines(
       limit: ASKED_AT_ONCE,
       work: async (entry) => {
         try {
-          entry.loops = await ask(PipelineLoops, `${pathOf(entry.name)}/loops`);
+          entry.loops = await ask(Loops, `${pathOf(entry.name)}/loops`);
         } catch (error) {
           entry.loops = messageOf(error);
         }

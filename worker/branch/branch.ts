@@ -6,6 +6,7 @@ import type { Body, Content } from "../blobs/content.ts";
 import { openBlobStore, removeUnwanted } from "../blobs/stores.ts";
 import { openCatalogue } from "../catalogue/catalogue.ts";
 import { type Env, readConfig } from "../env.ts";
+import { Alarm } from "../objects/alarm.ts";
 import { mustNotBeNobody } from "../objects/made-objects.ts";
 import { yieldToOthers } from "../objects/turns.ts";
 import type { BranchContext } from "./context.ts";
@@ -23,7 +24,6 @@ import { redactCommit } from "./history/redact.ts";
 import { TagCalls } from "./history/tags.ts";
 import { Applier } from "./large-commits/applier.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { Alarm } from "./lifecycle/alarm.ts";
 import { LifecycleCalls } from "./lifecycle/calls.ts";
 import { Collector } from "./lifecycle/collector.ts";
 import { Courier } from "./lifecycle/courier.ts";
@@ -95,6 +95,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
           this.#retainer.nextDue(),
         ),
       set: (at) => void ctx.storage.setAlarm(at),
+      unset: () => {},
     });
     const context: BranchContext = {
       ledger,

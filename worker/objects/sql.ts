@@ -3,9 +3,12 @@ export type SqlValue = string | number | null | Uint8Array;
 /** The object's SQLite through a bound tagged template: whatever stands in `${}` is a parameter, never text. */
 export class Sql {
   readonly #sql: Pick<SqlStorage, "exec">;
+  /** Tells that a loop has something to do, at a time or now: see `Store`. */
+  readonly wake: (loop: string, at?: number) => void;
 
-  constructor(sql: Pick<SqlStorage, "exec">) {
+  constructor(sql: Pick<SqlStorage, "exec">, wake: (loop: string, at?: number) => void = () => {}) {
     this.#sql = sql;
+    this.wake = wake;
   }
 
   all<Row>(strings: TemplateStringsArray, ...values: SqlValue[]): Row[] {

@@ -7,4 +7,12 @@ export abstract class Store {
   constructor(sql: Sql) {
     this.sql = sql;
   }
+
+  /**
+   * A loop of the object has something to do at this time, or now. Belongs into the method that writes the row which the
+   * loop will find: so no caller can forget it.
+   */
+  protected wake(loop: string, at?: number): void {
+    this.sql.wake(loop, at);
+  }
 }

@@ -13,10 +13,77 @@ export interface TransactionStorage {
   transactionSync<T>(work: () => T): T;
 }
 
+/** Loops by their names, and when each has something to do: milliseconds since 1970, 0: now. */
+export type Woken = ReadonlyMap<string, number>;
+
 // The type alone says it: nothing is ever read of it.
 const TX = {} as Tx;
 
-/** All of `work` or nothing, and nothing else runs in between. What `work` throws undoes it and is thrown on. */
-export function transaction<T>(storage: TransactionStorage, work: (tx: Tx) => T): T {
-  return storage.transactionSync(() => work(TX));
+interface TransactionsOptions {
+  readonly storage: TransactionStorage;
+  /** Done last in each outermost transaction. */
+  readonly atEnd?: (tx: Tx) => void;
+  /** Forgets what stores keep in memory of their rows. */
+  readonly forget: () => void;
+}
+
+/**
+ * The transactions of one object. What is in memory of the rows is forgotten when one is undone, and the loops that
+ * its statements gave something to do are woken when the outermost one is done, in the same turn: so an alarm that is set
+ * for them is written together with the rows, or neither is.
+ */
+export class Transactions {
+  readonly #options: TransactionsOptions;
+  #woken = new Map<string, number>();
+  #wake: (woken: Woken) => void = () => {};
+  /** How many are under way, one in the other. */
+  #depth = 0;
+
+  constructor(options: TransactionsOptions) {
+    this.#options = options;
+  }
+
+  /** Whom it tells of the loops that have something to do. */
+  set listener(wake: (woken: Woken) => void) {
+    this.#wake = wake;
+  }
+
+  /**
+   * All of `work` or nothing, and nothing else runs in between. What `work` throws undoes it and is thrown on. Work that
+   * awaits something is undone and refused: others would run in between.
+   */
+  run<T>(work: (tx: Tx) => T): T {
+    const { storage, atEnd, forget } = this.#options;
+    this.#depth++;
+    try {
+      const answer = storage.transactionSync(() => {
+        const answer = work(TX);
+        if (answer instanceof Promise) throw new Error("a transaction can't wait for anything");
+        // Not sooner: what one step releases, a later one may keep.
+        if (this.#depth === 1) atEnd?.(TX);
+        return answer;
+      });
+      if (this.#depth === 1) this.#tell();
+      return answer;
+    } catch (error) {
+      forget();
+      if (this.#depth === 1) this.#woken.clear();
+      throw error;
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** A loop has something to do at this time, or now. It hears of it when the transaction is done. */
+  wake(loop: string, at = 0): void {
+    this.#woken.set(loop, Math.min(at, this.#woken.get(loop) ?? at));
+    if (this.#depth === 0) this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#woken.size === 0) return;
+    const woken = this.#woken;
+    this.#woken = new Map();
+    this.#wake(woken);
+  }
 }

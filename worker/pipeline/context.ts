@@ -58,6 +58,10 @@ interface Wakes {
   callOff(): void;
   /** Rows may have become of no use. */
   trim(): void;
+  /** A lease runs out then. */
+  leases(at: number): void;
+  /** The oldest job's time is over then, or may be over by now. */
+  jobTime(at?: number): void;
   /** The catalogue is behind. */
   outbox(): void;
   /** A job has ended. */
@@ -73,8 +77,6 @@ export interface PipelineContext {
   readonly wakes: Wakes;
   /** Proposals that calls of this instance wait for (work/saga/propose.ts): nobody else takes them back. */
   readonly held: Set<string>;
-  /** Makes sure that the alarm rings if the work stops half-way. */
-  watch(): void;
   /** Resolves when the loop that ends jobs rests. Unless the pipeline runs, the caller alone ends them from then on. */
   advanceRests(): Promise<void>;
 }

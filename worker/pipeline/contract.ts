@@ -1,4 +1,4 @@
-import type { PipelineLoops } from "../../protocol/admin.ts";
+import type { Loops } from "../../protocol/admin.ts";
 import type { Maker } from "../../protocol/commits.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { PlanReason } from "../../protocol/pipeline-check.ts";
@@ -195,7 +195,7 @@ export interface LeaseCalls {
 
 export interface AdminCalls {
   /** How its loops stand; null if there is no such pipeline. */
-  loops(): Promise<PipelineLoops | null>;
+  loops(): Promise<Loops | null>;
   /** How large its database is; null if there is no such pipeline. */
   space(): Promise<{ readonly usedBytes: number; readonly limitBytes: number } | null>;
   /**

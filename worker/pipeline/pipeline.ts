@@ -12,7 +12,7 @@ import { logs } from "./calls/logs.ts";
 import { specification } from "./calls/specification.ts";
 import { wakeUps } from "./calls/wake-ups.ts";
 import type { PipelineApi } from "./contract.ts";
-import { Engine } from "./engine/engine.ts";
+import { PipelineEngine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
 import { Ledger } from "./ledger/ledger.ts";
 
@@ -34,7 +34,8 @@ export class Pipeline extends DurableObject<Env> implements Faceted {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const engine = new Engine({ ledger: new Ledger(ctx.storage), peers: openPeers(env) });
+    const { storage } = ctx;
+    const engine = new PipelineEngine({ ledger: new Ledger(storage), peers: openPeers(env), storage });
     this.#reach = { ...engine.context, engine, objectName: ctx.id.name };
     // What a crash interrupted goes on with the first call, without waiting for the alarm.
     void engine.resume();

@@ -74,7 +74,7 @@ function withPipelines(count: number, other: Answers = () => undefined): Answers
     const listed = Array.from({ length: count }, (_, at) => pipeline(`p${at}`, `hush-number-${at}`));
     if (path === "/pipelines") return { pipelines: listed };
     const [, name, loops] = /^\/pipelines\/(\w+)(\/loops)?$/.exec(path) ?? [];
-    if (loops) return { loops: [], timers: [] };
+    if (loops) return { loops: [] };
     return OTHERS[path] ?? listed.find((each) => each.name === name);
   };
 }

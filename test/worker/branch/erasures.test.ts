@@ -13,7 +13,7 @@ import { ContentStore } from "../../../worker/branch/tree/content-store.ts";
 import { FileStore } from "../../../worker/branch/tree/file-store.ts";
 import { ReadCache } from "../../../worker/branch/tree/read-cache.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { transaction } from "../../../worker/objects/transaction.ts";
+import { transaction } from "../objects/transaction.ts";
 import { atRest } from "./fork-support.ts";
 import {
   crashAt,

@@ -6,10 +6,10 @@ import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
-import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
 import { Collector } from "../../../worker/branch/lifecycle/collector.ts";
 import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
+import { Alarm } from "../../../worker/objects/alarm.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
   type BranchStub,
@@ -344,7 +344,12 @@ describe("the alarm", () => {
 
   test("of an earlier instance is not put off by a later one that sets it", () => {
     const set: number[] = [];
-    const alarm = new Alarm({ now: () => 1000, nextDue: () => 20_000, set: (at) => set.push(at) });
+    const alarm = new Alarm({
+      now: () => 1000,
+      nextDue: () => 20_000,
+      set: (at) => set.push(at),
+      unset: () => set.push(-1),
+    });
     alarm.ringBy(50_000);
     alarm.ringBy(60_000);
     alarm.ringBy(15_000);
@@ -356,7 +361,12 @@ describe("the alarm", () => {
   test("that is due is not put off by calls that come before it rings, and is set anew if it does not", () => {
     let now = 1000;
     const set: number[] = [];
-    const alarm = new Alarm({ now: () => now, nextDue: () => undefined, set: (at) => set.push(at) });
+    const alarm = new Alarm({
+      now: () => now,
+      nextDue: () => undefined,
+      set: (at) => set.push(at),
+      unset: () => set.push(-1),
+    });
     // As each commit of a branch that gives back does.
     for (; now < 16_000; now += 10) alarm.ringBy(now + 5000);
     expect(set).toEqual([6000]);
@@ -369,7 +379,12 @@ describe("the alarm", () => {
 
   test("is never set for the past", () => {
     const set: number[] = [];
-    const alarm = new Alarm({ now: () => 1000, nextDue: () => undefined, set: (at) => set.push(at) });
+    const alarm = new Alarm({
+      now: () => 1000,
+      nextDue: () => undefined,
+      set: (at) => set.push(at),
+      unset: () => set.push(-1),
+    });
     alarm.ringBy(3);
     expect(set).toEqual([1001]);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../../worker/branch/ledger/migrations.ts";
 import { migrate } from "../../../worker/objects/migrations.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { transaction } from "../../../worker/objects/transaction.ts";
+import { transaction } from "../objects/transaction.ts";
 import { branchOf, freshBranch, freshBucket, listed, put } from "./support.ts";
 
 /** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */

@@ -5,7 +5,7 @@ import { MIGRATIONS as BRANCH } from "../../../worker/branch/ledger/migrations.t
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { migrate } from "../../../worker/objects/migrations.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { type Tx, transaction } from "../../../worker/objects/transaction.ts";
+import type { Tx } from "../../../worker/objects/transaction.ts";
 import { MIGRATIONS as PIPELINE } from "../../../worker/pipeline/ledger/migrations.ts";
 import {
   begin,
@@ -22,6 +22,7 @@ import {
   startOpenCommit,
 } from "../branch/support.ts";
 import { allJobs, commit, makePipeline, makeRepo, workUntil } from "../pipeline/support.ts";
+import { transaction } from "./transaction.ts";
 
 /** What the next release adds: a table, and a column to each table that there is. */
 function nextOf(tables: readonly string[]): string {

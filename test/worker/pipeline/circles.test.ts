@@ -13,6 +13,7 @@ import {
   allJobs,
   branchOf,
   commit,
+  dueLoops,
   filesOf,
   makePipeline,
   makeRepo,
@@ -67,7 +68,7 @@ async function expectNoProposals(...names: string[]): Promise<void> {
 }
 
 /** All rows of a table of a pipeline; none if the pipeline was never written down. */
-async function rowsOf(name: string, table: "proposals" | "timers"): Promise<{ kind?: string }[]> {
+async function rowsOf(name: string, table: "proposals"): Promise<object[]> {
   const there = await query(name, `SELECT 1 FROM sqlite_master WHERE name = '${table}'`);
   return there.length > 0 ? await query(name, `SELECT * FROM ${table}`) : [];
 }
@@ -269,7 +270,7 @@ async function comesToRest(...names: string[]): Promise<void> {
     await expect
       .poll(async () => {
         await ringAlarms(name);
-        return (await rowsOf(name, "timers")).filter(({ kind }) => kind === "work").length;
+        return (await dueLoops(name)).length;
       })
       .toBe(0);
   }

@@ -117,8 +117,7 @@ describe("a pipeline that crashes", () => {
     await query(
       "end",
       `UPDATE jobs SET state = 'running', finished_at = NULL, output_commit = NULL;
-       UPDATE pipeline SET committed = 0; DELETE FROM published;
-       INSERT OR REPLACE INTO timers (kind, due) VALUES ('work', 1)`,
+       UPDATE pipeline SET committed = 0; DELETE FROM published`,
     );
     await crash("end");
     await insist(async () => pipelineOf("end").leases.output());

@@ -1,7 +1,7 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { vi } from "vitest";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { Waiters } from "../../../worker/pipeline/engine/waiters.ts";
+import { Waiters } from "../../../worker/objects/waiters.ts";
 import { KILL, killBranch, killPipeline } from "./kill.ts";
 
 /** A call of the gateway's own code at which it may be killed: before it does anything, or when it is done. */

@@ -12,6 +12,7 @@ import {
   type Command,
   commit,
   contentOf,
+  dueLoops,
   expireLeases,
   makePipeline,
   makeRepo,
@@ -165,7 +166,6 @@ const LEFT_OVER = [
   "SELECT 'push' AS what FROM egress_pending",
   `SELECT 'job ' || state AS what FROM jobs
    WHERE finished_at IS NULL OR filled = 0 OR reaping = 1 OR committing = 1 OR open <> 0 OR flushed < version`,
-  "SELECT 'timer ' || kind AS what FROM timers WHERE kind = 'work'",
   "SELECT 'pull' AS what FROM pipeline WHERE pull_due = 1",
 ];
 
@@ -173,7 +173,10 @@ const LEFT_OVER = [
 export async function expectRest(name: string): Promise<void> {
   const leftOver = async (): Promise<unknown[]> => {
     await insist(async () => runDurableObjectAlarm(env.PIPELINE.getByName(name)));
-    return (await Promise.all(LEFT_OVER.map((sql) => query(name, sql)))).flat();
+    return [
+      ...(await Promise.all(LEFT_OVER.map((sql) => query(name, sql)))).flat(),
+      ...(await dueLoops(name)),
+    ];
   };
   await expect.poll(leftOver, { timeout: 60_000 }).toEqual([]);
   const told = await openCatalogue(env.DB).jobs.list({ pipeline: name, limit: 1000 });

@@ -1,6 +1,16 @@
-import { env, runDurableObjectAlarm } from "cloudflare:test";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { allJobs, commit, leaseSome, makePipeline, makeRepo, pathsOf, query, workUntil } from "./support.ts";
+import {
+  allJobs,
+  commit,
+  dueLoops,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
 
 /** Makes the oldest job's time run out, as if it had been its turn for long, and lets the alarm ring. */
 async function timeRunsOut(name: string): Promise<void> {
@@ -73,13 +83,14 @@ describe("jobTimeout", () => {
       more: { jobTimeout: "1h" },
     });
     await commit("clock-in", { a: "1" });
-    const due = (): Promise<{ due: number }[]> =>
-      query("clock", "SELECT due FROM timers WHERE kind = 'jobs'");
-    await expect.poll(async () => (await due()).length).toBe(1);
-    expect((await due())[0]?.due).toBeGreaterThan(Date.now() + 3_500_000);
+    await expect.poll(() => dueLoops("clock")).toEqual(["jobTime"]);
+    await runDurableObjectAlarm(env.PIPELINE.getByName("clock"));
+    const alarm = () =>
+      runInDurableObject(env.PIPELINE.getByName("clock"), (_, { storage }) => storage.getAlarm());
+    expect(await alarm()).toBeGreaterThan(Date.now() + 3_500_000);
     await workUntil(pipeline, { jobs: 1 });
     await runDurableObjectAlarm(env.PIPELINE.getByName("clock"));
-    await expect.poll(due).toEqual([]);
+    await expect.poll(() => dueLoops("clock")).toEqual([]);
   });
 
   it("does not count the time that a job waited for those before it", async () => {
@@ -92,6 +103,8 @@ describe("jobTimeout", () => {
     await commit("turn-in", { a: "1" });
     await commit("turn-in", { b: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
+    // The first one's turn.
+    await expect.poll(() => query("turn", "SELECT n FROM jobs WHERE turn_at IS NOT NULL")).toHaveLength(1);
     await query("turn", "UPDATE jobs SET started_at = 1");
     await timeRunsOut("turn");
     await workUntil(pipeline, { jobs: 2, command: (datum) => ({ [pathsOf(datum)[0] ?? ""]: "x" }) });

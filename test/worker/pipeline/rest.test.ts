@@ -1,6 +1,16 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { commit, echo, leaseSome, makePipeline, makeRepo, outcomeOf, query, workUntil } from "./support.ts";
+import {
+  commit,
+  dueLoops,
+  echo,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  outcomeOf,
+  query,
+  workUntil,
+} from "./support.ts";
 
 /** More rings than any work takes that needs no runner. */
 const MANY = 10;
@@ -17,19 +27,15 @@ async function alarmOf(name: string): Promise<number | null> {
   return runInDurableObject(env.PIPELINE.getByName(name), (_, state) => state.storage.getAlarm());
 }
 
-async function timersOf(name: string): Promise<string[]> {
-  return (await query<{ kind: string }>(name, "SELECT kind FROM timers")).map(({ kind }) => kind);
-}
-
 /** An alarm that rings by itself just then is none that stands: what it does may not have come to its end. */
 async function expectRest(name: string): Promise<void> {
   await expect
     .poll(async () => ({
       rest: await comesToRest(name),
       alarm: await alarmOf(name),
-      timers: await timersOf(name),
+      loops: await dueLoops(name),
     }))
-    .toEqual({ rest: true, alarm: null, timers: [] });
+    .toEqual({ rest: true, alarm: null, loops: [] });
 }
 
 describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
@@ -78,7 +84,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     await commit("leased-in", { a: "1" });
     const { datums, output } = await leaseSome(pipeline);
     await runDurableObjectAlarm(env.PIPELINE.getByName("leased"));
-    expect(await timersOf("leased")).toEqual(["leases"]);
+    expect(await dueLoops("leased")).toEqual(["leases"]);
     const [row] = await query<{ until: number }>("leased", "SELECT lease_until AS until FROM attempts");
     expect(await alarmOf("leased")).toBe(row?.until);
     const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command: echo, output })));

@@ -2,8 +2,8 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { migrate } from "../../../worker/objects/migrations.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { transaction } from "../../../worker/objects/transaction.ts";
 import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
+import { transaction } from "../objects/transaction.ts";
 import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from "./support.ts";
 
 const DIGEST = "d".repeat(64);

@@ -98,6 +98,12 @@ export async function query<Row>(name: string, sql: string): Promise<Row[]> {
   return runInDurableObject(stub, (_, state) => state.storage.sql.exec(sql).toArray() as unknown as Row[]);
 }
 
+/** The loops of a pipeline's object that have something to do, now or at a time; none of one that was deleted. */
+export async function dueLoops(name: string): Promise<string[]> {
+  const told = await pipelineOf(name).admin.loops();
+  return (told?.loops ?? []).filter(({ state }) => state !== "idle").map(({ name }) => name);
+}
+
 /** Makes every lease of a pipeline run out, as if its workers had been silent for long. */
 export async function expireLeases(name: string): Promise<void> {
   await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");

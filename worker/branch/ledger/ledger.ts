@@ -3,7 +3,7 @@ import { hasTables, migrate } from "../../objects/migrations.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
 import { Sql } from "../../objects/sql.ts";
-import { type TransactionStorage, type Tx, transaction } from "../../objects/transaction.ts";
+import { type TransactionStorage, Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
 import type { ModifiedOf } from "../contract.ts";
 import { ErasedContentStore } from "../erasures/erased-content-store.ts";
 import { ErasureStore } from "../erasures/erasure-store.ts";
@@ -89,9 +89,8 @@ export class Ledger {
   readonly #limitBytes: number;
   readonly #tell: () => void;
   readonly #givesBack: () => void;
+  readonly #transactions: Transactions;
   #ready = false;
-  /** How many transactions are under way, one in the other. */
-  #depth = 0;
   /** Whether the transaction that is under way has written down something to give back. */
   #hasUnkept = false;
   #operationsToLook = 0;
@@ -120,7 +119,13 @@ export class Ledger {
     this.#tell = almostFull;
     this.#givesBack = givesBack;
     this.#limitBytes = limitBytes;
-    const sql = new Sql(storage.sql);
+    const transactions = new Transactions({
+      storage,
+      atEnd: (tx) => this.#takeUnkept(tx),
+      forget: () => this.#forget(),
+    });
+    const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
+    this.#transactions = transactions;
     this.sql = sql;
     this.generations = new GenerationStore(sql);
     this.commits = new CommitStore(sql);
@@ -178,7 +183,7 @@ export class Ledger {
   /** Makes the tables, or brings them to this version's form. */
   makeTables(): void {
     if (this.#ready) return;
-    const waits = transaction(this.#storage, (tx) => {
+    const waits = this.#transactions.run((tx) => {
       migrate(tx, this.sql, MIGRATIONS);
       // An earlier release leaves lent contents that nothing keeps, and forgets why the outbox has a row.
       const left = this.contents.takeLeftUnkept();
@@ -204,30 +209,29 @@ export class Ledger {
    * keeps any more, whatever released them, and what is to be given back is written down.
    */
   transaction<T>(work: (tx: Tx) => T): T {
-    this.#depth++;
     try {
-      const answer = transaction(this.#storage, (tx) => {
-        const answer = work(tx);
-        // Not sooner: what one step releases, a later one may keep.
-        if (this.#depth === 1) this.#takeUnkept(tx);
-        return answer;
-      });
-      if (this.#depth === 1 && this.#hasUnkept) this.#givesBack();
+      const answer = this.#transactions.run(work);
+      if (this.#hasUnkept) this.#givesBack();
       return answer;
-    } catch (error) {
-      this.generations.forget();
-      this.commits.forget();
-      this.applying.forget();
-      this.claim.forget();
-      this.settings.forget();
-      this.rounds.forget();
-      this.horizons.forget();
-      this.subscribers.forget();
-      throw error;
     } finally {
-      this.#depth--;
-      if (this.#depth === 0) this.#hasUnkept = false;
+      this.#hasUnkept = false;
     }
+  }
+
+  /** Whom it tells of loops that have something to do. */
+  set listener(wake: (woken: Woken) => void) {
+    this.#transactions.listener = wake;
+  }
+
+  #forget(): void {
+    this.generations.forget();
+    this.commits.forget();
+    this.applying.forget();
+    this.claim.forget();
+    this.settings.forget();
+    this.rounds.forget();
+    this.horizons.forget();
+    this.subscribers.forget();
   }
 
   #takeUnkept(tx: Tx): void {

@@ -1,4 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import { earliest } from "../../objects/engine.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { AttemptStore } from "./attempt-store.ts";
@@ -149,6 +150,5 @@ export function nextExpiry({
   readonly attempts: AttemptStore;
   readonly tasks: TaskStore;
 }): number | undefined {
-  const due = [attempts.nextExpiry(), tasks.nextExpiry()].filter((at) => at !== undefined);
-  return due.length > 0 ? Math.min(...due) : undefined;
+  return earliest(attempts.nextExpiry(), tasks.nextExpiry());
 }

@@ -1,3 +1,4 @@
+import { WATCH_MS } from "../../objects/loop.ts";
 import type { AdminCalls } from "../contract.ts";
 import { foundPipeline } from "../views/pipeline.ts";
 import { tellAgain } from "../work/catalogue.ts";
@@ -16,9 +17,9 @@ export const admin: PipelineFacet<AdminCalls> = {
     const { ledger } = context;
     if (!ledger.exists || ledger.pipeline.name() === undefined)
       return { ok: false, reason: "no-such-pipeline" };
-    engine.watch();
+    ledger.wake("state", context.peers.now() + WATCH_MS);
     await tellAgain(context);
-    await engine.runSaga();
+    await engine.changeState();
     void engine.resume();
     const row = ledger.pipeline.row();
     const isTold = row?.state === "deleted" || (row !== undefined && row.catalogueVersion >= row.version);

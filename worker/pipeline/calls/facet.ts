@@ -1,10 +1,10 @@
 import type { Facet } from "../../objects/facets.ts";
 import type { PipelineContext } from "../context.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { PipelineEngine } from "../engine/engine.ts";
 
 /** What every call of a Pipeline object can reach. */
 export interface Reach extends PipelineContext {
-  readonly engine: Engine;
+  readonly engine: PipelineEngine;
   /** What the object was found by. */
   readonly objectName: string | undefined;
 }

@@ -61,10 +61,9 @@ export const jobs: PipelineFacet<JobCalls> = {
   },
 
   async stop(reach, id) {
-    const { ledger, engine } = reach;
+    const { ledger } = reach;
     const stopped = ledger.exists ? ledger.transaction((tx) => stopJob(tx, reach, id)) : "no-such-job";
     if (stopped !== "stopped" && stopped !== "was-stopped") return { ok: false, reason: stopped };
-    engine.watch();
     const row = rowOf(reach, id);
     const job = row && (await viewOne(reach, row));
     return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
@@ -74,11 +73,11 @@ export const jobs: PipelineFacet<JobCalls> = {
     const { ledger, engine } = reach;
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-job" };
     // A change that is under way comes first, and then what the inputs have.
-    await engine.runSaga();
+    await engine.changeState();
     if (!(await engine.lookAtInputs())) return { ok: false, reason: "unavailable" };
     const retry = { asked, every, ...(key !== undefined && { key }) };
     let begun = beginRetry(reach, retry);
-    await engine.runSaga();
+    await engine.changeState();
     // Another change came first, perhaps that of the same retry.
     if (!begun.ok && begun.reason === "unavailable") begun = beginRetry(reach, retry);
     if (!begun.ok) return begun;

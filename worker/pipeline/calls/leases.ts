@@ -26,14 +26,13 @@ export const leases: PipelineFacet<LeaseCalls> = {
   },
 
   async finish(reach, { outcomes }) {
-    const { ledger, wakes, engine } = reach;
+    const { ledger, wakes } = reach;
     if (!ledger.active()) return { lost: outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const outcome of outcomes) {
       const recorded = ledger.transaction((tx) => recordOutcome(tx, reach, outcome));
       if (!recorded) lost.push(outcome.lease);
     }
-    engine.watch();
     wakes.queued();
     wakes.advance();
     wakes.outbox();

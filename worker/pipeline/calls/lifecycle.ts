@@ -16,7 +16,7 @@ export const lifecycle: PipelineFacet<LifecycleCalls> = {
     const begun = await beginCreation(context, { spec, ...by });
     if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
-    await engine.runSaga();
+    await engine.changeState();
     const refusal = engine.refusalOf(uid);
     if (refusal) return refusal;
     const made = ledger.active();
@@ -40,7 +40,7 @@ export const lifecycle: PipelineFacet<LifecycleCalls> = {
     if (!ledger.exists || !beginDestruction(ledger, request))
       return { ok: false, reason: "no-such-pipeline" };
     wakes.queued();
-    await engine.runSaga();
+    await engine.changeState();
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   },
 };
@@ -51,9 +51,9 @@ async function become(
   { state, begin }: { state: "active" | "stopped"; begin: () => boolean },
 ): ReturnType<LifecycleCalls["stop"]> {
   if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
-  await engine.runSaga();
+  await engine.changeState();
   if (begin()) wakes.queued();
-  await engine.runSaga();
+  await engine.changeState();
   if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
   const found = restingPipeline(ledger);
   return found?.pipeline.state === state ? found : { ok: false, reason: "unavailable" };

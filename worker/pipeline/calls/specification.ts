@@ -22,10 +22,10 @@ export const specification: PipelineFacet<SpecificationCalls> = {
     const { ledger } = context;
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
     // A change that is under way comes first.
-    await engine.runSaga();
+    await engine.changeState();
     const begun = await beginUpdate(context, request);
     // Goes on with what has begun, and takes back what has not.
-    await engine.runSaga();
+    await engine.changeState();
     if (begun === "busy") return { ok: false, reason: "unavailable" };
     if (typeof begun === "object") return { ok: false, reason: "circle", circle: begun };
     if (begun !== "unchanged" && begun !== "begun") return { ok: false, reason: begun };

@@ -1,16 +1,17 @@
-import type { PipelineLoops } from "../../../protocol/admin.ts";
+import type { Loops } from "../../../protocol/admin.ts";
 import { bucketName } from "../../../protocol/names.ts";
-import { yieldToOthers } from "../../objects/turns.ts";
+import { Engine, within } from "../../objects/engine.ts";
+import type { NamedLoop } from "../../objects/loop.ts";
+import { KeyedWaiters, Waiters } from "../../objects/waiters.ts";
 import { nextExpiry } from "../attempts/task-store.ts";
 import type { Peers, PipelineContext } from "../context.ts";
-import { TOOK_OVER } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { announcePipeline, flushJobs, flushPage } from "../work/catalogue.ts";
-import { advanceOldestJob } from "../work/finish/advance.ts";
+import { advanceOldestJob, oldestGoesOn } from "../work/finish/advance.ts";
 import { fillJobs } from "../work/inputs/fill.ts";
 import { hasUntold, tellNeeds } from "../work/inputs/needs.ts";
 import { pull } from "../work/inputs/pull.ts";
-import { callOffAttempts, checkJobTime } from "../work/jobs/end.ts";
+import { callOffAttempts, endOverdue, overdueAt } from "../work/jobs/end.ts";
 import { sweep } from "../work/leases/expiry.ts";
 import { endLostUploads } from "../work/leases/lost-leases.ts";
 import { type CreationRefused, continueCreation } from "../work/saga/create.ts";
@@ -21,35 +22,17 @@ import { continueStart, continueStop } from "../work/saga/stop-start.ts";
 import { continueUpdate } from "../work/saga/update.ts";
 import { dropErased } from "../work/trim/erased-outputs.ts";
 import { hasUnlisted, trim } from "../work/trim/trim.ts";
-import { Loop } from "./loop.ts";
 import { Refusals } from "./refusals.ts";
-import { KeyedWaiters, Waiters } from "./waiters.ts";
 
-/** After this long the alarm looks whether something stopped half-way. */
-const WATCH_MS = 10_000;
 /** Longest time that a call waits for a change of state. */
 const ANSWER_MS = 20_000;
 /** Shortest time between two rounds of telling branches what the pipeline needs. */
 const TELL_MS = 5_000;
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
 
-/**
- * What a Pipeline object does between its calls. Each kind of work is a loop of its own, which finds what there is to do
- * in the ledger: nothing that is to be done is only in memory, and an alarm stands while anything is.
- */
-export class Engine {
+/** The loops of a Pipeline object, and those who wait in memory for what they do. */
+export class PipelineEngine {
   readonly context: PipelineContext;
-  readonly #saga: Loop;
-  readonly #pull: Loop;
-  readonly #fill: Loop;
-  readonly #advance: Loop;
-  readonly #callOff: Loop;
-  readonly #trim: Loop;
-  readonly #lost: Loop;
-  readonly #erased: Loop;
-  readonly #outbox: Loop;
-  readonly #needs: Loop;
+  readonly #engine: Engine;
   readonly #queued = new Waiters();
   readonly #urgent = new Waiters();
   readonly #ends = new KeyedWaiters();
@@ -59,53 +42,103 @@ export class Engine {
   /** When branches were last told what the pipeline needs. */
   #toldAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
+  constructor({ ledger, peers, storage }: { ledger: Ledger; peers: Peers; storage: DurableObjectStorage }) {
     this.context = {
       ledger,
       peers,
       wakes: {
-        fill: () => void this.#fill.wake(),
-        advance: () => void this.#advance.wake(),
-        callOff: () => void this.#callOff.wake(),
-        trim: () => void this.#trim.wake(),
-        outbox: () => this.#flush(),
+        fill: () => ledger.wake("fill"),
+        advance: () => ledger.wake("jobs"),
+        callOff: () => ledger.wake("callOff"),
+        trim: () => ledger.wake("trim"),
+        outbox: () => {
+          if (ledger.jobs.hasUrgent()) this.#urgent.wake();
+          ledger.wake("catalogue");
+        },
+        leases: (at) => ledger.wake("leases", at),
+        jobTime: (at) => ledger.wake("jobTime", at),
         // Whatever ends a lease queues its datum, or another that waited for it.
         queued: () => {
           this.#queued.wake();
-          this.#endLostUploads();
+          if (ledger.lost.takeNews()) ledger.wake("lostUploads");
         },
         ended: (job) => {
           this.#ends.wake(job);
           this.#logs.wake(job);
-          void this.#needs.wake();
+          ledger.wake("needs");
         },
         logged: (job) => this.#logs.wake(job),
       },
       held: new Set(),
-      watch: () => this.watch(),
-      advanceRests: async () => this.#advance.resting,
+      advanceRests: async () => this.#engine.resting("jobs"),
     };
-    const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
-    this.#saga = new Loop(() => this.#runSaga(), failed);
-    this.#pull = new Loop(() => this.#pullAll(), failed);
-    this.#fill = new Loop(() => fillJobs(this.context), failed);
-    this.#advance = new Loop(() => advanceOldestJob(this.context), failed);
-    this.#callOff = new Loop(() => callOffAttempts(this.context), failed);
-    this.#trim = new Loop(() => trim(this.context), failed);
-    this.#lost = new Loop(() => endLostUploads(this.context), failed);
-    this.#erased = new Loop(() => dropErased(this.context), failed);
-    this.#outbox = new Loop(() => flushJobs(this.context, this.#urgent), failed);
-    this.#needs = new Loop(() => this.#tellNeeds(), failed);
+    this.#engine = new Engine({
+      object: () => `pipeline ${ledger.pipeline.name()}`,
+      exists: () => ledger.exists,
+      now: peers.now,
+      storage,
+      loops: this.#loops(),
+    });
+    ledger.listener = (woken) => this.#engine.woken(woken);
   }
 
-  /** An input may have news. The mark stays until they are read. Ignores a bell for an earlier pipeline of the name. */
+  #loops(): NamedLoop[] {
+    const { context } = this;
+    const { ledger, peers } = context;
+    const dueIf = (isDue: boolean): number | undefined => (isDue ? 0 : undefined);
+    const isActive = (): boolean => ledger.pipeline.row()?.state === "active";
+    const isThere = (): boolean => isActive() || ledger.pipeline.row()?.state === "stopped";
+    return [
+      { name: "state", due: () => dueIf(this.#isChanging()), step: () => this.#change() },
+      {
+        name: "inputs",
+        due: () => dueIf(isActive() && ledger.pipeline.row()?.pullDue === 1),
+        step: () => this.#pull(),
+      },
+      {
+        name: "fill",
+        due: () => dueIf(isActive() && ledger.jobs.nextToFill() !== undefined),
+        step: () => fillJobs(context),
+      },
+      {
+        name: "jobs",
+        due: () => dueIf(isActive() && oldestGoesOn(ledger)),
+        step: () => advanceOldestJob(context),
+      },
+      {
+        name: "callOff",
+        due: () => dueIf(ledger.jobs.toCallOff(1).length > 0),
+        step: () => callOffAttempts(context),
+      },
+      { name: "leases", due: () => nextExpiry(ledger), step: () => this.#expire() },
+      { name: "jobTime", due: () => overdueAt(ledger), step: () => endOverdue(context, peers.now()) },
+      {
+        name: "lostUploads",
+        due: () => dueIf(isThere() && ledger.lost.some(1).length > 0),
+        step: () => endLostUploads(context),
+      },
+      { name: "erased", due: () => dueIf(isThere() && isErasing(ledger)), step: () => dropErased(context) },
+      { name: "trim", due: () => dueIf(isThere() && this.#hasToTrim()), step: () => trim(context) },
+      {
+        name: "catalogue",
+        due: () => dueIf(isThere() && ledger.jobs.unflushed(1).length > 0),
+        step: () => flushJobs(context, this.#urgent),
+      },
+      {
+        name: "needs",
+        due: () => (isActive() && hasUntold(context) ? this.#toldAt + TELL_MS : undefined),
+        step: () => this.#tellNeeds(),
+      },
+    ];
+  }
+
+  /** An input may have news. The mark stays until they are read. Ignores a wake-up for an earlier pipeline of the name. */
   ring(uid: string): void {
     const { ledger } = this.context;
     if (ledger.active()?.uid !== uid) return;
     this.#rings++;
     if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
-    this.watch();
-    void this.#pull.wake();
+    void this.#engine.wake("inputs");
   }
 
   /** Something was erased in a branch that the pipeline writes to, whether it runs or not. The mark stays until the results have it no more. */
@@ -114,17 +147,14 @@ export class Engine {
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
     if (definition?.uid !== uid) return;
     ledger.transaction(() => ledger.erasures.addDue(bucketName(definition.output)));
-    this.watch();
-    void this.#erased.wake();
   }
 
   /**
    * Goes on with a change of the pipeline's state until it is done or can't go on. If that takes long, because a great
    * many jobs end with it, it goes on by itself: the caller is to be answered.
    */
-  async runSaga(): Promise<void> {
-    this.watch();
-    await within(ANSWER_MS, this.#saga.wake());
+  async changeState(): Promise<void> {
+    await within(ANSWER_MS, this.#engine.wake("state"));
   }
 
   /** Reads what the inputs have, if the pipeline runs. Returns false if that is not done in time. */
@@ -133,7 +163,7 @@ export class Engine {
     const active = ledger.active();
     if (!active) return true;
     this.ring(active.uid);
-    await within(ANSWER_MS, this.#pull.resting ?? Promise.resolve());
+    await within(ANSWER_MS, this.#engine.resting("inputs") ?? Promise.resolve());
     return ledger.pipeline.row()?.pullDue !== 1;
   }
 
@@ -142,7 +172,7 @@ export class Engine {
     try {
       await flushPage(this.context);
     } catch (error) {
-      console.warn("the catalogue can't be told of a new job yet", error);
+      console.warn(`the catalogue can't be told of a new job of ${this.#name} yet: ${error}`);
     }
   }
 
@@ -158,13 +188,6 @@ export class Engine {
     if (state === undefined || state === "purging" || state === "deleted") return;
     if (ledger.pipeline.uid() !== uid) return;
     ledger.transaction(() => ledger.pipeline.addOutputNews());
-    this.watch();
-    void this.#trim.wake();
-  }
-
-  /** Makes sure that the alarm rings if we stop half-way. */
-  watch(): void {
-    this.context.ledger.timers.arm("work", this.context.peers.now() + WATCH_MS);
   }
 
   /** Resolves when a datum may be queued, or after so long. */
@@ -182,43 +205,23 @@ export class Engine {
     await this.#logs.wait(id, waitMs);
   }
 
-  /** Wakes every loop; resolves when all have come to rest. */
+  /** Wakes every loop that is due; resolves when all have come to rest. */
   async resume(): Promise<void> {
-    if (!this.context.ledger.exists) return;
-    const loops = [
-      this.#saga,
-      this.#pull,
-      this.#fill,
-      this.#advance,
-      this.#callOff,
-      this.#trim,
-      this.#lost,
-      this.#erased,
-      this.#outbox,
-      this.#needs,
-    ];
-    for (const loop of loops) void loop.wake();
-    // One loop may wake another that was at rest already.
-    while (loops.some((loop) => loop.resting)) await Promise.all(loops.map((loop) => loop.resting));
+    await this.#engine.resume();
   }
 
   async alarm(): Promise<void> {
-    const { ledger, peers } = this.context;
-    if (!ledger.exists) return;
-    const now = peers.now();
-    while (ledger.transaction((tx) => sweep(tx, this.context, now))) await yieldToOthers();
-    ledger.timers.set("leases", nextExpiry(ledger));
-    // If this very run dies, the next one is due already.
-    ledger.timers.set("work", now + WATCH_MS);
-    checkJobTime(this.context, now);
-    // The alarm is what a round that came too soon has left it to.
+    // The alarm is what a round of telling that came too soon was left to.
     this.#toldAt = Number.NEGATIVE_INFINITY;
-    ledger.timers.rearm();
-    await this.resume();
-    if (!this.#isPending()) ledger.timers.set("work", undefined);
+    await this.#engine.alarm();
   }
 
-  async #runSaga(): Promise<void> {
+  /** How the loops stand, by what they see to, and when they go on by themselves. */
+  standing(): Loops {
+    return { loops: this.#engine.standing() };
+  }
+
+  async #change(): Promise<void> {
     const { ledger } = this.context;
     for (;;) {
       const row = ledger.pipeline.row();
@@ -263,103 +266,54 @@ export class Engine {
     }
   }
 
-  async #pullAll(): Promise<void> {
+  async #pull(): Promise<void> {
     await pull(this.context, () => this.#rings);
-    void this.#needs.wake();
+    this.context.ledger.wake("needs");
+  }
+
+  /** Puts what ran out back into the queue. Returns whether there may be more. */
+  #expire(): boolean {
+    const { ledger, peers } = this.context;
+    return ledger.transaction((tx) => sweep(tx, this.context, peers.now()));
   }
 
   /** Not after each of many jobs: what branches hold meanwhile they let go of a little later. */
   async #tellNeeds(): Promise<void> {
     const { ledger, peers } = this.context;
     if (!ledger.exists || !hasUntold(this.context)) return;
-    this.watch();
     const now = peers.now();
     if (now >= this.#toldAt && now - this.#toldAt < TELL_MS) return;
     this.#toldAt = now;
     await tellNeeds(this.context);
   }
 
-  /** How the loops stand, by what they see to, and when the alarm looks at them again. */
-  standing(): PipelineLoops {
-    const loops = {
-      state: this.#saga,
-      inputs: this.#pull,
-      fill: this.#fill,
-      jobs: this.#advance,
-      callOff: this.#callOff,
-      trim: this.#trim,
-      lostUploads: this.#lost,
-      erased: this.#erased,
-      catalogue: this.#outbox,
-      needs: this.#needs,
-    };
-    return {
-      loops: Object.entries(loops).map(([name, loop]) => ({ name, ...loop.standing })),
-      timers: this.context.ledger.timers.all(),
-    };
-  }
-
-  #endLostUploads(): void {
-    if (!this.context.ledger.lost.takeNews()) return;
-    this.watch();
-    void this.#lost.wake();
-  }
-
-  #flush(): void {
-    if (this.context.ledger.jobs.hasUrgent()) this.#urgent.wake();
-    void this.#outbox.wake();
-  }
-
-  #isPending(): boolean {
-    const { pipeline, jobs, proposals, errorsClaim } = this.context.ledger;
+  /** Whether the state is to change, or others are to hear that it did. */
+  #isChanging(): boolean {
+    const { pipeline, proposals, errorsClaim } = this.context.ledger;
     const row = pipeline.row();
     if (proposals.all().length > 0) return true;
-    const uid = row?.state === "deleted" ? undefined : pipeline.definition()?.uid;
-    if (uid !== undefined && errorsClaim.get(uid)?.settled === false) return true;
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
-    const { lost, givenUp, merges } = this.context.ledger;
-    if (lost.some(1).length > 0 || givenUp.some(1).length > 0 || row.outputDue > 0) return true;
-    if (this.#isErasing()) return true;
-    if (hasUnlisted(this.context.ledger, this.context.peers)) return true;
-    if (row.catalogueVersion < row.version || jobs.toCallOff(1).length > 0 || jobs.unflushed(1).length > 0)
-      return true;
-    if (row.state === "stopped") return false;
-    if (merges.retired() !== undefined || hasUntold(this.context)) return true;
-    return row.pullDue === 1 || this.#oldestGoesOn() || jobs.nextToFill() !== undefined;
+    const uid = pipeline.definition()?.uid;
+    return (
+      row.catalogueVersion < row.version || (uid !== undefined && errorsClaim.get(uid)?.settled === false)
+    );
   }
 
-  /** Whether results have what was erased in the output branch. */
-  #isErasing(): boolean {
-    const { pipeline, erasures } = this.context.ledger;
-    const output = pipeline.definition()?.output;
-    return (output && erasures.due(bucketName(output)) > 0) || erasures.givenUp(1).length > 0;
+  #hasToTrim(): boolean {
+    const { ledger, peers } = this.context;
+    const { pipeline, givenUp, merges } = ledger;
+    if (givenUp.some(1).length > 0 || (pipeline.row()?.outputDue ?? 0) > 0) return true;
+    return hasUnlisted(ledger, peers) || (ledger.active() !== undefined && merges.retired() !== undefined);
   }
 
-  /** Whether the oldest job can go on without a runner. */
-  #oldestGoesOn(): boolean {
-    const { jobs, tasks, egress } = this.context.ledger;
-    const job = jobs.oldest();
-    if (!job || job.state === "starting") return false;
-    if (job.tookOver !== TOOK_OVER) return true;
-    const waits = tasks.has(job.n) || (job.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
-    return job.open === 0 && !waits;
-  }
-
-  #retry(error: unknown, failures: number): void {
-    console.warn("a pipeline's work failed and is tried again", error);
-    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
-    this.context.ledger.timers.arm("work", this.context.peers.now() + delayMs);
+  get #name(): string {
+    return `pipeline ${this.context.ledger.pipeline.name()}`;
   }
 }
 
-/** Resolves when the work is done, which never fails, or after so long. */
-async function within(waitMs: number, work: Promise<void>): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, waitMs);
-    void work.then(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+/** Whether results have what was erased in the output branch. */
+function isErasing({ pipeline, erasures }: Pick<Ledger, "pipeline" | "erasures">): boolean {
+  const output = pipeline.definition()?.output;
+  return (output && erasures.due(bucketName(output)) > 0) || erasures.givenUp(1).length > 0;
 }

@@ -40,6 +40,7 @@ export class ErasureStore extends Store {
     this.sql.run`
       INSERT INTO erasures_heard (bucket, number, due) VALUES (${bucket}, 0, 1)
       ON CONFLICT DO UPDATE SET due = due + 1`;
+    this.wake("erased");
   }
 
   /** What was due so many times is done, unless more came since. */

@@ -2,7 +2,7 @@ import { hasTables, migrate } from "../../objects/migrations.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
 import { Sql } from "../../objects/sql.ts";
-import { type Tx, transaction } from "../../objects/transaction.ts";
+import { Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
 import { AttemptStore } from "../attempts/attempt-store.ts";
 import { CodeStore } from "../attempts/code-store.ts";
 import { GivenUpStore } from "../attempts/given-up-store.ts";
@@ -10,7 +10,6 @@ import { LostLeaseStore } from "../attempts/lost-lease-store.ts";
 import { ResultStore } from "../attempts/result-store.ts";
 import { SlotStore } from "../attempts/slot-store.ts";
 import { TaskStore } from "../attempts/task-store.ts";
-import { TimerStore } from "../engine/timer-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore } from "../inputs/element-store.ts";
 import { ErasureStore } from "../inputs/erasure-store.ts";
@@ -64,13 +63,15 @@ export class Ledger {
   readonly slots: SlotStore;
   readonly logs: LogStore;
   readonly logReader: LogReader;
-  readonly timers: TimerStore;
   readonly #storage: DurableObjectStorage;
+  readonly #transactions: Transactions;
   readonly #watch = new SpaceWatch();
   #exists: boolean;
 
   constructor(storage: DurableObjectStorage) {
-    const sql = new Sql(storage.sql);
+    const transactions = new Transactions({ storage, forget: () => this.codes.forget() });
+    const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
+    this.#transactions = transactions;
     this.sql = sql;
     this.versions = new VersionStore(sql);
     this.pipeline = new PipelineStore(sql, this.versions);
@@ -107,7 +108,6 @@ export class Ledger {
     this.slots = new SlotStore(sql);
     this.logs = new LogStore(sql);
     this.logReader = new LogReader(sql);
-    this.timers = new TimerStore(sql, storage);
     this.#storage = storage;
     this.#exists = hasTables(sql);
     if (this.#exists) this.transaction((tx) => migrate(tx, sql, MIGRATIONS));
@@ -126,12 +126,17 @@ export class Ledger {
 
   /** All of it or nothing; nothing else runs in between. */
   transaction<T>(work: (tx: Tx) => T): T {
-    try {
-      return transaction(this.#storage, work);
-    } catch (error) {
-      this.codes.forget();
-      throw error;
-    }
+    return this.#transactions.run(work);
+  }
+
+  /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
+  wake(loop: string, at?: number): void {
+    this.#transactions.wake(loop, at);
+  }
+
+  /** Whom it tells of loops that have something to do. */
+  set listener(wake: (woken: Woken) => void) {
+    this.#transactions.listener = wake;
   }
 
   /**

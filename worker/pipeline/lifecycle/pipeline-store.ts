@@ -271,6 +271,7 @@ export class PipelineStore extends Store {
   /** The output branch keeps less than before. */
   addOutputNews(): void {
     this.sql.run`UPDATE pipeline SET output_due = output_due + 1`;
+    this.wake("trim");
   }
 
   /** It is known what the output branch keeps, unless it has called since. */

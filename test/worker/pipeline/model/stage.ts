@@ -101,7 +101,7 @@ export class Stage {
   async describe(): Promise<string> {
     const of = (table: string): Promise<unknown[]> =>
       this.rows(`SELECT * FROM ${table} ORDER BY 1 DESC LIMIT 5`);
-    const tables = ["pipeline", "sources", "jobs", "ending", "tasks", "egress_pending", "timers", "slots"];
+    const tables = ["pipeline", "sources", "jobs", "ending", "tasks", "egress_pending", "slots"];
     const texts = await Promise.all(
       tables.map(async (table) => `${table}: ${JSON.stringify(await of(table))}`),
     );

@@ -56,6 +56,15 @@ import { commitErrors, firstStep, noteBad, noteCured, recordErrors, stageErrors 
 import { outputStep, planOutput } from "./plan.ts";
 import { redoDatum } from "./redo.ts";
 
+/** Whether the oldest job can go on without a runner. */
+export function oldestGoesOn({ jobs, tasks, egress }: Pick<Ledger, "jobs" | "tasks" | "egress">): boolean {
+  const job = jobs.oldest();
+  if (!job || job.state === "starting") return false;
+  if (job.tookOver !== TOOK_OVER) return true;
+  const waits = tasks.has(job.n) || (job.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
+  return job.open === 0 && !waits;
+}
+
 /** Undone datums taken over in one transaction. */
 const TAKE_OVER = 500;
 /** Jobs looked back at between two turns of others. */
@@ -181,7 +190,7 @@ async function takeOver(context: PipelineContext, oldest: JobContext): Promise<v
   const now = peers.now();
   const done = runningStep(ledger, oldest, () => {
     ledger.jobs.beginTurn(job.n, now);
-    if (definition.jobTimeoutMs !== null) ledger.timers.arm("jobs", now + definition.jobTimeoutMs);
+    if (definition.jobTimeoutMs !== null) wakes.jobTime(now + definition.jobTimeoutMs);
     return true;
   });
   if (done) wakes.outbox();

@@ -2,6 +2,7 @@ import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "../../jobs/job-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 
 /** Attempts looked at in one transaction. */
 const SLICE = 1000;
@@ -68,23 +69,26 @@ export function stopJob(
 }
 
 /**
- * Ends the oldest job if its time is over, and sets the timer for when that will be. The time counts from the job's
- * turn on: its datums are known and every earlier job has ended, so that no job fails for having waited.
+ * When the time of the oldest job is over; undefined: never. It counts from the job's turn on: its datums are known and every
+ * earlier job has ended, so that no job fails for having waited. A job whose output is being committed has no time.
  */
-export function checkJobTime(context: PipelineContext, now: number): void {
-  const { ledger } = context;
-  const definition = ledger.active();
-  const job = definition && ledger.jobs.oldest();
-  const due = job && dueOf(job, definition.jobTimeoutMs);
-  const isOver = due !== undefined && due <= now;
-  ledger.timers.set("jobs", isOver ? undefined : due);
-  if (!job || !isOver) return;
-  const reason = `the job ran longer than ${definition.spec.jobTimeout} (jobTimeout)`;
-  ledger.transaction((tx) => endEarly(tx, context, { job, state: "failure", reason }));
+export function overdueAt(ledger: Ledger): number | undefined {
+  const timeoutMs = ledger.active()?.jobTimeoutMs ?? null;
+  const job = timeoutMs === null ? undefined : ledger.jobs.oldest();
+  if (timeoutMs === null || !job || job.turnAt === null || job.committing === 1) return undefined;
+  return job.turnAt + timeoutMs;
 }
 
-function dueOf({ turnAt }: JobRow, timeoutMs: number | null): number | undefined {
-  return turnAt === null || timeoutMs === null ? undefined : turnAt + timeoutMs;
+/** Ends the oldest job if its time is over. */
+export function endOverdue(context: PipelineContext, now: number): boolean {
+  const { ledger } = context;
+  const due = overdueAt(ledger);
+  if (due === undefined || due > now) return false;
+  return ledger.transaction((tx) => {
+    const job = ledger.jobs.oldest();
+    const reason = `the job ran longer than ${ledger.active()?.spec.jobTimeout} (jobTimeout)`;
+    return job !== undefined && endEarly(tx, context, { job, state: "failure", reason });
+  });
 }
 
 /**

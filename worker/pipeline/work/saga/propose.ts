@@ -22,6 +22,7 @@
 
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
 import { flowsOf, outputsOf, wayBack } from "../../../core/circles.ts";
+import { WATCH_MS } from "../../../objects/loop.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Circle } from "../../contract.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
@@ -45,11 +46,13 @@ export async function propose(
   id: string,
   edges: Edges,
 ): Promise<Circle | undefined> {
-  const { ledger, peers, watch } = context;
+  const { ledger, peers } = context;
   const { name, uid, output, errors } = edges;
   const inputs = edges.inputs.map(({ repo, branch }) => ({ repo, branch }));
-  ledger.transaction(() => ledger.proposals.add(id));
-  watch();
+  ledger.transaction(() => {
+    ledger.proposals.add(id);
+    ledger.wake("state", peers.now() + WATCH_MS);
+  });
   await peers.catalogue.proposals.add({ pipeline: name, id, uid, inputs, output, errors });
   return await circleOf(context, { ...edges, inputs });
 }

@@ -163,10 +163,10 @@ function nextVersion(
 
 /** One job for where the inputs are, in which nothing has changed. */
 function repeat(tx: Tx, context: PipelineContext): void {
-  const { ledger, peers } = context;
+  const { ledger, wakes } = context;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
-  ledger.timers.arm("jobs", peers.now());
+  wakes.jobTime();
   if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
   insertJob(tx, context, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
 }

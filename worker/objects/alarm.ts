@@ -9,6 +9,7 @@ interface AlarmOptions {
   /** When the earliest of all that waits is due; undefined if nothing waits. */
   readonly nextDue: () => number | undefined;
   readonly set: (at: number) => void;
+  readonly unset: () => void;
 }
 
 /**
@@ -46,10 +47,16 @@ export class Alarm {
     this.#at = undefined;
   }
 
-  /** Sets the alarm for what waits, if anything does. */
+  /** Sets the alarm for what waits, and no sooner; if nothing does, none stands. For the end of an alarm's work. */
   renew(): void {
     const due = this.#options.nextDue();
-    if (due !== undefined) this.ringBy(due);
+    if (due !== undefined) {
+      const at = Math.max(due, this.#options.now() + 1);
+      if (at !== this.#at) this.#set(at);
+    } else if (this.#at !== undefined) {
+      this.#at = undefined;
+      this.#options.unset();
+    }
   }
 
   /** Setting an alarm replaces one that an earlier instance set: it must not be for later. */

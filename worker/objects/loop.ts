@@ -1,0 +1,148 @@
+import { yieldToOthers } from "./turns.ts";
+
+/** A background job of an object, in the object's own words. */
+export interface NamedLoop {
+  /** What the log, `sluice doctor` and the API call it. */
+  readonly name: string;
+  /**
+   * When it has something to do: a time that has passed means now, undefined means that nothing is to be done. One indexed
+   * query or less. Asked of objects that have tables.
+   */
+  due(): number | undefined;
+  /**
+   * One step: a transaction, or a call that is awaited. Finds what is to be done by itself, also after a crash in any other
+   * step. Returns true if it is to be called again at once; else it is called when it is due, or woken.
+   */
+  step(): boolean | undefined | Promise<boolean | undefined> | Promise<void>;
+}
+
+/** How a loop stands. `due`: when it goes on by itself; milliseconds since 1970, null: it rests until it is woken. */
+export interface LoopStanding {
+  readonly name: string;
+  readonly state: "idle" | "due" | "running" | "failing";
+  readonly due: number | null;
+  /** How often in a row it failed, and with what the last time. */
+  readonly tries: number;
+  readonly error: string | null;
+}
+
+interface LoopOptions {
+  readonly now: () => number;
+  /** Sees to it that the alarm rings by then. */
+  readonly ringBy: (at: number) => void;
+  /** Its step failed. */
+  readonly failed: (failure: {
+    readonly loop: string;
+    tries: number;
+    retryMs: number;
+    error: unknown;
+  }) => void;
+}
+
+/** So long after a step began, or found that it can't go on yet, the alarm looks after a loop; milliseconds. */
+export const WATCH_MS = 10_000;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+/** Steps between two turns of others, of a loop that is woken again and again. */
+const STEPS_PER_TURN = 10;
+
+/**
+ * Runs the steps of a loop one at a time until nothing is left. As a step looks for itself what is to be done, a wake is no
+ * message that could be lost: waking twice is as good as once, and any wake makes a crash good.
+ */
+export class Loop {
+  readonly #loop: NamedLoop;
+  readonly #options: LoopOptions;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #tries = 0;
+  #error: string | null = null;
+  /** When it is tried again, if it failed, or if it could not go on, though it is due. */
+  #retryAt = 0;
+
+  constructor(loop: NamedLoop, options: LoopOptions) {
+    this.#loop = loop;
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#loop.name;
+  }
+
+  /** Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. */
+  wake(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      this.#rest();
+    });
+    return this.#running;
+  }
+
+  /** Resolves when it has come to rest. Undefined: it rests. */
+  get resting(): Promise<void> | undefined {
+    return this.#running;
+  }
+
+  /** When the alarm is to look after it; undefined if it rests with nothing to do. */
+  next(): number | undefined {
+    if (this.#running) return this.#options.now() + WATCH_MS;
+    const due = this.#loop.due();
+    return due === undefined ? undefined : Math.max(due, this.#retryAt);
+  }
+
+  get standing(): LoopStanding {
+    const due = this.next() ?? null;
+    const rests = due === null ? "idle" : "due";
+    const state = this.#running ? "running" : this.#tries > 0 ? "failing" : rests;
+    return {
+      name: this.name,
+      state,
+      due: this.#running ? null : due,
+      tries: this.#tries,
+      error: this.#error,
+    };
+  }
+
+  async #run(): Promise<void> {
+    // A wake may come from inside a transaction, or in the turn of a call: the step must not run in it.
+    await Promise.resolve();
+    this.#retryAt = 0;
+    for (let steps = 1; this.#again; steps++) {
+      this.#again = false;
+      try {
+        const goesOn = (await this.#loop.step()) === true;
+        this.#tries = 0;
+        this.#error = null;
+        this.#again ||= goesOn;
+        if (goesOn || (this.#again && steps % STEPS_PER_TURN === 0)) await yieldToOthers();
+      } catch (error) {
+        this.#failed(error);
+        return;
+      }
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#tries++;
+    this.#error = String(error);
+    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#tries - 1), LAST_RETRY_MS);
+    this.#retryAt = this.#options.now() + retryMs;
+    this.#options.failed({ loop: this.name, tries: this.#tries, retryMs, error });
+  }
+
+  /** If not even the next try can be written down, since the object is broken or full, the next wake is that try. */
+  #rest(): void {
+    const { now, ringBy } = this.#options;
+    try {
+      const due = this.#loop.due();
+      if (due === undefined) return;
+      // It is due and did not go on: it waits for something that will wake it.
+      if (due <= now() && this.#retryAt === 0) this.#retryAt = now() + WATCH_MS;
+      ringBy(Math.max(due, this.#retryAt));
+    } catch (error) {
+      this.#error = String(error);
+      console.warn(`no alarm could be set for the loop '${this.name}'`, error);
+    }
+  }
+}
