@@ -29,7 +29,7 @@ interface Exceptions {
 }
 
 const NOT_YET: Exceptions = {
-  tied: ["worker/branch", "worker/branch/lifecycle", "worker/pipeline"],
+  tied: ["worker/branch", "worker/branch/lifecycle"],
   long: ["worker/branch/branch.ts", "worker/branch/contract.ts"],
 };
 
