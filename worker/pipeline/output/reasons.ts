@@ -68,6 +68,7 @@ export function refusalText(
   changed: ChangedStore,
   { definition, refused }: { definition: Definition; refused: NotDone },
 ): string {
+  if (refused.reason === "claim-refused") return `the output branch can't be claimed: ${refused.why}`;
   if (refused.reason === "path-conflict") return conflictText(changed, { definition, refused });
   if (refused.reason === "bad-path")
     return `the output path '${refused.path}' can't be stored: ${PATH_FAULT_TEXT[refused.fault]}`;

@@ -16,8 +16,8 @@
  *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
  *     jobs.committing_at]: the branch may commit from here on, so that only its answer ends the job. What the job changes
  *     of what is told of bad datums is committed first, to the branch `errors` (errors.ts).
- *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
- *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
+ *  6. stage (job-commit.ts): a commit that is too large for one call goes to the branch in pages.
+ *  7. commit (job-commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
  *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
  *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
  *  9. push (egress.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
@@ -50,9 +50,10 @@ import { failureText } from "../../output/reasons.ts";
 import { endStep, runningStep } from "../guards.ts";
 import { failOldest } from "../jobs/end.ts";
 import { collectChanges } from "./collect.ts";
-import { commitOutput, recordCommit, stagePage } from "./commit.ts";
+import { outputCommit, recordCommit } from "./commit.ts";
 import { awaitEgress, forgetPending, listOutput } from "./egress.ts";
-import { commitErrors, firstStep, noteBad, noteCured, recordErrors, stageErrors } from "./errors.ts";
+import { errorsCommit, firstStep, noteBad, noteCured, recordErrors } from "./errors.ts";
+import { makeCommit, stageCommit } from "./job-commit.ts";
 import { outputStep, planOutput } from "./plan.ts";
 import { redoDatum } from "./redo.ts";
 
@@ -137,10 +138,10 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
       noteBad(ledger, oldest, at.after);
       return true;
     case "errors-stage":
-      await stageErrors(context, oldest, at.after);
+      await stageCommit(context, oldest, { commit: errorsCommit(context, oldest), after: at.after });
       return true;
     case "errors-commit":
-      await commitErrors(context, oldest, at.staged);
+      await makeCommit(context, oldest, { commit: errorsCommit(context, oldest), staged: at.staged });
       return true;
     case "errors-record":
       recordErrors(ledger, oldest, { told: at.told, next: () => outputStep(ledger) });
@@ -148,10 +149,10 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
     case "plan":
       return planOutput(context, oldest);
     case "stage":
-      await stagePage(context, oldest, at.after);
+      await stageCommit(context, oldest, { commit: outputCommit(context, oldest), after: at.after });
       return true;
     case "commit":
-      await commitOutput(context, oldest, at.staged);
+      await makeCommit(context, oldest, { commit: outputCommit(context, oldest), staged: at.staged });
       return true;
     case "publish":
       recordCommit(context, oldest);

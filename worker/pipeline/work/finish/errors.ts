@@ -26,28 +26,25 @@ import { createHash } from "node:crypto";
 import { INLINE_LIMIT_BYTES } from "../../../../protocol/content.ts";
 import { bucketName } from "../../../../protocol/names.ts";
 import type { Content } from "../../../blobs/content.ts";
-import type { Committed, Operation } from "../../../branch/contract.ts";
+import type { Operation } from "../../../branch/contract.ts";
 import { datumPaths } from "../../../core/datums.ts";
 import type { FailedAttempt, ShownAttempt } from "../../attempts/attempt-store.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
-import { lineageOf } from "../../jobs/lineage.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
 import type { ErrorChange } from "../../output/bad-store.ts";
 import type { EndingStep } from "../../output/draft-store.ts";
-import { type NotDone, refusalWords } from "../../output/reasons.ts";
+import { refusalWords } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
 import { failOldest } from "../jobs/end.ts";
-import { asWriter } from "./as-writer.ts";
 import { walkFrom } from "./collect.ts";
+import type { JobCommit } from "./job-commit.ts";
 
 /** Datums looked at, or recorded, in one transaction. */
 const SLICE = 500;
 /** Files sent in one call, with their bytes: 2 MiB at most. */
 const PAGE = 500;
-/** How long until a branch that is busy with a large commit is asked again. */
-const ASK_AGAIN_MS = 100;
 /** The file is cut to what a branch keeps in its own rows. */
 const MAX_FILE_BYTES = INLINE_LIMIT_BYTES;
 const MAX_REASON_BYTES = 1024;
@@ -106,50 +103,30 @@ export function stepAfterMark(
   return changes > PAGE ? { step: "errors-stage", after: "" } : { step: "errors-commit", staged: false };
 }
 
-/** Sends one page of a commit of many files. What is sent again after a crash changes nothing. */
-export async function stageErrors(
-  context: PipelineContext,
-  oldest: JobContext,
-  after: string,
-): Promise<void> {
-  const { ledger } = context;
-  const { n } = oldest.job;
-  const page = ledger.errorChanges.page({ after, limit: PAGE });
-  const last = page.at(-1);
-  if (!last) {
-    endStep(ledger, oldest, () => ledger.ending.set(n, { step: "errors-commit", staged: true }));
-    return;
-  }
-  const files = filesOf(ledger, oldest, page);
-  const answer = await asWriter(context, oldest, {
-    to: "errors",
-    ask: (branch, writer) => branch.stageOutput({ ...writer, ...files, anew: after === "" }),
-  });
-  if (answer.ok)
-    endStep(ledger, oldest, () => ledger.ending.set(n, { step: "errors-stage", after: last.id }));
-  else await refused(context, oldest, answer);
-}
-
-/** Step c. Throws if a peer can't be reached: tried again later. */
-export async function commitErrors(
-  context: PipelineContext,
-  oldest: JobContext,
-  staged: boolean,
-): Promise<void> {
+/** The commit of step c. */
+export function errorsCommit(context: PipelineContext, oldest: JobContext): JobCommit {
   const { ledger } = context;
   const { definition, job } = oldest;
-  const page = staged ? [] : ledger.errorChanges.page({ after: "", limit: PAGE });
-  const files = filesOf(ledger, oldest, page);
-  const lineage = lineageOf(definition, job);
-  const answer = await asWriter<Committed>(context, oldest, {
+  return {
     to: "errors",
-    ask: (branch, writer) => branch.commitOutput({ ...writer, ...files, lineage, ...(staged && { staged }) }),
-  });
-  if (!answer.ok) return await refused(context, oldest, answer);
-  endStep(ledger, oldest, () => {
-    ledger.jobs.setErrorsCommit(job.n, answer.commit);
-    ledger.ending.set(job.n, { step: "errors-record", told: true });
-  });
+    steps: { stage: "errors-stage", commit: "errors-commit" },
+    most: { staged: PAGE, committed: PAGE },
+    page(after, limit) {
+      const changes = ledger.errorChanges.page({ after, limit });
+      return { ...filesOf(ledger, oldest, changes), last: changes.at(-1)?.id };
+    },
+    made(commit) {
+      endStep(ledger, oldest, () => {
+        ledger.jobs.setErrorsCommit(job.n, commit);
+        ledger.ending.set(job.n, { step: "errors-record", told: true });
+      });
+    },
+    failed(answer) {
+      const bucket = bucketName(errorsOf(definition));
+      const reason = `its failed datums can't be told in s3://${bucket}: ${refusalWords(answer)}`;
+      failOldest(context, oldest, reason);
+    },
+  };
 }
 
 /** One slice of step d. `next`: what the end goes on with. */
@@ -169,33 +146,6 @@ export function recordErrors(
     }
     if (changes.length < SLICE) ending.set(n, next());
   });
-}
-
-/** The branch did not do it, for now or for good. */
-async function refused(context: PipelineContext, oldest: JobContext, answer: NotDone): Promise<void> {
-  const { ledger } = context;
-  const { definition, job } = oldest;
-  switch (answer.reason) {
-    case "applying":
-    case "busy":
-      await scheduler.wait(ASK_AGAIN_MS);
-      return;
-    case "reclaimed":
-    case "no-such-open-commit":
-      // What was staged under the claim before may be gone.
-      endStep(ledger, oldest, () => {
-        const at = ledger.ending.get()?.at;
-        if (at?.step === "errors-stage" || (at?.step === "errors-commit" && at.staged)) {
-          ledger.ending.set(job.n, { step: "errors-stage", after: "" });
-        }
-      });
-      return;
-    default: {
-      const words = refusalWords(answer);
-      const bucket = bucketName(errorsOf(definition));
-      failOldest(context, oldest, `its failed datums can't be told in s3://${bucket}: ${words}`);
-    }
-  }
 }
 
 interface Files {

@@ -21,7 +21,7 @@ const SLICE = 200;
  * nothing can go on before runners have merged something.
  */
 export async function planOutput(
-  { ledger, peers, wakes }: { ledger: Ledger } & PipelineContext,
+  { ledger, peers, wakes }: PipelineContext,
   oldest: JobContext,
 ): Promise<boolean> {
   const { operations, changed, tasks } = ledger;

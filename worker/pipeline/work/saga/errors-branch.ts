@@ -9,7 +9,7 @@
  *
  * A crash, or a refusal, between 1 and 3: a creation goes on with 2, or is undone like a deletion. Of an update the claim
  * is taken back once no call holds it. If another update claims the branch just then, its claim or this end of it comes
- * last: whoever writes next claims it again (work/finish/as-writer.ts).
+ * last: whoever writes next claims it again (work/finish/job-commit.ts).
  */
 
 import type { Refused } from "../../../branch/contract.ts";
