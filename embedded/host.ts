@@ -6,10 +6,11 @@ import { openAway } from "./away.ts";
 import { consoleFolder } from "./bundle/console-folder.ts";
 import { workerCode } from "./bundle/worker-code.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
+import { refuseOtherFamily } from "./data/family.ts";
 import { readHolder } from "./data/holder.ts";
-import { readKeptLog, removeKeptLog } from "./data/kept-log.ts";
+import { readKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
-import { applyMigrations, isMigrated } from "./data/migrations.ts";
+import { applyMigrations, D1_OBJECTS, isMigrated } from "./data/migrations.ts";
 import { makeOwnFolder } from "./data/own-folder.ts";
 import { removePartials } from "./data/partials.ts";
 import { openFront } from "./front.ts";
@@ -34,6 +35,8 @@ const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;
 const MIGRATIONS = join(ROOT, "migrations");
 const OBJECT_CLASSES = ["Branch", "Pipeline"] as const;
+/** Below the state of the runtime: the files of D1, and those of the objects. */
+const DATABASE_FOLDERS = [join("d1", D1_OBJECTS), ...OBJECT_CLASSES.map(objectsFolder)];
 const MIGRATOR = "export default { fetch: () => new Response(null, { status: 404 }) };";
 
 export interface GatewayOptions {
@@ -92,6 +95,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const lock = lockDataFolder(dataDir);
   try {
     await endOrphan(dataDir);
+    refuseOtherFamily(join(dataDir, "state"), DATABASE_FOLDERS);
     const startedAt = Date.now();
     const port = await claimPort(options.host, options.port);
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
@@ -170,7 +174,7 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
   const settings = { SLUICE_REQUEST_LOG: "off", ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
   const stateDir = join(dataDir, "state");
-  const objectsDir = (className: string) => join(stateDir, "do", `${WORKER_NAME}-${className}`);
+  const objectsDir = (className: string) => join(stateDir, objectsFolder(className));
   const folders = [blobsDir, stateDir, ...OBJECT_CLASSES.map(objectsDir)];
   for (const folder of folders) makeOwnFolder(folder);
 
@@ -261,6 +265,10 @@ function tellScrubbed({ rewritten, bytesBefore, bytesAfter, failed }: Scrubbed, 
   for (const { file, message } of failed) {
     log.warn(`scrub: ${file} could not be written anew and may still have what was erased: ${message}`);
   }
+}
+
+function objectsFolder(className: string): string {
+  return join("do", `${WORKER_NAME}-${className}`);
 }
 
 /** How a gateway that listens on `host` is reached from this machine, as part of a URL. */

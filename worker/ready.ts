@@ -1,3 +1,4 @@
+import { OTHER_FAMILY_CAUSE, OTHER_FAMILY_FIX } from "../protocol/family.ts";
 import { parseBucketName } from "../protocol/names.ts";
 import type { AlmostFull, Readiness, ReadyCause, ReadyCheck } from "../protocol/ready.ts";
 import { type Space, TOLD_FROM } from "../protocol/repos.ts";
@@ -12,7 +13,7 @@ import type { Config } from "./env.ts";
 import { inTime } from "./in-time.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
-export const NEWEST_MIGRATION = "0017_key_expiry.sql";
+export const NEWEST_MIGRATION = "0001_version_1.sql";
 
 /** Anybody may ask, so the stores are asked at most so often; milliseconds. */
 const KEPT_MS = 2000;
@@ -145,6 +146,8 @@ async function catalogueCauses({ catalogue }: ReadyStores): Promise<ReadyCause[]
     const fix = "Look at the state of D1, and at its binding DB; nothing is lost meanwhile.";
     return [cause("catalogue", { cause: CATALOGUE_WORDS[fault], fix })];
   }
+  if (fault === "other-family")
+    return [cause("migrations", { cause: OTHER_FAMILY_CAUSE, fix: OTHER_FAMILY_FIX })];
   const newest = await inTime(catalogue.newestMigration()).catch(() => undefined);
   // Newer ones are of a release that was rolled back: this one works with them.
   if (fault === undefined && newest !== undefined && newest >= NEWEST_MIGRATION) return [];

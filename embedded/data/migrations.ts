@@ -87,7 +87,7 @@ function migrationsIn(folder: string): string[] {
 }
 
 /** Miniflare's class of the objects that are its D1 databases. */
-const D1_OBJECTS = "miniflare-D1DatabaseObject";
+export const D1_OBJECTS = "miniflare-D1DatabaseObject";
 
 /** The id that workerd gives to the object of a name. */
 function objectId(uniqueKey: string, name: string): string {

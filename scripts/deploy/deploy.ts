@@ -3,7 +3,7 @@
  *
  * 1. Look: the login, the account, the bundle, which secrets the Worker has. Nothing is changed, so what is missing is told
  *    before anything is half done.
- * 2. D1 and R2, by the names in wrangler.toml, if the account lacks them.
+ * 2. D1 and R2, by the names in wrangler.toml, if the account lacks them. A D1 with tables of another family ends the deploy.
  * 3. Migrations. The release that runs works on newer tables, the one that comes needs them.
  * 4. Secrets that the Worker lacks are made or taken from the environment, and shown before they are uploaded: if the
  *    connection is lost in the upload, the key that the gateway has by then is known all the same.
@@ -18,6 +18,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { OTHER_FAMILY } from "../../protocol/family.ts";
 import { Settings } from "../../protocol/settings.ts";
 import type { Resources } from "./resources.ts";
 import { type SmokeDeps, smoke } from "./smoke.ts";
@@ -132,6 +133,9 @@ async function perform(
     const isThere = await account.hasDatabase(database);
     if (!isThere) await account.makeDatabase(database);
     say(`D1 '${database}': ${isThere ? "is there" : "made"}`);
+    if (isThere && (await account.family()) === "other") {
+      throw new DeployError("failure", `D1 '${database}': ${OTHER_FAMILY} Nothing was deployed.`);
+    }
   });
   await step("The bucket of R2 can't be made", async () => {
     say(`R2 '${bucket}': ${(await account.makeBucket(bucket)) ? "made" : "is there"}`);

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { z } from "zod";
+import { familyOf } from "../../protocol/family.ts";
 
 /** What a command of wrangler came to. */
 export interface Ran {
@@ -49,6 +50,7 @@ class WranglerError extends Error {
 const Accounts = z.object({ accounts: z.array(z.object({ id: z.string(), name: z.string() })) });
 const Databases = z.array(z.object({ name: z.string() }));
 const Secrets = z.array(z.object({ name: z.string() }));
+const Named = z.tuple([z.object({ results: z.array(z.object({ name: z.string() })) })]);
 const Counted = z.tuple([z.object({ results: z.tuple([z.object({ n: z.int() })]) })]);
 
 /** What an account of Cloudflare is asked and told. Whatever wrangler does not say clearly is an error, never a "no". */
@@ -98,9 +100,21 @@ export class Account {
 
   /** How many access keys the database has, each sealed with an encryption key. */
   async countKeys(): Promise<number> {
-    const query = "SELECT count(*) AS n FROM access_keys";
-    const ran = await this.#must(["d1", "execute", "DB", "--remote", "--json", "--command", query]);
-    return jsonOf(Counted, ran)[0].results[0].n;
+    return jsonOf(Counted, await this.#ask("SELECT count(*) AS n FROM access_keys"))[0].results[0].n;
+  }
+
+  /** Of what family the tables of the database are. */
+  async family(): Promise<ReturnType<typeof familyOf>> {
+    const tables = jsonOf(Named, await this.#ask("SELECT name FROM sqlite_master WHERE type = 'table'"));
+    const names = tables[0].results.map(({ name }) => name);
+    const words = names.includes("family")
+      ? jsonOf(Named, await this.#ask("SELECT word AS name FROM family"))[0].results
+      : [];
+    return familyOf(names, () => words[0]?.name);
+  }
+
+  async #ask(query: string): Promise<Ran> {
+    return await this.#must(["d1", "execute", "DB", "--remote", "--json", "--command", query]);
   }
 
   /** Uploads code and secrets as one version, and sends all requests there. `output` is where wrangler tells of it. */

@@ -65,7 +65,7 @@ function changed(row: readonly unknown[], change: Change): unknown[] {
 }
 
 /** What no commit can have in place of a note. */
-export const BAD_NOTES: readonly (readonly [what: string, note: unknown])[] = [
+const BAD_NOTES: readonly (readonly [what: string, note: unknown])[] = [
   ["a message that is no text", { message: { a: 1 } }],
   ["a message of several lines", { message: "a\nb" }],
   ["a message that is no Unicode", { message: "\ud800" }],

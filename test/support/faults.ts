@@ -1,3 +1,4 @@
+import { OTHER_FAMILY_CAUSE, OTHER_FAMILY_FIX } from "../../protocol/family.ts";
 import type { Readiness } from "../../protocol/ready.ts";
 
 /**
@@ -27,6 +28,11 @@ export const FAULTS = {
         fix: "Apply the migrations ('wrangler d1 migrations apply'), then try again.",
       },
     ],
+  },
+  "tables of another family": {
+    ready: false,
+    failed: ["migrations"],
+    causes: [{ check: "migrations", cause: OTHER_FAMILY_CAUSE, fix: OTHER_FAMILY_FIX }],
   },
   "a full disk": {
     ready: true,

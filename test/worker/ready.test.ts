@@ -298,6 +298,33 @@ describe("a fault is told in /readyz, by doctor, and to a client with its cure:"
     }
   });
 
+  test("tables of another family, of which nothing is written and nothing read", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    await env.DB.prepare("ALTER TABLE family RENAME TO books").run();
+    const prepared: string[] = [];
+    // Nobody has asked this one yet.
+    const DB = {
+      prepare(query: string) {
+        prepared.push(query);
+        return env.DB.prepare(query);
+      },
+      batch: (statements: D1PreparedStatement[]) => env.DB.batch(statements),
+    };
+    try {
+      expect(await ask({ DB })).toEqual({ status: 503, ready: false, failed: ["migrations"] });
+      expect(await ask({ DB }, ROOT)).toMatchObject({ status: 503, ...FAULTS["tables of another family"] });
+      for (const heard of await clientHears({ DB }, "/")) {
+        expect(heard).toMatch(/^503 /);
+        expect(heard).toContain("code from before the first release");
+      }
+      const sent = prepared.filter((query) => !query.includes("sqlite_master"));
+      expect(sent.every((query) => query.startsWith("SELECT"))).toBe(true);
+    } finally {
+      await env.DB.prepare("ALTER TABLE books RENAME TO family").run();
+    }
+  });
+
   test("a missing secret", async () => {
     const without = { SLUICE_SECRET_ACCESS_KEY: undefined };
     expect(await ask(without, ROOT)).toEqual({ status: 503, ...FAULTS["a missing secret"] });

@@ -296,7 +296,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
     if (!this.#ledger.live) return this.#absent();
     const fault = letsIn(change) ? await openCatalogue(this.env.DB).fault() : undefined;
-    if (fault === "catalogue-outdated") return refused(fault);
+    if (fault === "catalogue-outdated" || fault === "other-family") return refused(fault);
     const answer = await this.#lifecycle.configure(change);
     // Other rules may have stopped a large commit, for which writers wait.
     if (change.lifecycle !== undefined) this.#applier.goOn();

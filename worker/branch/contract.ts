@@ -26,7 +26,7 @@ export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
 export interface BranchApi {
   /**
    * Makes the branch; the catalogue knows it before this returns. `catalogue-unavailable`: it could not be told, and the
-   * branch is there or not; ask again. `catalogue-outdated`: nothing was made.
+   * branch is there or not; ask again. `catalogue-outdated`, `other-family`: nothing was made.
    */
   create(request?: CreateBranch): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
   /**
@@ -168,7 +168,7 @@ export interface BranchApi {
   settings(): Promise<BranchSettings | Refused<"no-such-branch" | "forking">>;
   /**
    * Sets what is asked. What shuts somebody out holds from now on. What lets somebody in is known to the catalogue before
-   * this returns; `catalogue-unavailable`: it will be told later, ask again. `catalogue-outdated`: nothing was set.
+   * this returns; `catalogue-unavailable`: it will be told later, ask again. `catalogue-outdated`, `other-family`: nothing was set.
    */
   configure(
     change: SettingsChange,

@@ -4,6 +4,7 @@ import { AlmostFullTable } from "./almost-full.ts";
 import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
 import { ERASED_CONTENTS_PROBE, ErasedContentsTable } from "./erased-contents.ts";
+import { ofFamily } from "./family.ts";
 import { JOBS_PROBE, JobTable } from "./jobs.ts";
 import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
@@ -43,7 +44,8 @@ const PROBES = [
   ERASED_CONTENTS_PROBE,
 ];
 
-export function openCatalogue(db: D1Database): Catalogue {
+export function openCatalogue(database: D1Database): Catalogue {
+  const db = ofFamily(database);
   return {
     branches: new BranchTable(db),
     tags: new TagTable(db),

@@ -1,9 +1,19 @@
+import { FAMILY, familyOf, OTHER_FAMILY } from "../../protocol/family.ts";
 import type { Sql } from "./sql.ts";
 import type { Tx } from "./transaction.ts";
 
-/** Whether the object was ever written to: probing a name must leave no trace. */
+/**
+ * Whether the object was ever written to: probing a name must leave no trace. Throws if its tables are of another family, before
+ * anything is written.
+ */
 export function hasTables(sql: Sql): boolean {
-  return sql.has`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`;
+  const tables = sql.all<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table'`;
+  const family = familyOf(
+    tables.map(({ name }) => name),
+    () => sql.first<{ word: string }>`SELECT word FROM family`?.word,
+  );
+  if (family === "other") throw new Error(OTHER_FAMILY);
+  return family === "ours";
 }
 
 /**
@@ -12,21 +22,14 @@ export function hasTables(sql: Sql): boolean {
  *
  * That number never goes down. After a rollback the release before runs on tables that know more migrations than it
  * does: it leaves them and the number as they are. Otherwise the newer release would make its tables a second time when
- * it comes back, which fails for ever. Releases before that rule write their own, lower number into `schema_version`, so
- * the number that counts is kept where they do not look.
+ * it comes back, which fails for ever.
  */
 export function migrate(_: Tx, sql: Sql, migrations: readonly string[]): void {
-  // Older pipelines have this table without the column `one`.
-  sql.script("CREATE TABLE IF NOT EXISTS schema_version (one INTEGER PRIMARY KEY, version INTEGER NOT NULL)");
   sql.script(
-    "CREATE TABLE IF NOT EXISTS schema_reached (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS family (one INTEGER PRIMARY KEY CHECK (one = 1), word TEXT NOT NULL, migrations INTEGER NOT NULL)",
   );
-  const version = sql.first<{ version: number }>`SELECT version FROM schema_version`?.version;
-  const reached = sql.first<{ version: number }>`SELECT version FROM schema_reached`?.version;
-  const been = Math.max(version ?? 0, reached ?? 0);
-  const now = Math.max(been, migrations.length);
+  const been = sql.first<{ migrations: number }>`SELECT migrations FROM family`?.migrations ?? 0;
+  if (been >= migrations.length) return;
   for (const migration of migrations.slice(been)) sql.script(migration);
-  if (version === undefined) sql.run`INSERT INTO schema_version (version) VALUES (${now})`;
-  else if (version !== now) sql.run`UPDATE schema_version SET version = ${now}`;
-  if (reached !== now) sql.run`INSERT OR REPLACE INTO schema_reached (one, version) VALUES (1, ${now})`;
+  sql.run`INSERT OR REPLACE INTO family (one, word, migrations) VALUES (1, ${FAMILY}, ${migrations.length})`;
 }

@@ -164,12 +164,11 @@ export interface LogCalls {
 export interface LineageCalls {
   /**
    * The datums that made a path of a job's output commit, in order of their keys, after one. `branch`: the one that the
-   * commit is in; absent: the output branch. No datum made what a job tells of bad ones. `not-kept`: the job ended
-   * before that was written down; `not-yet`: its end is being written down.
+   * commit is in; absent: the output branch. No datum made what a job tells of bad ones. `not-yet`: its end is being written down.
    */
   provenance(
     request: ProvenanceCall,
-  ): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
+  ): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-yet">>;
   /** Files of the output that were computed from files of an input branch as some of its commits had them. Pages may be empty. */
   outputsOf(request: OutputsCall): Promise<OutputsPage>;
   /** What became of a commit on one of its inputs: the oldest job that reads it, or why there is none. */

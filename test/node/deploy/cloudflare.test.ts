@@ -74,6 +74,21 @@ describe("npm run deploy", () => {
     expect(cloud.said.join("\n")).toContain("no file was put: the root key is not known here");
   });
 
+  test.each([
+    ["tables from before there were families", ["_cf_KV", "d1_migrations", "branches"], ""],
+    ["those of a family to come", ["branches", "family"], "sluice-2"],
+  ])("ends at a D1 with %s, says what to carry over, and neither migrates nor deploys", async (_, tables, family) => {
+    const cloud = await deployed();
+    Object.assign(cloud, { tables, family });
+    await expect(deploy(OPTIONS, cloud.deps(["y"]))).rejects.toMatchObject({
+      kind: "failure",
+      message: expect.stringMatching(
+        /code from before the first release.*'sluice key export'.*Nothing was deployed/,
+      ),
+    });
+    expect(changes(cloud)).toEqual([]);
+  });
+
   test("never replaces a secret by what the environment has", async () => {
     const cloud = await deployed();
     const { SLUICE_ENCRYPTION_KEY, SLUICE_SECRET_ACCESS_KEY, SLUICE_ACCESS_KEY_ID } = cloud.secrets ?? {};

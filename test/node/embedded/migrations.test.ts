@@ -57,7 +57,7 @@ describe("migrations", () => {
   test("are applied once, in the order of their names", async () => {
     const applied = await applyMigrations(database, folder);
     expect(applied).toEqual([...applied].sort());
-    expect(applied).toContain("0001_catalogue.sql");
+    expect(applied).toContain("0001_version_1.sql");
     expect(await names(database, "table")).toContain("branches");
     expect(await applyMigrations(database, folder)).toEqual([]);
   });

@@ -1,15 +1,6 @@
-import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { CommitDetail, CommitPage } from "../../../protocol/commits.ts";
-import {
-  type Archive,
-  BAD_ARCHIVES,
-  BAD_NOTES,
-  commit,
-  file,
-  IDS,
-  soundArchive,
-} from "../../support/archive-cases.ts";
+import { CommitPage } from "../../../protocol/commits.ts";
+import { type Archive, BAD_ARCHIVES, commit, file, IDS, soundArchive } from "../../support/archive-cases.ts";
 import { importArchive, type Outcome } from "./import-support.ts";
 import { good } from "./support.ts";
 
@@ -69,18 +60,5 @@ describe("what comes out of an archive could have been written", () => {
     expect(detail.imported).toEqual({ at: expect.any(Number), by: "SLUICEIMPORTER" });
     const { commits } = await good(`GET /repos/${repo}/branches/master/commits`);
     expect(commits.map(({ imported }: { imported?: true }) => imported)).toEqual([true, true, true]);
-  });
-
-  test("a note of a shape that a release before took breaks no list of commits", async () => {
-    const repo = freshRepo();
-    await importArchive({ repo }, soundArchive());
-    const path = `/repos/${repo}/branches/master/commits`;
-    for (const [, note] of BAD_NOTES) {
-      await runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage: { sql } }) => {
-        sql.exec("UPDATE commits SET note = ? WHERE seq = 2", JSON.stringify(note));
-      });
-      expect(CommitPage.parse(await good(`GET ${path}`)).commits).toHaveLength(3);
-      CommitDetail.parse(await good(`GET ${path}/${IDS[2]}`));
-    }
   });
 });

@@ -249,13 +249,6 @@ describe("the steps of a job", () => {
     );
   });
 
-  test("of a job that an earlier release ended do not tell its merges from its commit", () => {
-    const done = { ...job, ...counts, startedAt: 1100, turnAt: 1200, processed: 2, finishedAt: 2500 };
-    expect(text({ ...done, outputCommit: commit(2000) }, { first: 1300, last: 1900, pushes: true })).toBe(
-      "fill 1000-1100, queued 1100-1300, datums 1300-1900, commit 1900-2000, egress 2000-2500",
-    );
-  });
-
   test("of a job that failed end with its datums, of one that ran none with its commit", () => {
     const failure = { ...job, ...counts, startedAt: 1100, turnAt: 1100, failed: 1, finishedAt: 2000 };
     // When they began is not known: that they ran is.

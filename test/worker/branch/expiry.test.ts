@@ -128,7 +128,7 @@ describe("what runs out", () => {
     const branch = await freshBranch();
     const seconds = await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger(storage, { almostFull() {} });
-      storage.sql.exec("INSERT INTO condemned (blob, due, sure) VALUES ('b/1', 1, 1)");
+      storage.sql.exec("INSERT INTO condemned (blob, due, borrowed) VALUES ('b/1', 1, 0)");
       const waits: number[] = [];
       let now = 1;
       const remove = async () => {
@@ -180,7 +180,8 @@ describe("what runs out", () => {
     /** The alarm rings when all of these are due. */
     async function collected(branch: BranchStub, blobs: readonly string[] = []): Promise<void> {
       await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
-        for (const blob of blobs) sql.exec("INSERT INTO condemned (blob, due, sure) VALUES (?, 1, 1)", blob);
+        for (const blob of blobs)
+          sql.exec("INSERT INTO condemned (blob, due, borrowed) VALUES (?, 1, 0)", blob);
         sql.exec("UPDATE condemned SET due = 1");
         await object.alarm();
       });

@@ -1,4 +1,4 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { sampled } from "../../support/suite.ts";
@@ -284,27 +284,6 @@ describe("while its rows are on their way a fork", () => {
     expect(answer).toEqual({ ok: false, reason: "catalogue-unavailable" });
     expect(await branch.fork({ parent: from })).toMatchObject({ ok: true });
     expect(await isCatalogued(bucket)).toBe(true);
-  });
-
-  test("gives way to a branch that a release without forks has made of its name", async () => {
-    const [from, bucket] = [freshBucket(), freshBucket()];
-    const parent = await large(from);
-    const branch = branchOf(bucket);
-    const crash = crashAt({ statement: SLICE, nth: 2 });
-    await branch.fork({ parent: from });
-    await crash.reached();
-    await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec(
-        "INSERT INTO generations (gen, uid, created_at) SELECT max(gen) + 1, 'theirs', 5 FROM generations",
-      );
-    });
-    await restarted(branch);
-    crash.resume();
-    expect(await branch.status()).toMatchObject({ ok: true, uid: "theirs" });
-    expect(await listed(branch)).toEqual([]);
-    await atRest(branch, parent);
-    expect(await rowsOf(branch)).toMatchObject({ files: 0, forks: 0 });
-    expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
   });
 });
 

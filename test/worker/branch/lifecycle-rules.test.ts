@@ -786,27 +786,6 @@ describe("a rule of tags", () => {
     ]);
   });
 
-  test("is none that expires anything to the release before, and goes on after a rollback", async () => {
-    const branch = await freshBranch();
-    await tagged(branch, "logs/a", ALL);
-    await setRules(branch, SCRATCH);
-    const stored = await runInDurableObject(branch, (_, { storage: { sql } }) =>
-      JSON.parse(String(sql.exec("SELECT lifecycle FROM settings").one().lifecycle)),
-    );
-    expect(stored.rules[0]).not.toHaveProperty("expiration");
-    // It finds that the rule does nothing, and takes its round away.
-    await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("DELETE FROM rounds");
-    });
-    await passed(branch, 9);
-    expect(await branch.settings()).toMatchObject({ lifecycle: { rules: [SCRATCH] } });
-    await put(branch, "logs/b");
-    await runDurableObjectAlarm(branch);
-    await passed(branch, 1);
-    await night(branch);
-    expect(await listed(branch)).toEqual(["logs/b"]);
-  });
-
   test("that is put again as it is goes on as it was", async () => {
     const branch = await freshBranch();
     await tagged(branch, "logs/a", ALL);

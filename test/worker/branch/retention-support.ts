@@ -39,7 +39,7 @@ export function rowsLeft(
 }
 
 /**
- * Commits that are not marked as gone, and lack rows all the same: to a release that knows no floors these would be trees.
+ * Commits that are not marked as gone, and lack rows all the same: whoever reads one would find a part of its tree.
  * Each counts what was born and died up to it.
  */
 export function tornCommits(branch: BranchStub): Promise<unknown[]> {

@@ -892,8 +892,8 @@ describe("a crash while history is given back", () => {
   });
 });
 
-describe("the release before, after a rollback,", () => {
-  test("finds no commit where rows are gone, and may name one whose rows are all there", async () => {
+describe("a mark on what is gone", () => {
+  test("is on each commit that lacks rows: one below the floor that is not marked yet has all of them", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 8);
     await branch.configure({ keep: { commits: 4 } });
@@ -904,7 +904,7 @@ describe("the release before, after a rollback,", () => {
         .toArray()
         .map(({ seq, kind }) => [seq, kind]),
     );
-    // The parent of the oldest commit is left, for its counts. The release before takes it for a deletion.
+    // The parent of the oldest commit is left, for its counts.
     expect(kinds).toEqual([
       [4, 2],
       [5, 0],
@@ -927,7 +927,7 @@ describe("the release before, after a rollback,", () => {
     expect(await readable(branch, commits.slice(4))).toEqual([false, true, false, true]);
   });
 
-  test("writes subscribers that hold everything", async () => {
+  test("is on nothing that a subscriber may need which has not told what it needs", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 4);
     await runInDurableObject(

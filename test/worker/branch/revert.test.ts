@@ -1,4 +1,3 @@
-import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { AnswerOf } from "../../../worker/branch/contract.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
@@ -187,25 +186,6 @@ describe("a revert", () => {
     await goOn(branch);
     await finished(branch, openCommit);
     expect(await answer).toEqual({ ok: false, reason: "no-such-open-commit" });
-  });
-
-  test("gives up if a release that knows no reverts has let a writer in meanwhile", async () => {
-    const { branch, target } = await prepared();
-    const crash = crashAt({ statement: SLICE, nth: 2 });
-    const openCommit = await begun(branch, target);
-    await crash.reached();
-    await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec(`INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths)
-        SELECT gen, seq + 1, 'theirs', 0, created_at, births, deaths FROM commits ORDER BY seq DESC LIMIT 1`);
-    });
-    await restarted(branch);
-    crash.resume();
-    await goOn(branch);
-    await expect.poll(() => branch.finishOpenCommit({ openCommit })).toMatchObject({ ok: false });
-    expect(await branch.status()).toMatchObject({ head: "theirs" });
-    expect(await put(branch, "next")).not.toBeNull();
-    await drained(branch);
-    await expectRefsRight(branch);
   });
 });
 

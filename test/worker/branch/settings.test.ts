@@ -261,7 +261,7 @@ describe("the settings of a branch", () => {
     expect(await settings.findOpen(row)).toEqual({ ...row, isPublic: true, hasCors: false });
   });
 
-  test("do not count for a branch that a release without settings has deleted or made again", async () => {
+  test("do not count for a branch that was deleted or made again since", async () => {
     const { settings, branches } = openCatalogue(env.DB);
     const row = { repo: "rolled-back", branch: "master" };
     await branches.record({ ...row, createdAt: 1, version: 2, deleted: false });
@@ -332,7 +332,7 @@ describe("a branch that is set to the time of its objects", () => {
     expect(await branch.settings()).toMatchObject({ modified: null });
   });
 
-  test("is told nothing by a row that a release before wrote, and one after it is not understood", async () => {
+  test("is not understood if a later release has set it, and then counts as set to nothing", async () => {
     const branch = await freshBranch();
     await branch.configure({ modified: "file" });
     await runInDurableObject(branch, (_, { storage }) => {

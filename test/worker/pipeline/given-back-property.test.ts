@@ -49,8 +49,8 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
   const results = lives();
   for (const { id, from, until } of results) {
     sql.run`
-      INSERT INTO results (id, salt, job, exit_code, millis, upload, finished_at, lived_until)
-      VALUES (${id}, '1', ${from}, 0, 1, ${`u-${id}`}, 1, ${until})`;
+      INSERT INTO results (id, salt, job, exit_code, millis, code, upload, finished_at, lived_until)
+      VALUES (${id}, '1', ${from}, 0, 1, 1, ${`u-${id}`}, 1, ${until})`;
     // Some that were gone are there again.
     if (until === null || random() < 0.1) {
       sql.run`INSERT INTO datums (key, born, died, id, salt) VALUES (${id}, ${from}, NULL, ${id}, '1')`;

@@ -229,23 +229,6 @@ describe("what no commit needs that the output branch keeps", () => {
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command }))).toEqual(["evil"]);
   });
 
-  it("goes after an update from a release that did not write down when datums went", REST, async () => {
-    const pipeline = await pipelineAfter("older", FOUR);
-    await query("older", "UPDATE results SET lived_until = NULL; UPDATE pipeline SET ends_known = 0");
-    await keep("older", [3]);
-    // It is not known since when nothing has them: they count as gone with the next job.
-    await expect.poll(() => count("older", "made")).toBe(2);
-    expect(await count("older", "results")).toBe(5);
-    await commit("older-in", { c: "1" });
-    await workUntil(pipeline, { jobs: 5, command: same });
-    await commit("older-in", { c: "2" });
-    await workUntil(pipeline, { jobs: 6, command: same });
-    await keep("older", [5]);
-    await expect.poll(() => history("older")).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
-    await commit("older-in", { d: "1" });
-    expect(ranPaths(await workUntil(pipeline, { jobs: 7, command: same }))).toEqual(["d"]);
-  });
-
   it("is of nobody's concern to a pipeline that was made anew under the name", async () => {
     await pipelineAfter("anew", [{ a: "1" }]);
     const [row] = await query<{ uid: string }>("anew", "SELECT uid FROM pipeline");

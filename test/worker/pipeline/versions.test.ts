@@ -204,25 +204,6 @@ describe("the versions that are kept", () => {
     expect(await pipeline.specification.version(null)).toMatchObject({ ...shown, text: "# anew" });
   });
 
-  it("show nothing of a pipeline of the name before, whose rows a release left that does not know them", async () => {
-    await makeRepo("lived-in");
-    const spec = specOf({ name: "lived", globs: { "lived-in": "/*" } });
-    const pipeline = pipelineOf("lived");
-    expect((await pipeline.lifecycle.create(spec, { key: "DEAD", text: "# dead" })).ok).toBe(true);
-    await query("lived", "CREATE TABLE dead AS SELECT * FROM submissions");
-    await pipeline.lifecycle.destroy({ keepOutput: false });
-    expect((await pipeline.lifecycle.create(spec)).ok).toBe(true);
-    await query("lived", "DELETE FROM submissions");
-    await query("lived", "INSERT INTO submissions SELECT * FROM dead");
-    const nothing = { version: { version: 1, key: null, hasText: false } };
-    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
-    expect(await pipeline.specification.versions({ limit: 1 })).toMatchObject({
-      versions: [nothing.version],
-    });
-    await pipeline.specification.update({ spec, reprocess: true, key: "NEW" });
-    expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
-  });
-
   it("have the key of who made them, also if that was a retry", async () => {
     await makeRepo("made-in");
     const pipeline = await makePipeline({ name: "made-by", globs: { "made-in": "/*" } });

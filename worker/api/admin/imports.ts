@@ -147,6 +147,7 @@ function importError(refusal: Refusal, asked: ApiRequest): ApiError {
     case "branch-full":
     case "catalogue-unavailable":
     case "catalogue-outdated":
+    case "other-family":
       return branchError({ ok: false, reason: refusal.reason });
   }
 }

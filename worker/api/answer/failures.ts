@@ -71,6 +71,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "lost-claim": ["AccessDenied", "The branch belongs to another pipeline by now."],
   "catalogue-unavailable": ["Unavailable", CATALOGUE_WORDS["catalogue-unavailable"]],
   "catalogue-outdated": ["Unavailable", CATALOGUE_WORDS["catalogue-outdated"]],
+  "other-family": ["Unavailable", CATALOGUE_WORDS["other-family"]],
 };
 
 type BranchFailure = CommitRefused | ConditionsChanged | { readonly ok: false; readonly reason: PlainReason };

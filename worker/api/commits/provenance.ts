@@ -112,17 +112,12 @@ async function mustHold(
   );
 }
 
-function refused(reason: "no-such-job" | "not-kept" | "not-yet", job: string): ApiError {
+function refused(reason: "no-such-job" | "not-yet", job: string): ApiError {
   switch (reason) {
     case "no-such-job":
       return new ApiError(
         "NotKept",
         `What made the file is kept no more: the pipeline of the job '${job}' was deleted.`,
-      );
-    case "not-kept":
-      return new ApiError(
-        "NotKept",
-        `What made the file is not known: the job '${job}' is older than what the pipeline keeps of its outputs. Ask for a newer commit.`,
       );
     case "not-yet":
       return new ApiError(

@@ -67,6 +67,7 @@ function answer(
       );
     case "catalogue-unavailable":
     case "catalogue-outdated":
+    case "other-family":
       throw catalogueError(changed.reason);
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);

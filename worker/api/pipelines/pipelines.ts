@@ -90,6 +90,7 @@ async function makePipeline(
       throw badSpec([circleIssue(spec, created.circle, asked.caller.scope)]);
     case "catalogue-unavailable":
     case "catalogue-outdated":
+    case "other-family":
       throw catalogueError(created.reason);
     case "unavailable":
       throw new ApiError(

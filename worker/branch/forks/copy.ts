@@ -11,13 +11,13 @@ const FIRST_SEQ = 1;
 
 /**
  * Of (?1 gen, ?2 JSON of digests, sizes, refs, kinds, bodies and lives). Bytes of rows are the fork's own; the blobs of
- * others belong to the parent. The empty list of `keeps` says so to a release that does not know `lent`.
+ * others belong to the parent.
  */
 const CONTENTS = `
-  INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life, lent)
+  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, lent)
   SELECT unhex(value ->> 0), value ->> 1, ?1, value ->> 2, value ->> 3,
     CASE value ->> 3 WHEN 0 THEN unhex(value ->> 4) ELSE value ->> 4 END,
-    CASE value ->> 3 WHEN 0 THEN NULL ELSE '[]' END, 1, value ->> 5, value ->> 3 <> 0
+    1, value ->> 5, value ->> 3 <> 0
   FROM json_each(?2) WHERE true
   ON CONFLICT DO UPDATE SET refs = refs + excluded.refs`;
 

@@ -114,16 +114,12 @@ export class ForkStore extends Store {
     this.sql.run`UPDATE forks SET state = ${PURGING} WHERE uid = ${uid}`;
   }
 
-  /**
-   * Forks whose generation is over have to go: it was deleted, or another one began. A release that knows no forks may
-   * have done either.
-   */
+  /** Forks whose generation was deleted have to go. */
   purgeEnded(): void {
     this.sql.run`
-      UPDATE forks SET state = ${PURGING} WHERE
-        (state = ${MADE} AND EXISTS (
-          SELECT 1 FROM generations WHERE generations.gen = forks.gen AND deleted_at IS NOT NULL
-        )) OR (state = ${COPYING} AND forks.gen < (SELECT max(gen) FROM generations))`;
+      UPDATE forks SET state = ${PURGING} WHERE state = ${MADE} AND EXISTS (
+        SELECT 1 FROM generations WHERE generations.gen = forks.gen AND deleted_at IS NOT NULL
+      )`;
   }
 
   remove(uid: string): void {

@@ -71,12 +71,6 @@ export function stageRevert(
   const progress = ledger.applying.revert();
   if (!progress) throw new Error("a revert has no row of its own");
   const { walk, target, head } = progress;
-  if (ledger.generations.live()?.head.seq !== head) {
-    // Releases that know no reverts let writers in: after a rollback, nobody waits for this one any more.
-    ledger.applying.clear();
-    ledger.openCommits.end(ledger.openCommits.get(applying.openCommit), now);
-    return false;
-  }
   if (walk === "through") return true;
   const rows = touchedSince(ledger, { gen, progress });
   const paths = [...new Set(rows.map(({ path }) => path))];

@@ -1,22 +1,46 @@
 /**
- * The tables of a Branch object. `gen` counts the branch's generations, `seq` the commits of one.
- * Append only: an entry is never edited once it was released.
+ * The tables of a Branch object, a room after the other. `gen` counts the branch's generations, `seq` the commits of one.
+ * What refers to a commit by `born`, `died`, `version` or `head` has its `seq`. Times are in milliseconds since 1970.
  */
-export const MIGRATIONS: readonly string[] = [
-  `
+const SCHEMA = `
+  -- ledger: what the object is, and what it has promised
+
+  -- One row: the bucket that the object is. The platform does not tell an object its name in every call.
+  CREATE TABLE address (one INTEGER PRIMARY KEY CHECK (one = 1), bucket TEXT NOT NULL);
+  -- One row: no feed was told a time after promised.
+  CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), promised INTEGER NOT NULL);
+  INSERT INTO clock (one, promised) VALUES (1, 0);
+  -- One row while the database is to be written anew, since its free pages may have what is to be nowhere any more.
+  CREATE TABLE rewrite (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    -- Until then rows that live for a day or two may still name it: the database is written anew once more after that.
+    until INTEGER NOT NULL,
+    -- 1: it was written anew since the last time that something went, and waits for its time
+    paid INTEGER NOT NULL
+  );
+
+  -- tree: generations, commits, files, and where their bytes are
+
   -- Each time the branch was created. Deleted ones stay: their rows are still read by jobs.
   CREATE TABLE generations (
     gen INTEGER PRIMARY KEY,
     uid TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL,
-    deleted_at INTEGER
+    deleted_at INTEGER,
+    -- the bucket that it was forked from, once it is rid of it; null if it was no fork
+    parent TEXT
   );
+  CREATE INDEX generations_forked ON generations (parent) WHERE parent IS NOT NULL;
 
-  -- The parent of a commit is the row of seq - 1. The last row of a deleted generation is the deletion (kind 1).
+  -- Access keys that made commits, by a number of our own: a commit then keeps a byte or two, not the id.
+  CREATE TABLE authors (number INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE);
+
+  -- The parent of a commit is the row of seq - 1. The last row of a deleted generation is the deletion.
   CREATE TABLE commits (
     gen INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     id TEXT NOT NULL,
+    -- 0 commit, 1 deletion, 2 gone: only the id and the time are left, for the versions that it wrote or ended
     kind INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     -- rows of files born and died up to here
@@ -24,10 +48,22 @@ export const MIGRATIONS: readonly string[] = [
     deaths INTEGER NOT NULL,
     -- the job that made it
     origin TEXT,
+    -- the number of the key that made it; null if that is not known, or a job made it
+    author INTEGER,
+    -- JSON: the message and the metadata that were given with it; null if there are none
+    note TEXT,
     PRIMARY KEY (gen, seq)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX commits_by_id ON commits (id);
   CREATE UNIQUE INDEX commits_by_origin ON commits (gen, origin) WHERE origin IS NOT NULL;
+
+  -- What the commits of jobs descend from, from commit seq on. JSON, by the uid of a pipeline: its version.
+  CREATE TABLE lineages (
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    lineage TEXT NOT NULL,
+    PRIMARY KEY (gen, seq)
+  ) WITHOUT ROWID;
 
   -- Commit n is what was born at n or before and had not died by n; HEAD is what has not died.
   CREATE TABLE files (
@@ -35,17 +71,27 @@ export const MIGRATIONS: readonly string[] = [
     path TEXT NOT NULL,
     born INTEGER NOT NULL,
     died INTEGER,
-    -- 0 file, 1 empty directory (the path ends in a slash)
+    -- 0 file; 1 empty directory (the path ends in a slash); 2 hollow: it was born and died at once, and has no content. It is
+    -- a deletion whose row was erased, or with version 0 nothing but news for the feed
     kind INTEGER NOT NULL,
     digest BLOB NOT NULL,
     size INTEGER NOT NULL,
-    -- JSON; null where there are none
+    -- JSON; null if there are none
     attributes TEXT,
+    -- when somebody last wrote again what is there already, while files expired; null: nobody did
+    renewed INTEGER,
+    -- the commit whose id the version has, if it is not the one that the row was born at: what an erasure made current again
+    version INTEGER,
+    -- 1: the row's death is no version of its path
+    unmarked INTEGER,
+    -- when the bytes were last written, if the commit that the row was born at set nothing but tags; null: then
+    bytes_at INTEGER,
     PRIMARY KEY (gen, path, born)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX head ON files (gen, path) WHERE died IS NULL;
   CREATE INDEX by_born ON files (gen, born, path);
   CREATE INDEX by_died ON files (gen, died, path) WHERE died IS NOT NULL;
+  CREATE INDEX files_news ON files (gen, born) WHERE version = 0;
 
   -- Where bytes are. Rows of files and holds of uploads are counted in refs; at zero the row goes.
   CREATE TABLE contents (
@@ -55,20 +101,75 @@ export const MIGRATIONS: readonly string[] = [
     refs INTEGER NOT NULL,
     -- 0 inline: the bytes; 1 chunks, 2 manifest: JSON
     kind INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    -- JSON, ["<digest>-<size>", ...]: contents of the same generation that own the blobs of this one's chunks. Each is
+    -- counted in the refs of the kept content as long as this row is here.
+    keeps TEXT,
+    -- 1: a file or an open commit has had this content, so that readers may be at it; set once
+    named INTEGER NOT NULL,
+    -- tells the row from an earlier one of the same content, whose blobs were others; null if it has none
+    life INTEGER,
+    -- 1: the blobs belong to the parent that the row was copied from; they stay when it goes
+    lent INTEGER NOT NULL DEFAULT 0,
+    -- JSON: blobs among its chunks that were made for it, although others own the rest; null: none
+    made TEXT
   );
   CREATE UNIQUE INDEX contents_by_id ON contents (digest, size, gen);
+  -- Those that nothing has any more: they go in slices, with their blobs.
+  CREATE INDEX contents_dead ON contents (refs) WHERE refs = 0;
+  CREATE INDEX contents_lent ON contents (gen) WHERE lent = 1;
+  CREATE INDEX contents_unkept ON contents (gen) WHERE lent = 1 AND refs = 0;
+  -- Contents that name blobs which are not in the table of blobs for them: in manifests, or others' in a list.
+  CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
+  CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL;
+
   -- refs counts contents; at zero the blob is condemned. Blobs that a manifest names are not here.
   CREATE TABLE blobs (name TEXT PRIMARY KEY, refs INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE TABLE condemned (blob TEXT PRIMARY KEY, due INTEGER NOT NULL) WITHOUT ROWID;
+  -- Blobs that are deleted when they are due.
+  CREATE TABLE condemned (
+    blob TEXT PRIMARY KEY,
+    due INTEGER NOT NULL,
+    -- 1: a manifest whose blobs other contents own: they stay when it goes
+    borrowed INTEGER NOT NULL,
+    -- how often its deletion has failed
+    tries INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
   CREATE INDEX condemned_by_due ON condemned (due);
+
+  -- Names of commits.
+  CREATE TABLE tags (
+    gen INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    -- when it was made or last moved
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (gen, name)
+  ) WITHOUT ROWID;
+  CREATE INDEX tags_by_commit ON tags (gen, commit_id);
+  -- Names of the live generation whose tags the catalogue does not know as they are, gone ones too.
+  CREATE TABLE tag_news (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+  -- One row: how often tags changed, and that number when a generation with tags was last deleted.
+  CREATE TABLE tag_clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL,
+    ended INTEGER NOT NULL
+  );
+  INSERT INTO tag_clock (one, version, ended) VALUES (1, 0, 0);
+
+  -- uploads
 
   -- Open uploads. Those of a pipeline's lease have no due: they end when the pipeline says so.
   CREATE TABLE uploads (
     id TEXT PRIMARY KEY,
     gen INTEGER NOT NULL,
     lease TEXT,
-    due INTEGER
+    due INTEGER,
+    -- how long it stays open since something was added; milliseconds
+    ttl INTEGER NOT NULL DEFAULT 3600000,
+    -- 1: it has a row of multiparts
+    multipart INTEGER NOT NULL DEFAULT 0,
+    -- 1: the lease ended without a result. Nothing more is uploaded here; the row stays for a while to say so.
+    lost INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX uploads_by_lease ON uploads (lease) WHERE lease IS NOT NULL;
   CREATE INDEX uploads_by_due ON uploads (due) WHERE due IS NOT NULL;
@@ -78,59 +179,26 @@ export const MIGRATIONS: readonly string[] = [
     size INTEGER NOT NULL,
     PRIMARY KEY (upload, digest, size)
   ) WITHOUT ROWID;
+  -- Uploads that ended, as far as anybody else can see, and still have rows of holds or parts: those go in slices.
+  CREATE TABLE ended (upload TEXT PRIMARY KEY, gen INTEGER NOT NULL) WITHOUT ROWID;
 
-  CREATE TABLE subscribers (uid TEXT PRIMARY KEY, pipeline TEXT NOT NULL) WITHOUT ROWID;
-  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. event: the newest it is about.
-  CREATE TABLE outbox (
-    topic TEXT NOT NULL,
-    uid TEXT NOT NULL,
-    event TEXT NOT NULL,
-    tries INTEGER NOT NULL,
-    due INTEGER NOT NULL,
-    PRIMARY KEY (topic, uid)
-  ) WITHOUT ROWID;
-  CREATE INDEX outbox_by_due ON outbox (due);
-
-  -- One row. epoch only grows, whoever claims; uid and pipeline are null while nobody does.
-  CREATE TABLE writer (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    epoch INTEGER NOT NULL,
-    uid TEXT,
-    pipeline TEXT
-  );
-  INSERT INTO writer (one, epoch) VALUES (1, 0);
-  -- One row: the bucket that the object is. The platform does not tell an object its name in every call.
-  CREATE TABLE address (one INTEGER PRIMARY KEY CHECK (one = 1), bucket TEXT NOT NULL);
-  -- One row: no feed was told a time after promised.
-  CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), promised INTEGER NOT NULL);
-  INSERT INTO clock (one, promised) VALUES (1, 0);
-  `,
-  `
-  -- JSON, ["<digest>-<size>", ...]: contents of the same generation that own the blobs of this one's chunks. Each is
-  -- counted in the refs of the kept content as long as this row is here.
-  ALTER TABLE contents ADD COLUMN keeps TEXT;
-  -- Those that nothing has any more: they go in slices, with their blobs.
-  CREATE INDEX contents_dead ON contents (refs) WHERE refs = 0;
-  -- 1: a manifest whose blobs other contents own: they stay when it goes.
-  ALTER TABLE condemned ADD COLUMN borrowed INTEGER NOT NULL DEFAULT 0;
-
-  -- How long an upload stays open since something was added; milliseconds.
-  ALTER TABLE uploads ADD COLUMN ttl INTEGER NOT NULL DEFAULT 3600000;
-  -- 1: it has a row of multiparts.
-  ALTER TABLE uploads ADD COLUMN multipart INTEGER NOT NULL DEFAULT 0;
   -- Multipart uploads in progress: what was said when they began.
   CREATE TABLE multiparts (
     upload TEXT PRIMARY KEY,
     gen INTEGER NOT NULL,
     path TEXT NOT NULL,
     initiated_at INTEGER NOT NULL,
-    -- JSON each; null where there are none
+    -- JSON each; null if there are none
     checksum TEXT,
     attributes TEXT,
     -- how far a long completion came, in its own words
-    progress TEXT
+    progress TEXT,
+    -- the open commit that it is for
+    session TEXT,
+    -- JSON of a CommitNote, for the commit that is to come
+    note TEXT
   );
-  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, path, upload);
+  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, session, path, upload);
   -- A part's content is among the holds of its upload; parts with the same content share the hold.
   CREATE TABLE parts (
     upload TEXT NOT NULL,
@@ -150,284 +218,7 @@ export const MIGRATIONS: readonly string[] = [
     status TEXT NOT NULL
   ) WITHOUT ROWID;
   CREATE INDEX completions_by_due ON completions (due);
-  `,
-  `
-  -- Open commits, and the outputs of jobs that come in pieces.
-  CREATE TABLE sessions (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    gen INTEGER NOT NULL,
-    -- 0 open, 1 being checked or applied, 2 finished, 3 ended: what it staged goes in slices
-    state INTEGER NOT NULL,
-    opened_at INTEGER NOT NULL,
-    written_at INTEGER NOT NULL,
-    -- how long it stays open since something was staged; milliseconds
-    ttl INTEGER NOT NULL,
-    -- when it ends or, finished, is forgotten; null where neither comes with time
-    due INTEGER,
-    -- rows of staged
-    operations INTEGER NOT NULL,
-    -- the job whose output it is
-    origin TEXT,
-    -- JSON of why it could not be applied, for whoever asks next
-    refusal TEXT,
-    -- what finishing it answers
-    commit_id TEXT,
-    modified_at INTEGER
-  );
-  CREATE INDEX sessions_by_due ON sessions (due) WHERE due IS NOT NULL;
-  CREATE INDEX sessions_by_gen ON sessions (gen);
-  CREATE UNIQUE INDEX sessions_by_origin ON sessions (gen, origin) WHERE origin IS NOT NULL;
 
-  -- The last operation on each path of a session. A put of a file is one of the refs of its content.
-  CREATE TABLE staged (
-    session INTEGER NOT NULL,
-    -- 0 put, 1 delete; a path has only one of them
-    gone INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    -- as in files; null where gone
-    digest BLOB,
-    size INTEGER,
-    attributes TEXT,
-    PRIMARY KEY (session, gone, path)
-  ) WITHOUT ROWID;
-
-  -- One row while a session becomes a commit in slices: nobody else makes a commit then.
-  CREATE TABLE applying (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    session INTEGER NOT NULL,
-    gen INTEGER NOT NULL,
-    -- the commit that its rows are written for; null while it is checked, and then no row is written
-    seq INTEGER,
-    -- while it is checked: the last path that was, and how far the next one was looked below
-    checked TEXT NOT NULL,
-    below TEXT,
-    -- rows of files that were born and that died so far
-    births INTEGER NOT NULL,
-    deaths INTEGER NOT NULL
-  );
-
-  -- The open commit that a multipart upload is for.
-  ALTER TABLE multiparts ADD COLUMN session TEXT;
-  DROP INDEX multiparts_by_path;
-  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, session, path, upload);
-  `,
-  `
-  -- What HEAD had at the path when a condition was first judged there: the commit that wrote it, 0 if nothing was there;
-  -- null if no condition stands.
-  ALTER TABLE staged ADD COLUMN judged INTEGER;
-  CREATE INDEX staged_judged ON staged (session, path) WHERE judged IS NOT NULL;
-  -- While it is checked: the last path whose condition was looked at, and JSON of those where HEAD has changed.
-  ALTER TABLE applying ADD COLUMN judged TEXT;
-  ALTER TABLE applying ADD COLUMN changed TEXT;
-  `,
-  `
-  -- 1: a file or an open commit has had this content, so that readers may be at it; set once. Rows from before count.
-  ALTER TABLE contents ADD COLUMN named INTEGER NOT NULL DEFAULT 1;
-  -- Tells the row from an earlier one of the same content, whose blobs were others; null if it has none or is older.
-  ALTER TABLE contents ADD COLUMN life INTEGER;
-  -- 1: it is deleted when it is due. What earlier releases condemned stays: nothing was deleted then, and a blob of a
-  -- part that was copied from a large file may be among it, which the file still has.
-  ALTER TABLE condemned ADD COLUMN sure INTEGER;
-  CREATE INDEX condemned_sure ON condemned (due) WHERE sure = 1;
-  `,
-  `
-  -- What the commits of jobs descend from, from commit seq on. JSON, by the uid of a pipeline: its version.
-  CREATE TABLE lineages (
-    gen INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    lineage TEXT NOT NULL,
-    PRIMARY KEY (gen, seq)
-  ) WITHOUT ROWID;
-  `,
-  `
-  -- Access keys that made commits, by a number of our own: a commit then keeps a byte or two, not the id.
-  CREATE TABLE authors (number INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE);
-  -- the number of the key that made it; null if that is not known, or a job made it
-  ALTER TABLE commits ADD COLUMN author INTEGER;
-  -- JSON: the message and the metadata that were given with it; null if there are none
-  ALTER TABLE commits ADD COLUMN note TEXT;
-  -- JSON of a CommitNote, each, for the commit that is to come: as it began; of one that is applied, as it ended
-  ALTER TABLE sessions ADD COLUMN note TEXT;
-  ALTER TABLE multiparts ADD COLUMN note TEXT;
-  ALTER TABLE applying ADD COLUMN said TEXT;
-  `,
-  `
-  -- Names of commits.
-  CREATE TABLE tags (
-    gen INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    commit_id TEXT NOT NULL,
-    -- when it was made or last moved
-    created_at INTEGER NOT NULL,
-    PRIMARY KEY (gen, name)
-  ) WITHOUT ROWID;
-  -- Names of the live generation whose tags the catalogue does not know as they are, gone ones too.
-  CREATE TABLE tag_news (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
-  -- One row: how often tags changed, and that number when a generation with tags was last deleted.
-  CREATE TABLE tag_clock (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    version INTEGER NOT NULL,
-    ended INTEGER NOT NULL
-  );
-  INSERT INTO tag_clock (one, version, ended) VALUES (1, 0, 0);
-  `,
-  `
-  -- 1: the lease ended without a result. Nothing more is uploaded here; the row stays for a while to say so. An earlier
-  -- release takes it for an upload that runs out.
-  ALTER TABLE uploads ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- What a life of the branch was set to. Without a row, nothing was.
-  CREATE TABLE settings (
-    gen INTEGER PRIMARY KEY,
-    -- grows with each change
-    revision INTEGER NOT NULL,
-    -- 1: it answers reads without a signature
-    public INTEGER NOT NULL,
-    -- JSON of the CORS rules; null if there are none
-    cors TEXT
-  );
-  `,
-  `
-  -- JSON of who alone may write, {"key": id} or {"pipeline": name}; null: all who may write in the repo.
-  ALTER TABLE settings ADD COLUMN writer TEXT;
-  `,
-  `
-  -- What this branch was made from, if it was made from a commit of another one: at most one row that has not to go.
-  CREATE TABLE forks (
-    uid TEXT PRIMARY KEY,
-    -- null until the parent has written the fork down
-    gen INTEGER,
-    -- the bucket of the parent; of its commits the one that was asked for, then the one that it is made from
-    parent TEXT NOT NULL,
-    commit_id TEXT,
-    -- 0 asked for, 1 its rows are being copied, 2 it can be read, 3 it is deleted and its rows go
-    state INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    -- the last path that was copied; files and empty directories so far, and of the parent's commit
-    copied TEXT NOT NULL,
-    files INTEGER NOT NULL,
-    total INTEGER NOT NULL,
-    -- JSON of a CommitNote: of the commit that it begins with
-    note TEXT
-  ) WITHOUT ROWID;
-  -- The forks of this branch, and the commit that each is made from: what that commit has must stay. A row that is gone
-  -- stays for a while, so that a call that comes late does not bring it back.
-  CREATE TABLE roots (
-    fork TEXT PRIMARY KEY,
-    bucket TEXT NOT NULL,
-    gen INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    made_at INTEGER NOT NULL,
-    gone_at INTEGER
-  ) WITHOUT ROWID;
-  CREATE INDEX roots_standing ON roots (gen, seq) WHERE gone_at IS NULL;
-  CREATE INDEX roots_gone ON roots (gone_at) WHERE gone_at IS NOT NULL;
-  -- 1: the blobs belong to the parent that the row was copied from; they stay when it goes.
-  ALTER TABLE contents ADD COLUMN lent INTEGER NOT NULL DEFAULT 0;
-  CREATE INDEX contents_lent ON contents (gen) WHERE lent = 1;
-
-  -- One row while it is worked out what a revert changes: nobody else makes a commit then.
-  CREATE TABLE reverting (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    session INTEGER NOT NULL,
-    gen INTEGER NOT NULL,
-    -- the commits that it goes back to, and from
-    target INTEGER NOT NULL,
-    head INTEGER NOT NULL,
-    -- how far it came among what was born since the target, then (1) among what died since; 2: it is through
-    walk INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    path TEXT NOT NULL
-  );
-  `,
-  `
-  -- JSON of the lifecycle rules and of who put them; null if there are none.
-  ALTER TABLE settings ADD COLUMN lifecycle TEXT;
-  -- When somebody last wrote again what is there already, while files expired; null: nobody did.
-  ALTER TABLE files ADD COLUMN renewed INTEGER;
-  -- What the rules of the live generation have to do: a row for each of their actions.
-  CREATE TABLE rounds (
-    gen INTEGER NOT NULL,
-    rule TEXT NOT NULL,
-    -- 0 files expire, 1 multipart uploads are aborted
-    action INTEGER NOT NULL,
-    -- when the next round begins; null: nothing is there that can become due
-    due INTEGER,
-    -- the newest commit when the last round ended
-    seen INTEGER,
-    -- while a round goes on, the midnight that it is for; what was written before cutoff is due
-    midnight INTEGER,
-    cutoff INTEGER,
-    -- it has looked at all up to here; 1: at everything
-    path TEXT,
-    upload TEXT,
-    through INTEGER NOT NULL DEFAULT 0,
-    -- when the oldest was written of what stays
-    oldest INTEGER,
-    -- the id of the open commit that the deletions are staged in
-    open_commit TEXT,
-    PRIMARY KEY (gen, rule, action)
-  ) WITHOUT ROWID;
-  `,
-  `
-  -- JSON {"commits": n, "days": n}, one of them or both: the newest commits stay, and those that were replaced less than
-  -- so many days ago; null: all of them.
-  ALTER TABLE settings ADD COLUMN keep TEXT;
-  -- the commit whose id the version has, if it is not the one that the row was born at: what an erasure made current again
-  ALTER TABLE files ADD COLUMN version INTEGER;
-  -- The rows of files that have one, by it.
-  CREATE TABLE revived (
-    gen INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    born INTEGER NOT NULL,
-    PRIMARY KEY (gen, version, path, born)
-  ) WITHOUT ROWID;
-  -- How much of a generation was given back. Without a row, nothing was.
-  CREATE TABLE horizons (
-    gen INTEGER PRIMARY KEY,
-    -- commits before this one are kept only if something names them
-    floor INTEGER NOT NULL,
-    -- commits before this one are in held, or are of kind 2, or gone: no tree of theirs is left
-    marked INTEGER NOT NULL,
-    -- the first dead rows to look at next, by their death and path: those before went, unless a held commit has them
-    died_from INTEGER NOT NULL,
-    died_path TEXT NOT NULL,
-    -- of a deleted generation: the same of rows that lived at its end; null once there are none
-    alive_path TEXT,
-    -- 1: of a deleted generation nothing is left
-    purged INTEGER NOT NULL DEFAULT 0
-  );
-  -- Marked commits that something named when they were: what they have stays.
-  CREATE TABLE held (gen INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (gen, seq)) WITHOUT ROWID;
-
-  -- The oldest position that a subscriber needs, all since then included; null if it never told: it needs everything.
-  ALTER TABLE subscribers ADD COLUMN needs_gen INTEGER;
-  ALTER TABLE subscribers ADD COLUMN needs_seq INTEGER;
-  -- the oldest job that has not ended, which is why it needs that; null if there is none
-  ALTER TABLE subscribers ADD COLUMN needs_job TEXT;
-  -- Commits that inputs of pipelines start after.
-  CREATE TABLE starts (
-    uid TEXT NOT NULL,
-    commit_id TEXT NOT NULL,
-    gen INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    -- 1: it was kept when the pipeline told of it, and is since
-    holds INTEGER NOT NULL,
-    -- 1: the pipeline is stopped, and no subscriber
-    stopped INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (uid, commit_id)
-  ) WITHOUT ROWID;
-  CREATE INDEX starts_holding ON starts (gen, seq) WHERE holds = 1;
-  CREATE INDEX starts_by_commit ON starts (commit_id);
-  CREATE INDEX tags_by_commit ON tags (gen, commit_id);
-  -- HEAD when it began; null: an earlier release began it, or a job or a revert
-  ALTER TABLE sessions ADD COLUMN base INTEGER;
-  CREATE INDEX sessions_by_base ON sessions (gen, base) WHERE base IS NOT NULL;
-  `,
-  `
   -- The look for blobs that no row and no manifest names, one for each generation (uid) that may have left some.
   CREATE TABLE sweeps (
     uid TEXT PRIMARY KEY,
@@ -456,28 +247,205 @@ export const MIGRATIONS: readonly string[] = [
     found INTEGER NOT NULL,
     found_bytes INTEGER NOT NULL,
     -- when the last one ended; null: none did
-    ended_at INTEGER
+    ended_at INTEGER,
+    -- how often orphans could not be deleted since it began
+    tries INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   CREATE INDEX sweeps_by_due ON sweeps (due) WHERE due IS NOT NULL;
   CREATE INDEX sweeps_under_way ON sweeps (began_at) WHERE began_at IS NOT NULL;
   -- What the one that is under way has found in the store and in no table.
   CREATE TABLE orphans (blob TEXT PRIMARY KEY) WITHOUT ROWID;
-  -- JSON: blobs among its chunks that were made for it, although others own the rest; null: none, or it is older.
-  ALTER TABLE contents ADD COLUMN made TEXT;
-  -- Contents that name blobs which are not in the table of blobs for them: in manifests, or others' in a list.
-  CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
-  CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL AND lent = 0;
-  `,
-  `
-  -- 'branch' or 'file': whose time Last-Modified is; null: what the gateway is set to.
-  ALTER TABLE settings ADD COLUMN last_modified TEXT;
-  `,
-  `
-  -- Versions that were erased. A row of files may be hollow (kind 2): it was born and died at once, and has no content. It is
-  -- a deletion whose row was erased, or with version 0 nothing but news for the feed.
-  -- 1: the row's death is no version of its path
-  ALTER TABLE files ADD COLUMN unmarked INTEGER;
-  CREATE INDEX files_news ON files (gen, born) WHERE version = 0;
+
+  -- open-commits, large-commits
+
+  -- Open commits, and the outputs of jobs that come in pieces.
+  CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    gen INTEGER NOT NULL,
+    -- 0 open, 1 being checked or applied, 2 finished, 3 ended: what it staged goes in slices
+    state INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    written_at INTEGER NOT NULL,
+    -- how long it stays open since something was staged; milliseconds
+    ttl INTEGER NOT NULL,
+    -- when it ends or, finished, is forgotten; null if neither comes with time
+    due INTEGER,
+    -- rows of staged
+    operations INTEGER NOT NULL,
+    -- the job whose output it is
+    origin TEXT,
+    -- JSON of why it could not be applied, for whoever asks next
+    refusal TEXT,
+    -- what finishing it answers
+    commit_id TEXT,
+    modified_at INTEGER,
+    -- JSON of a CommitNote, for the commit that is to come
+    note TEXT,
+    -- HEAD when it began; null: a job or a revert began it
+    base INTEGER
+  );
+  CREATE INDEX sessions_by_due ON sessions (due) WHERE due IS NOT NULL;
+  CREATE INDEX sessions_by_gen ON sessions (gen);
+  CREATE UNIQUE INDEX sessions_by_origin ON sessions (gen, origin) WHERE origin IS NOT NULL;
+  CREATE INDEX sessions_by_base ON sessions (gen, base) WHERE base IS NOT NULL;
+
+  -- The last operation on each path of a session. A put of a file is one of the refs of its content.
+  CREATE TABLE staged (
+    session INTEGER NOT NULL,
+    -- 0 put, 1 delete; a path has only one of them
+    gone INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    -- as in files; null if gone
+    digest BLOB,
+    size INTEGER,
+    attributes TEXT,
+    -- what HEAD had at the path when a condition was first judged there: the commit that wrote it, 0 if nothing was there;
+    -- null if no condition stands
+    judged INTEGER,
+    -- as in files; null: when the open commit is finished
+    bytes_at INTEGER,
+    PRIMARY KEY (session, gone, path)
+  ) WITHOUT ROWID;
+  CREATE INDEX staged_judged ON staged (session, path) WHERE judged IS NOT NULL;
+
+  -- One row while a session becomes a commit in slices: nobody else makes a commit then.
+  CREATE TABLE applying (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    session INTEGER NOT NULL,
+    gen INTEGER NOT NULL,
+    -- the commit that its rows are written for; null while it is checked, and then no row is written
+    seq INTEGER,
+    -- while it is checked: the last path that was, and how far the next one was looked below
+    checked TEXT NOT NULL,
+    below TEXT,
+    -- rows of files that were born and that died so far
+    births INTEGER NOT NULL,
+    deaths INTEGER NOT NULL,
+    -- while it is checked: the last path whose condition was looked at, and JSON of those where HEAD has changed
+    judged TEXT,
+    changed TEXT,
+    -- JSON of a CommitNote: what was said when it was finished
+    said TEXT
+  );
+
+  -- One row while it is worked out what a revert changes: nobody else makes a commit then.
+  CREATE TABLE reverting (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    session INTEGER NOT NULL,
+    gen INTEGER NOT NULL,
+    -- the commits that it goes back to, and from
+    target INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    -- how far it came among what was born since the target, then (1) among what died since; 2: it is through
+    walk INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    path TEXT NOT NULL
+  );
+
+  -- forks
+
+  -- What this branch was made from, if it was made from a commit of another one: at most one row that has not to go.
+  CREATE TABLE forks (
+    uid TEXT PRIMARY KEY,
+    -- null until the parent has written the fork down
+    gen INTEGER,
+    -- the bucket of the parent; of its commits the one that was asked for, then the one that it is made from
+    parent TEXT NOT NULL,
+    commit_id TEXT,
+    -- 0 asked for, 1 its rows are being copied, 2 it can be read, 3 it is deleted and its rows go
+    state INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- the last path that was copied; files and empty directories so far, and of the parent's commit
+    copied TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    -- JSON of a CommitNote: of the commit that it begins with
+    note TEXT
+  ) WITHOUT ROWID;
+
+  -- The forks of this branch, and the commit that each is made from: what that commit has must stay. A row that is gone
+  -- stays for a while, so that a call that comes late does not bring it back.
+  CREATE TABLE roots (
+    fork TEXT PRIMARY KEY,
+    bucket TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    made_at INTEGER NOT NULL,
+    gone_at INTEGER,
+    -- the highest number of a give-back of that fork that came here
+    given INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  CREATE INDEX roots_standing ON roots (gen, seq) WHERE gone_at IS NULL;
+  CREATE INDEX roots_gone ON roots (gone_at) WHERE gone_at IS NOT NULL;
+
+  -- What a fork is to give back to its parent: contents whose rows are gone. The parent has not heard yet.
+  CREATE TABLE give_backs (
+    gen INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (gen, number)
+  ) WITHOUT ROWID;
+  -- One row: the number of the last one that there ever was.
+  CREATE TABLE give_back_clock (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+  INSERT INTO give_back_clock (one, number) VALUES (1, 0);
+
+  -- retention
+
+  -- How much of a generation was given back. Without a row, nothing was.
+  CREATE TABLE horizons (
+    gen INTEGER PRIMARY KEY,
+    -- commits before this one are kept only if something names them
+    floor INTEGER NOT NULL,
+    -- commits before this one are in held, or are of kind 2, or gone: no tree of theirs is left
+    marked INTEGER NOT NULL,
+    -- the first dead rows to look at next, by their death and path: those before went, unless a held commit has them
+    died_from INTEGER NOT NULL,
+    died_path TEXT NOT NULL,
+    -- of a deleted generation: the same of rows that lived at its end; null once there are none
+    alive_path TEXT,
+    -- 1: of a deleted generation nothing is left
+    purged INTEGER NOT NULL DEFAULT 0
+  );
+  -- Marked commits that something named when they were: what they have stays.
+  CREATE TABLE held (gen INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (gen, seq)) WITHOUT ROWID;
+  -- Commits whose tag was deleted or moved: they are kept until they are due, whatever else names them. The name is the last tag's.
+  CREATE TABLE untagged (
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (gen, seq)
+  ) WITHOUT ROWID;
+  CREATE INDEX untagged_by_due ON untagged (due);
+  -- Commits that inputs of pipelines start after.
+  CREATE TABLE starts (
+    uid TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    -- 1: it was kept when the pipeline told of it, and is since
+    holds INTEGER NOT NULL,
+    -- 1: the pipeline is stopped, and no subscriber
+    stopped INTEGER NOT NULL DEFAULT 0,
+    -- the name of a pipeline that is stopped, which no subscriber tells any more; null if it is not stopped
+    pipeline TEXT,
+    PRIMARY KEY (uid, commit_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX starts_holding ON starts (gen, seq) WHERE holds = 1;
+  CREATE INDEX starts_by_commit ON starts (commit_id);
+
+  -- erasures
+
+  -- The rows of files that have a version, by it.
+  CREATE TABLE revived (
+    gen INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    PRIMARY KEY (gen, version, path, born)
+  ) WITHOUT ROWID;
   -- Rows of files that were erased, until all pipelines have heard of them that read the branch or write to it. born, died:
   -- the commits that had them; version: the commit that named them.
   CREATE TABLE erasures (
@@ -495,6 +463,8 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO erasure_clock (one, number) VALUES (1, 0);
   -- How far each of those pipelines has heard.
   CREATE TABLE erasures_heard (uid TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+  -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
+  CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
   -- Contents of erased files that a fork still has lent: each is one of the refs of the content.
   CREATE TABLE pins (
     fork TEXT NOT NULL,
@@ -503,8 +473,19 @@ export const MIGRATIONS: readonly string[] = [
     size INTEGER NOT NULL,
     PRIMARY KEY (fork, digest, size)
   ) WITHOUT ROWID;
-  `,
-  `
+  -- When a fork that has pins is asked what it still has of them, and how long after that again; milliseconds.
+  CREATE TABLE pin_asks (
+    fork TEXT PRIMARY KEY,
+    due INTEGER NOT NULL,
+    wait INTEGER NOT NULL,
+    -- the last pin that it was asked for; empty: the first is next
+    digest BLOB NOT NULL DEFAULT x'',
+    size INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  CREATE INDEX pin_asks_by_due ON pin_asks (due);
+
+  -- history: archives
+
   -- Exports that are under way: until one is due, nothing of the generation goes.
   CREATE TABLE exports (
     id TEXT PRIMARY KEY,
@@ -513,7 +494,6 @@ export const MIGRATIONS: readonly string[] = [
     seq INTEGER NOT NULL,
     due INTEGER NOT NULL
   ) WITHOUT ROWID;
-
   -- Generations that come out of archives. Their rows are under the number gen, which is in no row of generations before
   -- the last of them is there.
   CREATE TABLE imports (
@@ -540,102 +520,94 @@ export const MIGRATIONS: readonly string[] = [
     born INTEGER NOT NULL,
     commits INTEGER NOT NULL,
     tags INTEGER NOT NULL,
-    files INTEGER NOT NULL
+    files INTEGER NOT NULL,
+    -- when it became the branch, and the access key that had it do so; null before that
+    made_at INTEGER,
+    made_by TEXT
   ) WITHOUT ROWID;
   CREATE INDEX imports_by_due ON imports (due) WHERE due IS NOT NULL;
   CREATE INDEX imports_by_state ON imports (state, gen);
-  `,
-  `
-  -- Uploads that ended, as far as anybody else can see, and still have rows of holds or parts: those go in slices.
-  CREATE TABLE ended (upload TEXT PRIMARY KEY, gen INTEGER NOT NULL) WITHOUT ROWID;
-  `,
-  `
-  -- How often its deletion has failed.
-  ALTER TABLE condemned ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- The bucket that the generation was forked from, once it is rid of it; null if it was no fork, or an earlier release let go.
-  ALTER TABLE generations ADD COLUMN parent TEXT;
-  CREATE INDEX generations_forked ON generations (parent) WHERE parent IS NOT NULL;
-  `,
-  `
-  -- The name of a pipeline that is stopped, which no subscriber tells any more; null if it is none, or was stopped before.
-  ALTER TABLE starts ADD COLUMN pipeline TEXT;
-  `,
-  `
-  -- How often orphans could not be deleted since it began.
-  ALTER TABLE sweeps ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- Commits whose tag was deleted or moved: they are kept until they are due, whatever else names them. The name is the last tag's.
-  CREATE TABLE untagged (
+
+  -- lifecycle: settings and claims, rules, and who is told what
+
+  -- What a life of the branch was set to. Without a row, nothing was.
+  CREATE TABLE settings (
+    gen INTEGER PRIMARY KEY,
+    -- grows with each change
+    revision INTEGER NOT NULL,
+    -- 1: it answers reads without a signature
+    public INTEGER NOT NULL,
+    -- JSON of the CORS rules; null if there are none
+    cors TEXT,
+    -- JSON of who alone may write, {"key": id} or {"pipeline": name}; null: all who may write in the repo
+    writer TEXT,
+    -- JSON of the lifecycle rules and of who put them; null if there are none
+    lifecycle TEXT,
+    -- JSON {"commits": n, "days": n}, one of them or both: the newest commits stay, and those that were replaced less than
+    -- so many days ago; null: all of them
+    keep TEXT,
+    -- 'branch' or 'file': whose time Last-Modified is; null: what the gateway is set to
+    last_modified TEXT,
+    -- 1: DeleteBucket leaves the branch alone while HEAD has a file
+    empty_only INTEGER NOT NULL
+  );
+
+  -- One row. epoch only grows, whoever claims; uid and pipeline are null while nobody does.
+  CREATE TABLE writer (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL,
+    uid TEXT,
+    pipeline TEXT
+  );
+  INSERT INTO writer (one, epoch) VALUES (1, 0);
+
+  -- What the rules of the live generation have to do: a row for each of their actions.
+  CREATE TABLE rounds (
     gen INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
+    rule TEXT NOT NULL,
+    -- 0 files expire, 1 multipart uploads are aborted
+    action INTEGER NOT NULL,
+    -- when the next round begins; null: nothing is there that can become due
+    due INTEGER,
+    -- the newest commit when the last round ended
+    seen INTEGER,
+    -- while a round goes on, the midnight that it is for; what was written before cutoff is due
+    midnight INTEGER,
+    cutoff INTEGER,
+    -- it has looked at all up to here; 1: at everything
+    path TEXT,
+    upload TEXT,
+    through INTEGER NOT NULL DEFAULT 0,
+    -- when the oldest was written of what stays
+    oldest INTEGER,
+    -- the id of the open commit that the deletions are staged in
+    open_commit TEXT,
+    -- 1: tags alone were set somewhere since the round began, so that it is not known what is due next
+    retagged INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (gen, rule, action)
+  ) WITHOUT ROWID;
+
+  -- Pipelines that read the branch.
+  CREATE TABLE subscribers (
+    uid TEXT PRIMARY KEY,
+    pipeline TEXT NOT NULL,
+    -- the oldest position that it needs, all since then included; null if it never told: it needs everything
+    needs_gen INTEGER,
+    needs_seq INTEGER,
+    -- the oldest job that has not ended, which is why it needs that; null if there is none
+    needs_job TEXT
+  ) WITHOUT ROWID;
+  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. event: the newest it is about.
+  CREATE TABLE outbox (
+    topic TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    event TEXT NOT NULL,
+    tries INTEGER NOT NULL,
     due INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    PRIMARY KEY (gen, seq)
+    PRIMARY KEY (topic, uid)
   ) WITHOUT ROWID;
-  CREATE INDEX untagged_by_due ON untagged (due);
-  `,
-  `
-  -- One row while the database is to be written anew, since its free pages may have what is to be nowhere any more.
-  CREATE TABLE rewrite (one INTEGER PRIMARY KEY CHECK (one = 1));
-  `,
-  `
-  -- What a fork is to give back to its parent: contents whose rows are gone. The parent has not heard yet.
-  CREATE TABLE give_backs (
-    gen INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    size INTEGER NOT NULL,
-    PRIMARY KEY (gen, number)
-  ) WITHOUT ROWID;
-  -- One row: the number of the last one that there ever was.
-  CREATE TABLE give_back_clock (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
-  INSERT INTO give_back_clock (one, number) VALUES (1, 0);
-  CREATE INDEX contents_unkept ON contents (gen) WHERE lent = 1 AND refs = 0;
-  -- The highest number of a give-back of that fork that came here.
-  ALTER TABLE roots ADD COLUMN given INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- When it became the branch, and the access key that had it do so; null if an earlier release did.
-  ALTER TABLE imports ADD COLUMN made_at INTEGER;
-  ALTER TABLE imports ADD COLUMN made_by TEXT;
-  `,
-  `
-  -- Until then rows that live for a day or two may still name what is to be nowhere: it is written anew once more after that.
-  ALTER TABLE rewrite ADD COLUMN until INTEGER NOT NULL DEFAULT 0;
-  -- 1: it was written anew since the last time that something went, and waits for its time.
-  ALTER TABLE rewrite ADD COLUMN paid INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
-  CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
-  `,
-  `
-  -- When a fork that has pins is asked what it still has of them, and how long after that again; milliseconds.
-  CREATE TABLE pin_asks (
-    fork TEXT PRIMARY KEY,
-    due INTEGER NOT NULL,
-    wait INTEGER NOT NULL,
-    -- the last pin that it was asked for; empty: the first is next
-    digest BLOB NOT NULL DEFAULT x'',
-    size INTEGER NOT NULL DEFAULT 0
-  ) WITHOUT ROWID;
-  CREATE INDEX pin_asks_by_due ON pin_asks (due);
-  -- What forks have given back without being heard is found out at once.
-  INSERT INTO pin_asks (fork, due, wait) SELECT DISTINCT fork, 0, 3600000 FROM pins;
-  `,
-  `
-  -- 1: DeleteBucket leaves the branch alone while HEAD has a file.
-  ALTER TABLE settings ADD COLUMN empty_only INTEGER NOT NULL DEFAULT 0;
-  `,
-  `
-  -- When the bytes of a row were last written, if the commit that it was born at set nothing but tags; milliseconds. Null: then.
-  ALTER TABLE files ADD COLUMN bytes_at INTEGER;
-  -- The same of what is staged; null: when the open commit is finished.
-  ALTER TABLE staged ADD COLUMN bytes_at INTEGER;
-  -- 1: tags alone were set somewhere since the round began, so that it is not known what is due next.
-  ALTER TABLE rounds ADD COLUMN retagged INTEGER NOT NULL DEFAULT 0;
-  `,
-];
+  CREATE INDEX outbox_by_due ON outbox (due);
+`;
+
+/** Append only: an entry is never edited once it was released. */
+export const MIGRATIONS: readonly string[] = [SCHEMA];

@@ -1,5 +1,4 @@
 import type { CorsRule } from "../../core/cors.ts";
-import type { LifecycleRule, Term } from "../../core/lifecycle-rules.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
@@ -74,7 +73,7 @@ export class SettingsStore extends Store {
 
   save(gen: number, { revision, isPublic, modified, emptyOnly, ...settings }: Settings): void {
     const [cors, writer] = [textOf(settings.cors), textOf(settings.writer)];
-    const [lifecycle, keep] = [lifecycleText(settings.lifecycle), textOf(settings.keep)];
+    const [lifecycle, keep] = [textOf(settings.lifecycle), textOf(settings.keep)];
     this.sql.run`
       INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, last_modified, empty_only)
       VALUES (
@@ -98,31 +97,6 @@ function textOf(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-type StoredRule = LifecycleRule & { readonly expirationOfTagged?: Term };
-
-/**
- * As the rules are written down. The release before passes over what it does not know of a rule, and would take one of tags for
- * one of all files: so what that expires has another name, and the release before finds that it expires nothing.
- */
-function lifecycleText(lifecycle: Lifecycle | null): string | null {
-  if (lifecycle === null) return null;
-  const rules = lifecycle.rules.map((rule) => {
-    if (!rule.tags) return rule;
-    const { expiration, ...others } = rule;
-    return { ...others, expirationOfTagged: expiration };
-  });
-  return JSON.stringify({ ...lifecycle, rules });
-}
-
-/** What `lifecycleText` wrote. */
-function readLifecycle(text: string): Lifecycle {
-  const lifecycle: Omit<Lifecycle, "rules"> & { readonly rules: readonly StoredRule[] } = JSON.parse(text);
-  const rules = lifecycle.rules.map(({ expirationOfTagged: expiration, ...rule }) =>
-    expiration ? { ...rule, expiration } : rule,
-  );
-  return { ...lifecycle, rules };
-}
-
 function settingsOf({
   revision,
   public: isPublic,
@@ -138,7 +112,7 @@ function settingsOf({
     isPublic: isPublic === 1,
     cors: cors === null ? null : JSON.parse(cors),
     writer: writer === null ? null : JSON.parse(writer),
-    lifecycle: lifecycle === null ? null : readLifecycle(lifecycle),
+    lifecycle: lifecycle === null ? null : JSON.parse(lifecycle),
     keep: keep === null ? null : JSON.parse(keep),
     // What a later release may have written there is not known here, and counts as nothing.
     modified: modified === "branch" || modified === "file" ? modified : null,

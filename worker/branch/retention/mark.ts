@@ -47,8 +47,7 @@ export type MarkStores = Pick<Ledger, "sql" | "generations" | "horizons">;
 
 /**
  * Marks some more of the commits below the floor: as held, or as gone. Only then may rows of what is gone go. So a commit
- * that is not marked has all of its tree, also for a release that knows no floors, and one that is marked is no commit to it.
- * Returns whether any were left to mark.
+ * that is not marked has all of its tree. Returns whether any were left to mark.
  */
 export function markSlice(_: Tx, { sql, generations, horizons }: MarkStores, gen: number): boolean {
   const horizon = horizons.get(gen);

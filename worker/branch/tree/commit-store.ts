@@ -6,7 +6,7 @@ import { redactedText, saidText } from "./note.ts";
 
 /**
  * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
- * it wrote or ended; a release that does not know this takes it for a deletion, and finds no commit there.
+ * it wrote or ended.
  */
 const COMMIT_KINDS = ["commit", "deletion", "gone"] as const;
 type CommitKind = (typeof COMMIT_KINDS)[number];

@@ -317,7 +317,7 @@ export class ContentStore extends Store {
   due(now: number, limit: number): UnwantedBlob[] {
     const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
       SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
-      FROM condemned INDEXED BY condemned_sure WHERE sure = 1 AND due <= ${now} ORDER BY due LIMIT ${limit}`;
+      FROM condemned INDEXED BY condemned_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
     this.forgetCondemned(due.filter(({ lives }) => lives).map(({ blob }) => blob));
     return due.filter(({ lives }) => !lives);
   }
@@ -348,20 +348,19 @@ export class ContentStore extends Store {
     const names = JSON.stringify(blobs);
     const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
       SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
-      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value WHERE sure = 1`;
+      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value`;
     if (!condemned || condemned.n === 0) return { borrowed: false };
     const due = now + READERS_GRACE_MS;
     this.sql.run`
       UPDATE condemned SET due = ${due}
-      WHERE blob IN (SELECT value FROM json_each(${names})) AND sure = 1 AND due < ${due}`;
+      WHERE blob IN (SELECT value FROM json_each(${names})) AND due < ${due}`;
     return { borrowed: condemned.borrowed === 1 };
   }
 
   /** When the next condemned blob is due; undefined if there is none. */
   nextDue(): number | undefined {
     return this.sql.first<{ due: number }>`
-      SELECT due FROM condemned INDEXED BY condemned_sure WHERE sure = 1 AND due >= 0 ORDER BY due LIMIT 1`
-      ?.due;
+      SELECT due FROM condemned INDEXED BY condemned_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 
   /** Whether anything is dead, also what an earlier instance left. */
@@ -439,8 +438,8 @@ export class ContentStore extends Store {
     if (blobs.length === 0) return;
     const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
     const some = this.sql.run`
-      INSERT INTO condemned (blob, due, borrowed, sure)
-      SELECT value, ${due}, ${Number(borrowed)}, 1 FROM json_each(${JSON.stringify(blobs)})
+      INSERT INTO condemned (blob, due, borrowed)
+      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
     if (some) this.#condemnedBy = Math.min(due, this.#condemnedBy ?? due);
   }

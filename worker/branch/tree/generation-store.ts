@@ -81,7 +81,7 @@ export class GenerationStore extends Store {
     this.forget();
   }
 
-  /** Takes the number of the next generation, which `open` begins: until then it looks deleted, also to releases before. Returns it. */
+  /** Takes the number of the next generation, which `open` begins: until then it looks deleted. Returns it. */
   reserve({ uid, createdAt }: { uid: string; createdAt: number }): number {
     const gen = this.#next();
     this.sql.run`

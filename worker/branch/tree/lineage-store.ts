@@ -17,7 +17,7 @@ export class LineageStore extends Store {
     this.sql.run`INSERT OR REPLACE INTO lineages (gen, seq, lineage) VALUES (${gen}, ${seq}, ${text})`;
   }
 
-  /** Undefined: a client made the commit, or a release that did not note this. */
+  /** Undefined: a client made the commit. */
   of({ gen, seq }: Position): Lineage | undefined {
     const row = this.sql.first<{ lineage: string }>`
       SELECT l.lineage FROM commits AS c CROSS JOIN lineages AS l ON l.gen = c.gen AND l.seq <= c.seq

@@ -5,7 +5,7 @@ export function saidText({ message, meta }: CommitNote = {}): string | null {
   return message === undefined && meta === undefined ? null : JSON.stringify({ message, meta });
 }
 
-/** The same, once it was taken out. An earlier release shows neither message nor metadata then. */
+/** The same, once it was taken out. */
 export function redactedText(redacted: Redaction): string {
   return JSON.stringify({ redacted });
 }
@@ -19,29 +19,7 @@ export function noteOfCommit({
   said: string | null;
 }): CommitNote | undefined {
   if (key === null && said === null) return undefined;
-  return { ...(key !== null && { key }), ...(said !== null && soundParts(JSON.parse(said))) };
-}
-
-/** Releases before took any note out of an archive. What is none is not shown: it would take the list of commits along. */
-function soundParts(said: unknown): Omit<CommitNote, "key"> {
-  if (typeof said !== "object" || said === null) return {};
-  const { message, meta, redacted } = said as Record<string, unknown>;
-  return {
-    ...(typeof message === "string" && { message }),
-    ...(isTexts(meta) && { meta }),
-    ...(isRedaction(redacted) && { redacted }),
-  };
-}
-
-function isTexts(meta: unknown): meta is Readonly<Record<string, string>> {
-  if (typeof meta !== "object" || meta === null || Array.isArray(meta)) return false;
-  return Object.values(meta).every((value) => typeof value === "string");
-}
-
-function isRedaction(redacted: unknown): redacted is Redaction {
-  if (typeof redacted !== "object" || redacted === null) return false;
-  const { at, by } = redacted as Partial<Redaction>;
-  return Number.isSafeInteger(at) && typeof by === "string";
+  return { ...(key !== null && { key }), ...(said !== null && JSON.parse(said)) };
 }
 
 /** A whole note as text, for what becomes a commit later. */

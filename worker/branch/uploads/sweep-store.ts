@@ -102,7 +102,7 @@ export class SweepStore extends Store {
     return this.sql.all<{ name: string }>`
       SELECT listed.value AS name FROM json_each(${JSON.stringify(names)}) AS listed
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = listed.value)
-        AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = listed.value AND sure = 1)
+        AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = listed.value)
         AND NOT EXISTS (
           SELECT 1 FROM uploads WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
         )`.map(({ name }) => name);
@@ -133,7 +133,7 @@ export class SweepStore extends Store {
     for (let next = row; ; ) {
       const list = this.sql.first<{ row: number; length: number }>`
         SELECT rowid AS row, length(body) AS length FROM contents INDEXED BY contents_keeping
-        WHERE kind = 1 AND keeps IS NOT NULL AND lent = 0 AND rowid >= ${next} ORDER BY rowid LIMIT 1`;
+        WHERE kind = 1 AND keeps IS NOT NULL AND rowid >= ${next} ORDER BY rowid LIMIT 1`;
       if (!list) return undefined;
       if (room <= 0) return list.row;
       room -= list.length;
@@ -150,7 +150,7 @@ export class SweepStore extends Store {
   doomedFrom(blob: string): (JsonBlob & { readonly tries: number }) | undefined {
     const row = this.sql.first<{ blob: string; tries: number }>`
       SELECT blob, tries FROM condemned
-      WHERE blob >= ${blob} AND sure = 1 AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
+      WHERE blob >= ${blob} AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
     return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
   }
 
@@ -203,14 +203,8 @@ export class SweepStore extends Store {
   }
 
   /** These were found to be named by nothing, and are gone if the sweep removes. */
-  settled({ uid, removes }: Sweep, blobs: readonly string[], bytes: number): void {
-    const names = JSON.stringify(blobs);
-    this.sql.run`DELETE FROM orphans WHERE blob IN (SELECT value FROM json_each(${names}))`;
-    // What releases before condemned without being sure.
-    if (removes) {
-      this.sql
-        .run`DELETE FROM condemned WHERE sure IS NULL AND blob IN (SELECT value FROM json_each(${names}))`;
-    }
+  settled({ uid }: Sweep, blobs: readonly string[], bytes: number): void {
+    this.spare(blobs);
     this.sql.run`
       UPDATE sweeps SET found = found + ${blobs.length}, found_bytes = found_bytes + ${bytes} WHERE uid = ${uid}`;
   }

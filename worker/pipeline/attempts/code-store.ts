@@ -28,7 +28,7 @@ export class CodeStore extends Store {
     return number;
   }
 
-  /** Null for null, which is the code of a result from before this was kept. */
+  /** Null for null, which is the code of what no result tells of. */
   get(number: number | null): Code | null {
     if (number === null) return null;
     const known = this.#codes.get(number);

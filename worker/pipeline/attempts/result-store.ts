@@ -27,8 +27,8 @@ export interface ResultOrigin {
   readonly job: number;
   /** How the command ended. */
   readonly exitCode: number;
-  /** Null: it was made before this was kept. */
-  readonly code: number | null;
+  /** The number of what ran it. */
+  readonly code: number;
 }
 
 /** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
@@ -134,22 +134,6 @@ export class ResultStore extends Store {
   }
 
   /**
-   * The same for results whose datums went while nobody wrote that down, among the next `limit` after a place: they count
-   * as gone with a job. Returns the place to go on after, null at the end.
-   */
-  adopt(after: ResultKey, { job, limit }: { job: number; limit: number }): ResultKey | null {
-    const keys = this.sql.all<ResultKey>`
-      SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
-    const last = keys.at(-1);
-    if (!last) return null;
-    this.sql.run`
-      UPDATE results SET lived_until = ${job}
-      WHERE (id, salt) > (${after.id}, ${after.salt}) AND (id, salt) <= (${last.id}, ${last.salt})
-        AND lived_until IS NULL AND NOT EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id)`;
-    return keys.length < limit ? null : last;
-  }
-
-  /**
    * Forgets results among the next ones, by the job with which their last datum went, up to `until`, that no kept commit
    * needs: none of a job that had such a datum. Returns the place to go on after, null at the end.
    */
@@ -176,11 +160,11 @@ export class ResultStore extends Store {
 
   /** The codes of the next `limit` results after a place, and the place to go on after, null at the end. */
   codes(after: ResultKey, limit: number): { readonly codes: number[]; readonly next: ResultKey | null } {
-    const rows = this.sql.all<ResultKey & { code: number | null }>`
+    const rows = this.sql.all<ResultKey & { code: number }>`
       SELECT id, salt, code FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
     const last = rows.length < limit ? undefined : rows.at(-1);
     return {
-      codes: rows.flatMap(({ code }) => code ?? []),
+      codes: rows.map(({ code }) => code),
       next: last ? { id: last.id, salt: last.salt } : null,
     };
   }

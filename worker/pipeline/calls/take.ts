@@ -31,7 +31,7 @@ export async function leaseDatums(
     const definition = ledger.active();
     if (!definition) return idle(ledger);
     const { transform, parallelism_spec: parallelism } = definition.spec;
-    // A runner of an older release does not know that the command demands a container.
+    // Whatever it asks for, a node that runs no containers gets no command that demands one.
     if (caller && !isAble(caller, transform.container)) return idle(ledger);
     const allowed = workerCount({ parallelism, container: transform.container }, nodes);
     const taken = ledger.transaction((tx) =>

@@ -57,13 +57,6 @@ export interface Definition extends Revision {
   readonly jobTimeoutMs: number | null;
 }
 
-/** PipelineContext in what a specification may lack that was stored before there was the field. */
-export function storedSpec(text: string): PipelineSpec {
-  const spec: PipelineSpec = JSON.parse(text);
-  const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));
-  return { ...spec, datumTries: spec.datumTries ?? 3, inputs };
-}
-
 /** Resolves a spec that was checked before it came here. */
 export function define({
   uid,

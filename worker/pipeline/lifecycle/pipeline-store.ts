@@ -1,7 +1,7 @@
 import type { CommitPosition } from "../../branch/contract.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
-import { type Definition, define, type Revision, type Submission, storedSpec } from "./definition.ts";
+import { type Definition, define, type Revision, type Submission } from "./definition.ts";
 import type { VersionStore } from "./version-store.ts";
 
 /** `purging`: gone for everybody else, while its rows are still being removed. */
@@ -38,8 +38,6 @@ export interface PipelineRow {
   readonly staleUntil: number | null;
   /** 1: what is known of the inputs is no good, so the next job reads them whole. */
   readonly nextReadsWhole: number;
-  /** The first job that the history of outputs tells of (output/published-store.ts). */
-  readonly madeFrom: number;
   /** The catalogue has no job before this one. */
   readonly unlisted: number;
   /** How often the output branch has said that it keeps less, since we last asked what; 0: we know. */
@@ -48,8 +46,6 @@ export interface PipelineRow {
   readonly releasedTo: number;
   /** What nobody needs any more is gone that ended with this job or before (work/trim/kept.ts). */
   readonly freedTo: number;
-  /** If this is `committed`, it is written down of each result when the last datum went that had it. */
-  readonly endsKnown: number;
   /** The newest code when those were last looked for that nothing names. */
   readonly codesSwept: number;
 }
@@ -82,8 +78,8 @@ export class PipelineStore extends Store {
     return this.sql.first<PipelineRow>`
       SELECT state, version, told AS catalogueVersion, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
         begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
-        made_from AS madeFrom, unlisted, output_due AS outputDue, released_to AS releasedTo, freed_to AS freedTo,
-        ends_known AS endsKnown, codes_swept AS codesSwept
+        unlisted, output_due AS outputDue, released_to AS releasedTo, freed_to AS freedTo,
+        codes_swept AS codesSwept
       FROM pipeline WHERE one = 1`;
   }
 
@@ -137,16 +133,14 @@ export class PipelineStore extends Store {
     by,
     now,
   }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; by: Submission; now: number }): void {
-    const text = JSON.stringify(spec);
     this.sql.run`
-      INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
-      VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${text}, ${now}, 1, '1', NULL, 0, 0, 0, 0)
+      INSERT INTO pipeline (one, name, uid, state, created_at, version, epoch, keep_output, pull_due, alive, committed)
+      VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${now}, 1, NULL, 0, 0, 0, 0)
       ON CONFLICT (one) DO UPDATE SET
-        uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
-        version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
-        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0,
-        behind = NULL, unlisted = 0, output_due = 0, released_to = 0, freed_to = 0, ends_known = 0,
-        codes_swept = 0`;
+        uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, version = version + 1,
+        epoch = NULL, keep_output = 0, pull_due = 0, alive = 0, committed = 0, revision = 1, begun = 0, owed = 0,
+        wish = NULL, stale_before = NULL, anew = 0, behind = NULL, unlisted = 0, output_due = 0, released_to = 0,
+        freed_to = 0, codes_swept = 0`;
     this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, { by, now });
   }
 
@@ -169,10 +163,7 @@ export class PipelineStore extends Store {
   /** Makes the version that waits the present one. */
   revise(): void {
     this.sql.run`
-      UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL,
-        spec = (SELECT spec FROM revisions WHERE revision = wish),
-        salt = (SELECT salt FROM revisions WHERE revision = wish)
-      WHERE wish IS NOT NULL`;
+      UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL WHERE wish IS NOT NULL`;
   }
 
   /**
@@ -254,13 +245,7 @@ export class PipelineStore extends Store {
   }
 
   setCommitted(job: number): void {
-    // A commit that an earlier release records leaves `ends_known` behind: then it is looked after what died by it.
-    this.sql.run`
-      UPDATE pipeline SET committed = ${job}, ends_known = iif(ends_known = committed, ${job}, ends_known)`;
-  }
-
-  setEndsKnown(job: number): void {
-    this.sql.run`UPDATE pipeline SET ends_known = ${job}`;
+    this.sql.run`UPDATE pipeline SET committed = ${job}`;
   }
 
   /** The catalogue has no job before this one. */
@@ -314,7 +299,7 @@ export class PipelineStore extends Store {
     return define({
       uid,
       createdAt,
-      revision: { revision, spec: storedSpec(row.spec), salt, starts, limited },
+      revision: { revision, spec: JSON.parse(row.spec), salt, starts, limited },
     });
   }
 }

@@ -1,7 +1,7 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { Store } from "../../objects/store.ts";
-import { type Submission, storedSpec } from "./definition.ts";
+import type { Submission } from "./definition.ts";
 
 /** So many of the newest versions are kept, whatever jobs there are. */
 const KEPT_VERSIONS = 1000;
@@ -42,24 +42,20 @@ interface StoredRow extends Omit<StoredVersion, "limited" | "hasText" | "spec"> 
 
 /**
  * Who submitted each version of the specification, the text that it was read from, and which versions are kept. The
- * specifications themselves are in `revisions` (lifecycle/pipeline-store.ts). Rows of another pipeline of the name, which an
- * earlier release has left, are told by their `uid` and count for nothing.
+ * specifications themselves are in `revisions` (lifecycle/pipeline-store.ts).
  */
 export class VersionStore extends Store {
   /** Writes down who submitted a version. */
   note(version: number, { key, text }: Submission): void {
     this.sql.run`
-      INSERT OR REPLACE INTO submissions (revision, uid, by_key, text)
-      SELECT ${version}, uid, ${key}, ${text} FROM pipeline`;
+      INSERT OR REPLACE INTO submissions (revision, by_key, text) VALUES (${version}, ${key}, ${text})`;
   }
 
   /** The text that a version was read from; null: none is kept. */
   text(version: number): string | null {
-    return (
-      this.sql.first<{ text: string | null }>`
-        SELECT text FROM submissions WHERE revision = ${version} AND uid = (SELECT uid FROM pipeline)`
-        ?.text ?? null
-    );
+    const row = this.sql.first<{ text: string | null }>`
+      SELECT text FROM submissions WHERE revision = ${version}`;
+    return row?.text ?? null;
   }
 
   /** The newest version up to one, if any is kept. */
@@ -67,15 +63,14 @@ export class VersionStore extends Store {
     const row = this.sql.first<StoredRow>`
       SELECT r.revision AS version, r.created_at AS createdAt, s.by_key AS key, r.limited AS limited, s.text IS NOT NULL AS hasText,
         r.salt AS salt, r.spec AS spec, octet_length(r.spec) AS bytes
-      FROM revisions AS r
-        LEFT JOIN submissions AS s ON s.revision = r.revision AND s.uid = (SELECT uid FROM pipeline)
+      FROM revisions AS r LEFT JOIN submissions AS s ON s.revision = r.revision
       WHERE r.revision <= ${version} ORDER BY r.revision DESC LIMIT 1`;
     return (
       row && {
         ...row,
         limited: row.limited === null ? null : row.limited === 1,
         hasText: row.hasText === 1,
-        spec: storedSpec(row.spec),
+        spec: JSON.parse(row.spec),
       }
     );
   }
@@ -105,8 +100,7 @@ export class VersionStore extends Store {
     // octet_length looks at how long a value is, and reads none of it.
     const newest = this.sql.all<{ revision: number; bytes: number }>`
       SELECT r.revision AS revision, octet_length(r.spec) + coalesce(octet_length(s.text), 0) AS bytes
-      FROM revisions AS r
-        LEFT JOIN submissions AS s ON s.revision = r.revision AND s.uid = (SELECT uid FROM pipeline)
+      FROM revisions AS r LEFT JOIN submissions AS s ON s.revision = r.revision
       ORDER BY r.revision DESC LIMIT ${versions}`;
     let bytes = 0;
     const fit = newest.filter((row, index) => {
@@ -120,7 +114,7 @@ export class VersionStore extends Store {
   remove(version: number): void {
     for (const { repo, branch } of this.#sourcesOf(version)) {
       this.sql.run`
-        INSERT OR IGNORE INTO former_sources (uid, repo, branch) SELECT uid, ${repo}, ${branch} FROM pipeline`;
+        INSERT OR IGNORE INTO former_sources (repo, branch) VALUES (${repo}, ${branch})`;
     }
     this.sql.run`DELETE FROM revisions WHERE revision = ${version}`;
     this.sql.run`DELETE FROM submissions WHERE revision = ${version}`;
@@ -128,8 +122,7 @@ export class VersionStore extends Store {
 
   /** The branches that forgotten versions read. */
   formerSources(): BranchAddress[] {
-    return this.sql.all<BranchAddress>`
-      SELECT repo, branch FROM former_sources WHERE uid = (SELECT uid FROM pipeline)`;
+    return this.sql.all<BranchAddress>`SELECT repo, branch FROM former_sources`;
   }
 
   /** The branches that the next versions after one read, a slice of them, and the last that was looked at. */

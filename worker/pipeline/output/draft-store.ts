@@ -30,35 +30,22 @@ type ErrorsStep =
   | { readonly step: "errors-commit"; readonly staged: boolean }
   | { readonly step: "errors-record"; readonly told: boolean };
 
-const ERRORS_STEPS = ["cured", "noted", "errors-stage", "errors-commit", "errors-record"] as const;
-
 /** How far the end of the oldest job has come. */
 export class EndingStore extends Store {
   /** Of the job that last began to end; undefined if nothing is left of it. */
   get(): { job: number; at: EndingStep } | undefined {
     const row = this.sql.first<{ job: number; step: string }>`SELECT job, step FROM ending WHERE one = 1`;
-    return row && { job: row.job, at: stepOf(row.step) };
+    return row && { job: row.job, at: JSON.parse(row.step) };
   }
 
   set(job: number, at: EndingStep): void {
-    this.sql.run`INSERT OR REPLACE INTO ending (one, job, step) VALUES (1, ${job}, ${textOf(at)})`;
+    this.sql.run`INSERT OR REPLACE INTO ending (one, job, step) VALUES (1, ${job}, ${JSON.stringify(at)})`;
   }
 
   /** Nothing is left of it. */
   remove(): void {
     this.sql.run`DELETE FROM ending`;
   }
-}
-
-/** A release that does not know the steps about bad datums sees `clear`, and begins the end anew. */
-function textOf(at: EndingStep): string {
-  const isNew = ERRORS_STEPS.some((step) => step === at.step);
-  return JSON.stringify(isNew ? { step: "clear", later: at } : at);
-}
-
-function stepOf(text: string): EndingStep {
-  const stored: EndingStep & { readonly later?: ErrorsStep } = JSON.parse(text);
-  return stored.later ?? stored;
 }
 
 /** What a datum writes to a path, or that it writes there no more: then `id` is null, as is the rest. */

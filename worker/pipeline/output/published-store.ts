@@ -11,7 +11,7 @@ export interface Written extends DatumRow, ContentId {
 
 /** A datum that made a path. */
 export interface MakerRow extends DatumRow {
-  /** The number of what ran it; null: the row is older than that was kept. */
+  /** The number of what ran it; null: its result was gone by then. */
   readonly code: number | null;
 }
 

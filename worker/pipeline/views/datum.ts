@@ -148,8 +148,8 @@ function keptOutputs(
 
 /** Whether it is written down which datums made the paths of the job's output commit. */
 function isRecorded(ledger: Ledger, job: JobRow): boolean {
-  const { madeFrom = 0, committed = 0 } = ledger.pipeline.row() ?? {};
-  return job.outputCommit !== null && job.n >= madeFrom && job.n <= committed;
+  const { committed = 0 } = ledger.pipeline.row() ?? {};
+  return job.outputCommit !== null && job.n <= committed;
 }
 
 /** Rows of the history of outputs that one call looks through. */

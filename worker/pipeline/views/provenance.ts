@@ -12,7 +12,7 @@ import { fileAt, isKept } from "./datum.ts";
 export async function makersOf(
   context: PipelineContext,
   { job: id, branch, path, after, limit }: ProvenanceCall,
-): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
+): Promise<MakerPage | "no-such-job" | "not-yet"> {
   const { ledger } = context;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;
   const present = row && ledger.pipeline.definition();
@@ -21,7 +21,6 @@ export async function makersOf(
   const job = row && ledger.jobs.byId(id);
   const definition = job && ledger.pipeline.definitionAt(job.revision);
   if (!row || !job || !definition) return "no-such-job";
-  if (job.n < row.madeFrom) return "not-kept";
   if (job.n > row.committed) return "not-yet";
   const makers = ledger.makers.of(path, { job: job.n, after, limit });
   const datums: Maker[] = [];

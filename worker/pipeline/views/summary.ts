@@ -136,10 +136,8 @@ function endSteps(job: Stepped, { last, pushes }: Work & { readonly pushes: bool
   if (turnAt === null) return turn;
   const from = Math.max(done, turnAt);
   const commit: Begun[] = committingAt === null ? [] : [{ name: "commit", from: committingAt }];
-  // Releases before this one did not write down when the merging was over.
-  const isOneStep = committingAt === null && committedAt !== null;
   const egress: Begun[] = pushes && committedAt !== null ? [{ name: "egress", from: committedAt }] : [];
-  return [...turn, { name: isOneStep ? "commit" : "merge", from }, ...commit, ...egress];
+  return [...turn, { name: "merge", from }, ...commit, ...egress];
 }
 
 function durationsOf(ran: readonly RanAttempt[], { more }: { more: boolean }): DatumSummary["durations"] {

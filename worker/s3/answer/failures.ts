@@ -70,6 +70,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     message: "A large commit is being made in this branch, and other writes wait for it: try again.",
   },
   "catalogue-outdated": { code: "ServiceUnavailable", message: CATALOGUE_WORDS["catalogue-outdated"] },
+  "other-family": { code: "ServiceUnavailable", message: CATALOGUE_WORDS["other-family"] },
   "catalogue-unavailable": {
     code: "ServiceUnavailable",
     message: "The catalogue of buckets cannot be reached for the moment: try again.",

@@ -11,6 +11,9 @@ export class FakeCloudflare {
   readonly buckets = new Set<string>();
   /** Of the Worker; undefined: there is none. */
   secrets: Record<string, string> | undefined;
+  /** Tables of D1, and the word of their family. */
+  tables = ["d1_migrations", "sqlite_sequence", "_cf_KV", "branches", "family"];
+  family = "sluice-1";
   /** Access keys in D1. */
   keys = 0;
   loggedIn = true;
@@ -70,6 +73,9 @@ export class FakeCloudflare {
     if (command === "d1 list --json") return json([...this.databases].map((one) => ({ name: one })));
     if (command.startsWith("d1 create")) return this.#make(this.databases, name);
     if (command.startsWith("r2 bucket create")) return this.#make(this.buckets, name);
+    if (command.endsWith("FROM sqlite_master WHERE type = 'table'"))
+      return json([{ results: this.tables.map((name) => ({ name })), success: true }]);
+    if (command.endsWith("FROM family")) return json([{ results: [{ name: this.family }], success: true }]);
     if (command.startsWith("d1 execute")) return json([{ results: [{ n: this.keys }], success: true }]);
     if (command.startsWith("d1 migrations apply")) return OK;
     if (command.startsWith("deploy")) return this.#deploy(command, env);

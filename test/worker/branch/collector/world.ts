@@ -654,7 +654,7 @@ async function rowsOf(
 /** What must never be in the tables while all is at rest. */
 const FAULTS: readonly (readonly [fault: string, query: string])[] = [
   ["dead contents", "SELECT 1 FROM contents WHERE refs = 0"],
-  ["condemned blobs", "SELECT 1 FROM condemned WHERE sure = 1"],
+  ["condemned blobs", "SELECT 1 FROM condemned"],
   ["blobs that are condemned and named", "SELECT 1 FROM condemned JOIN blobs ON name = blob"],
   ["blobs without references", "SELECT 1 FROM blobs WHERE refs <= 0"],
   [

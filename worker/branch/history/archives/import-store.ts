@@ -1,4 +1,3 @@
-import { decodeTime } from "ulid";
 import type { FilePlace } from "../../../../protocol/archives.ts";
 import { Store } from "../../../objects/store.ts";
 import type { Imported, ImportSettings } from "../../contract.ts";
@@ -108,10 +107,8 @@ export class ImportStore extends Store {
 
   /** How a generation came out of an archive; undefined if it did not. */
   of(uid: string): Imported | undefined {
-    const row = this.sql.first<Imported & { at: number | null }>`
+    return this.sql.first<Imported>`
       SELECT made_at AS at, made_by AS by, head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
-    // A release before did not write that down. The uid begins with the time when the import was begun.
-    return row && { ...row, at: row.at ?? decodeTime(uid) };
   }
 
   /** The last path that came is of no use once the branch is there, and may be erased. */
@@ -144,8 +141,7 @@ export class ImportStore extends Store {
     return this.sql.query<StoredRow>(text, [value]).map(({ path, born, settings, state, ...row }) => ({
       ...row,
       place: { path, born },
-      // A release that began the import may not have known the last ones.
-      settings: { emptyOnly: false, ...JSON.parse(settings) },
+      settings: JSON.parse(settings),
       state: STATES[state] ?? "purging",
     }));
   }

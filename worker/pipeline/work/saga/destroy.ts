@@ -15,7 +15,7 @@ const SLICE = 1000;
 const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["revisions", "revision"],
   ["submissions", "revision"],
-  ["former_sources", "uid, repo, branch"],
+  ["former_sources", "repo, branch"],
   ["sources", "source"],
   ["jobs", "n"],
   ["touched", "job, stage, input, path"],

@@ -21,7 +21,7 @@
  */
 
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { EndedPlace, ResultKey } from "../../attempts/result-store.ts";
+import type { EndedPlace } from "../../attempts/result-store.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { DeadPlace } from "../../output/published-store.ts";
 
@@ -80,7 +80,6 @@ export async function freeUnneeded(
   // What ended with the first commit that is kept without a gap, or before, may be of none that is.
   const until = releasedTo === 0 ? 0 : (jobs.keptAfter(releasedTo, 1)[0]?.n ?? releasedTo + 1);
   if (until <= freedTo) return;
-  await noteEnds();
   let result: EndedPlace | null = { died: freedTo + 1, id: "", salt: "" };
   await inSlices(() => {
     if (result) result = results.free(result, { until, limit: SLICE });
@@ -96,17 +95,4 @@ export async function freeUnneeded(
     if (result === null && made === null && pipeline.row()?.freedTo === freedTo) pipeline.setFreedTo(until);
     return false;
   });
-
-  /** An earlier release wrote down of no result when its datums went: they count as gone with the job after the last commit. */
-  async function noteEnds(): Promise<void> {
-    const { committed = 0, endsKnown = 0 } = pipeline.row() ?? {};
-    if (endsKnown === committed) return;
-    let after: ResultKey | null = { id: "", salt: "" };
-    await inSlices(() => {
-      if (after) after = results.adopt(after, { job: committed + 1, limit: SLICE });
-      // Deaths are noted by the loop that this is part of: there were none meanwhile, whatever has been committed.
-      if (after === null) pipeline.setEndsKnown(pipeline.row()?.committed ?? 0);
-      return after !== null;
-    });
-  }
 }
