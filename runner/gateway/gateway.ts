@@ -211,6 +211,9 @@ export class Gateway {
   }
 }
 
+/** The calls that bring contents to a branch. */
+export type UploadCalls = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent" | "compose">;
+
 type Headers = Readonly<Record<string, string>>;
 
 function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promise<T>): Promise<T> {

@@ -1,3 +1,5 @@
+import type { Outcome } from "../../protocol/runner.ts";
+
 /** Why a datum can't succeed, for the readers of its job: its command, its outputs or its inputs are at fault. */
 export class DatumFault extends Error {
   override readonly name = "DatumFault";
@@ -22,4 +24,15 @@ const MAX_REASON_CHARACTERS = 2000;
 /** A reason, no longer than the protocol allows. */
 export function boundedReason(reason: string): string {
   return reason.slice(0, MAX_REASON_CHARACTERS).toWellFormed();
+}
+
+type Failed = Extract<Outcome, { state: "failed" }>;
+
+/** The outcome of work that failed. */
+export function failedOutcome(
+  lease: string,
+  { reason, ...rest }: Pick<Failed, "reason"> & Partial<Omit<Failed, "lease" | "state">>,
+): Failed {
+  const nothing = { exitCode: null, log: "", millis: 0 };
+  return { lease, state: "failed", ...nothing, ...rest, reason: boundedReason(reason) };
 }

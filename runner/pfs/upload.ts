@@ -4,7 +4,7 @@ import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Output } from "../../protocol/runner.ts";
 import { failureOf } from "../gateway/client.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { UploadCalls } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
@@ -26,8 +26,6 @@ export interface Sent {
   readonly upload?: string;
 }
 
-type Uploads = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent" | "compose">;
-
 /** Bytes of small outputs that a datum's outcome carries itself. What is beyond them is sent before, so that the message stays small. */
 export const INLINE_BUDGET_BYTES = 256 * 1024;
 const TRANSFERS_AT_ONCE = 4;
@@ -35,7 +33,7 @@ const MAX_TRIES = 8;
 const READ_BYTES = 1024 * 1024;
 
 /** Brings to the output branch those of a datum's contents that it lacks. Returns what the outcome has to name. */
-export async function sendOutputs(gateway: Uploads, request: UploadRequest): Promise<Sent> {
+export async function sendOutputs(gateway: UploadCalls, request: UploadRequest): Promise<Sent> {
   const { collected } = request;
   const carried = new Set(withinBudget(collected));
   const apart = distinct(collected.filter((entry) => !carried.has(entry) && entry.content.size > 0));
@@ -61,7 +59,7 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
   return { path, ...content, ...(how === "carried" && bytes && { bytes: base64(bytes) }) };
 }
 
-async function upload(gateway: Uploads, request: UploadRequest): Promise<string> {
+async function upload(gateway: UploadCalls, request: UploadRequest): Promise<string> {
   const { collected, output, lease, grant, signal } = request;
   const again: Again = (work) => retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
   const { upload: id, partBytes } = await again(() =>
@@ -110,7 +108,7 @@ interface FileToSend {
 }
 
 async function sendFile(
-  gateway: Uploads,
+  gateway: UploadCalls,
   { upload, partBytes, entry, grant, again, signal }: FileToSend,
 ): Promise<void> {
   const { content, source } = entry;

@@ -3,21 +3,18 @@ import { type FileHandle, open, readFile, rm } from "node:fs/promises";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway, UploadCalls } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
+import { writeAt } from "../lib/system-calls.ts";
 import { hashPieces } from "../lib/tree-hash.ts";
-import { writeAt } from "../lib/write-at.ts";
 import { sendOutputs } from "../pfs/upload.ts";
 import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;
 
-type MergeCalls = Pick<
-  Gateway,
-  "content" | "openUpload" | "reserve" | "addInline" | "addContent" | "compose"
->;
+export type MergeCalls = UploadCalls & Pick<Gateway, "content">;
 
 export interface MergeRequest {
   readonly task: MergeTask;

@@ -1,18 +1,14 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
-import { boundedReason, messageOf } from "../lib/fault.ts";
+import { failedOutcome, messageOf } from "../lib/fault.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import type { EgressTerms } from "./egress-terms.ts";
-import { mergeParts } from "./merge.ts";
+import { type MergeCalls, mergeParts } from "./merge.ts";
 import { egressEntries } from "./push-entries.ts";
 
 export interface TaskDeps {
-  readonly gateway: Pick<
-    Gateway,
-    "content" | "openUpload" | "reserve" | "addInline" | "addContent" | "compose"
-  >;
+  readonly gateway: MergeCalls;
   readonly secrets: SecretSource;
   /** Holds the credentials of an egress, unless it names a secret. */
   readonly env: NodeJS.ProcessEnv;
@@ -49,9 +45,8 @@ export async function performTask(deps: TaskDeps, work: TaskWork): Promise<Outco
     return { lease, ...(await done(deps, work)), millis: millis() };
   } catch (error) {
     // The job names the task, so the reason need not.
-    const reason = boundedReason(messageOf(error));
     const hopeless = error instanceof SecretMissing && { endsJob: true as const };
-    return { lease, state: "failed", exitCode: null, reason, log: "", millis: millis(), ...hopeless };
+    return failedOutcome(lease, { reason: messageOf(error), millis: millis(), ...hopeless });
   }
 }
 

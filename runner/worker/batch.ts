@@ -95,20 +95,8 @@ class Batch {
   }
 
   #giveBackThese(given: readonly Queued[]): void {
-    for (const queued of given) {
-      this.#giveBackOne(queued);
-      this.#deps.background.add(this.#discard(queued));
-    }
-    if (given.length > 0) void this.#deps.reporter.flush();
-  }
-
-  /** After a kill the worker gives back all that it holds, in one short call. */
-  #giveBackOne({ work }: Queued): void {
-    if (this.#signals.kill.aborted) return;
-    const { leases, reporter } = this.#deps;
-    const { lease } = work.datum;
-    if (leases.stop(lease, "yielded")) reporter.add({ lease, state: "returned" });
-    else reporter.logs.drop([lease]);
+    this.#deps.reporter.yieldAll(given.map(({ work }) => work.datum.lease));
+    for (const queued of given) this.#deps.background.add(this.#discard(queued));
   }
 
   async #perform(queued: Queued): Promise<void> {
@@ -178,7 +166,7 @@ class Batch {
   #queued({ transform, limited, datumTimeout, output }: Lease, datum: LeasedDatum): Queued {
     const { leases, dir, reporter } = this.#deps;
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
-    const pfs = join(dir, `datum-${nextFolder()}`);
+    const pfs = join(dir, `datum-${++folders}`);
     const onOutput = reporter.logs.outputOf(datum.lease);
     const grant = leases.grantOf(datum.lease);
     const work = { datum, transform, limited, datumTimeout, output, pfs, onOutput, grant, signal };
@@ -195,12 +183,8 @@ function conditionOf(error: unknown): NodeCondition {
   throw error;
 }
 
+/** Numbers the folders of datums. */
 let folders = 0;
-
-function nextFolder(): number {
-  folders += 1;
-  return folders;
-}
 
 export interface BatchDone {
   /** How many datums were asked for. */

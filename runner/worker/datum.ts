@@ -12,9 +12,9 @@ import {
   type Run,
   type Sandbox,
 } from "../executors/executor.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway, UploadCalls } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
-import { boundedReason, DatumFault, messageOf } from "../lib/fault.ts";
+import { DatumFault, failedOutcome, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
@@ -26,10 +26,7 @@ import { SecretMissing } from "../secrets/source.ts";
 import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 
 export interface DatumDeps {
-  readonly gateway: Pick<
-    Gateway,
-    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent"
-  >;
+  readonly gateway: UploadCalls & Pick<Gateway, "files">;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStock;
   readonly secrets: Secrets;
@@ -99,7 +96,7 @@ export class DatumRunner {
       return { ok: true, lazy };
     } catch (error) {
       const reason = `the inputs could not be laid out: ${messageOf(error)}`;
-      return { ok: false, failure: failed(work, { reason, failureClass: "node" }) };
+      return { ok: false, failure: failedOutcome(datum.lease, { reason, blame: "node" }) };
     }
   }
 
@@ -116,13 +113,16 @@ export class DatumRunner {
   /** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
   async conclude(work: DatumWork, ended: Ran): Promise<Outcome> {
     const { run, millis, image = null } = ended;
-    const verdict = judged(ended, work.transform);
-    const endsJob = run.kind === "not-started" && run.hopeless;
-    if (verdict.kind === "failed") {
-      return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
-    }
     const { datum, output, pfs, grant, signal } = work;
     const { lease } = datum;
+    const verdict = judged(ended, work.transform);
+    const { exitCode } = verdict;
+    const printed = { exitCode, log: run.log, millis };
+    if (verdict.kind === "failed") {
+      const { reason, failureClass: blame } = verdict;
+      const endsJob = run.kind === "not-started" && run.hopeless && { endsJob: true as const };
+      return failedOutcome(lease, { ...printed, reason, blame, ...endsJob });
+    }
     try {
       const collected = await collect({ out: join(pfs, "out"), signal });
       const { gateway, executor } = this.#deps;
@@ -131,8 +131,11 @@ export class DatumRunner {
       return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ran };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;
-      const failureClass = error instanceof DatumFault ? "datum" : "node";
-      return failed(work, { exitCode: verdict.exitCode, reason, failureClass, log: run.log, millis });
+      return failedOutcome(lease, {
+        ...printed,
+        reason,
+        blame: error instanceof DatumFault ? "datum" : "node",
+      });
     }
   }
 
@@ -210,31 +213,6 @@ function timeLimit(
 function broken(error: unknown): Run | NodeCondition {
   if (error instanceof NodeCondition) return error;
   return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
-}
-
-interface Failure {
-  readonly reason: string;
-  readonly failureClass: FailureClass;
-  readonly exitCode?: number | null;
-  readonly log?: string;
-  readonly millis?: number;
-  readonly endsJob?: true;
-}
-
-function failed({ datum }: DatumWork, failure: Failure): Outcome {
-  const { reason, failureClass, exitCode = null, log = "", millis = 0, endsJob } = failure;
-  return {
-    ...{
-      lease: datum.lease,
-      state: "failed",
-      exitCode,
-      reason: boundedReason(reason),
-      log,
-      millis,
-      blame: failureClass,
-    },
-    ...(endsJob && { endsJob }),
-  };
 }
 
 export type Verdict =

@@ -3,7 +3,7 @@ import { type Lease, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
-import { boundedReason, messageOf } from "../lib/fault.ts";
+import { failedOutcome, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { LogShipper } from "../logs/shipper.ts";
 import type { Leases } from "./leases.ts";
@@ -54,7 +54,21 @@ export class Reporter {
     if (this.#waiting.length === MAX_BATCH || this.#weight >= MAX_WEIGHT) this.flush();
   }
 
-  /** Returns what was leased and has not begun. */
+  /**
+   * Returns held work that has not begun, so that others have it at once. After a kill it stays held: the worker then gives
+   * back all that it holds, in one short call.
+   */
+  yieldAll(held: readonly string[]): void {
+    const { leases, kill } = this.#deps;
+    if (kill.aborted || held.length === 0) return;
+    for (const lease of held) {
+      if (leases.stop(lease, "yielded")) this.add({ lease, state: "returned" });
+      else this.logs.drop([lease]);
+    }
+    void this.flush();
+  }
+
+  /** Returns what was leased and is not held yet. */
   giveBack({ tasks, datums }: Pick<Lease, "tasks" | "datums">): void {
     for (const { lease } of [...tasks, ...datums]) this.add({ lease, state: "returned" });
     void this.flush();
@@ -129,8 +143,7 @@ type Done = Extract<Outcome, { state: "success" | "merged" | "pushed" }>;
 
 function refused({ lease, state, millis }: Done, error: GatewayError): Outcome {
   const whose = state === "success" ? "the datum's result" : "the task's result";
-  const reason = boundedReason(`the gateway refused ${whose}: ${error.message}`);
-  return { lease, state: "failed", exitCode: null, reason, log: "", millis };
+  return failedOutcome(lease, { reason: `the gateway refused ${whose}: ${error.message}`, millis });
 }
 
 function weightOf(outcome: Outcome): number {

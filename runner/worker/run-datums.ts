@@ -1,6 +1,6 @@
 import type { Lease, LeasedDatum } from "../../protocol/runner.ts";
 import type { NodeCondition, Sandbox } from "../executors/executor.ts";
-import { boundedReason, messageOf } from "../lib/fault.ts";
+import { failedOutcome, messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
 import type { BatchOptions } from "./batch.ts";
 import type { Leases } from "./leases.ts";
@@ -39,9 +39,9 @@ export async function runDatums(
 
 async function prepared(
   { sandboxes, leases, reporter, givenBack }: Omit<RunDatumsDeps, "batch">,
-  { lease, signals: { drain, kill } }: BatchOptions,
+  { lease, signals: { drain } }: BatchOptions,
 ): Promise<{ sandbox: Sandbox; datums: LeasedDatum[] } | undefined> {
-  const waiting = new WaitingDatums({ leases, reporter, kill }, lease.datums);
+  const waiting = new WaitingDatums({ leases, reporter }, lease.datums);
   const giveBack = () => {
     waiting.giveBack();
     givenBack();
@@ -50,7 +50,7 @@ async function prepared(
   drain.addEventListener("abort", giveBack, { once: true });
   try {
     const sandbox = await sandboxes.get(termsOf(lease), drain);
-    const rest = waiting.begin();
+    const rest = waiting.take();
     return rest.length > 0 ? { sandbox, datums: rest } : undefined;
   } catch (error) {
     if (error instanceof SecretMissing) waiting.failJob(messageOf(error));
@@ -62,7 +62,7 @@ async function prepared(
   }
 }
 
-type WaitingDeps = Pick<RunDatumsDeps, "leases" | "reporter"> & { readonly kill: AbortSignal };
+type WaitingDeps = Pick<RunDatumsDeps, "leases" | "reporter">;
 
 /** Leased datums that can't begin yet. Each is let go of once, in one of these ways, unless its lease was lost. */
 class WaitingDatums {
@@ -74,31 +74,20 @@ class WaitingDatums {
     this.#waiting = datums.map((datum) => ({ datum, stopped: deps.leases.hold(datum.lease) }));
   }
 
-  /** Returns those that are still ours: they may begin. */
-  begin(): LeasedDatum[] {
-    return this.#take();
-  }
-
-  /** Lets others have them. After a kill the worker gives back all that it holds, in one short call. */
+  /** Lets others have them. */
   giveBack(): void {
-    const { leases, reporter, kill } = this.#deps;
-    if (kill.aborted) return;
-    for (const { lease } of this.#take()) {
-      leases.stop(lease, "yielded");
-      reporter.add({ lease, state: "returned" });
-    }
-    void reporter.flush();
+    this.#deps.reporter.yieldAll(this.take().map(({ lease }) => lease));
   }
 
   /** Fails their job: for this reason none of its datums can ever run. */
   failJob(reason: string): void {
     const { reporter } = this.#deps;
-    const failure = { state: "failed", exitCode: null, reason: boundedReason(reason), log: "" } as const;
-    for (const { lease } of this.#take()) reporter.add({ lease, ...failure, millis: 0, endsJob: true });
+    for (const { lease } of this.take()) reporter.add(failedOutcome(lease, { reason, endsJob: true }));
     void reporter.flush();
   }
 
-  #take(): LeasedDatum[] {
+  /** Takes those that are still ours: they may begin. */
+  take(): LeasedDatum[] {
     return this.#waiting.splice(0).flatMap(({ datum, stopped }) => (stopped.aborted ? [] : [datum]));
   }
 }

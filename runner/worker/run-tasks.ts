@@ -42,14 +42,12 @@ export async function runTasks(deps: RunTasksDeps, { lease, signals }: BatchOpti
 class Round {
   readonly #deps: RunTasksDeps;
   readonly #lease: Lease;
-  readonly #kill: AbortSignal;
   /** Leases of what has not begun, each with what stops it. */
   readonly #waiting: Map<string, AbortSignal>;
 
   constructor(deps: RunTasksDeps, { lease, signals }: BatchOptions) {
     this.#deps = deps;
     this.#lease = lease;
-    this.#kill = signals.kill;
     const ids = [...lease.tasks, ...lease.datums].map((leased) => leased.lease);
     this.#waiting = new Map(ids.map((id) => [id, AbortSignal.any([signals.kill, deps.leases.hold(id)])]));
   }
@@ -60,16 +58,10 @@ class Round {
     return datums.filter(({ lease }) => this.#waiting.get(lease)?.aborted === false);
   }
 
-  /** After a kill the worker gives back all that it holds, in one short call. */
   giveBack(): void {
     const given = [...this.#waiting.keys()];
     this.#waiting.clear();
-    if (this.#kill.aborted || given.length === 0) return;
-    const { leases, reporter } = this.#deps;
-    for (const lease of given) {
-      if (leases.stop(lease, "yielded")) reporter.add({ lease, state: "returned" });
-    }
-    void reporter.flush();
+    this.#deps.reporter.yieldAll(given);
   }
 
   /** Reports nothing of work that was stopped: its lease is lost, or the one who stopped it returns it. */
@@ -78,16 +70,12 @@ class Round {
     this.#waiting.delete(task.lease);
     if (!signal || signal.aborted) return;
     const { perform, reporter, leases, dir } = this.#deps;
-    const file = join(dir, `task-${nextFile()}`);
+    const file = join(dir, `task-${++files}`);
     const grant = leases.grantOf(task.lease);
     const outcome = await perform({ task, output: this.#lease.output, file, grant, signal });
     if (!signal.aborted) reporter.add(outcome);
   }
 }
 
+/** Numbers the files of tasks. */
 let files = 0;
-
-function nextFile(): number {
-  files += 1;
-  return files;
-}
