@@ -3,6 +3,7 @@ import { chmod, copyFile, link, mkdir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
 import { errorCode } from "../lib/fault.ts";
+import { orNothing } from "../lib/system-calls.ts";
 
 /** A file of the cache. */
 export interface Entry {
@@ -58,16 +59,6 @@ async function entryAt(path: string, name: string): Promise<Entry | undefined> {
 
 function factsOf({ size, atimeMs, nlink }: Stats): Pick<Entry, "bytes" | "usedAt" | "inUse"> {
   return { bytes: bytesOnDisk(size), usedAt: atimeMs, inUse: nlink > 1 };
-}
-
-/** Returns undefined if the file or folder is not there. */
-export async function orNothing<T>(action: Promise<T>): Promise<T | undefined> {
-  try {
-    return await action;
-  } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error;
-    return undefined;
-  }
 }
 
 // Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.

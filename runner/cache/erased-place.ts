@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseErasedPlace } from "../../protocol/runner.ts";
-import { orNothing } from "./entries.ts";
+import { orNothing } from "../lib/system-calls.ts";
 
 export interface ErasedPlaceOptions {
   /** The folder of the cache. */

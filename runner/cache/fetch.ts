@@ -5,8 +5,8 @@ import { failureOf } from "../gateway/client.ts";
 import { DamagedContent, WrongContent } from "../gateway/resumable.ts";
 import type { Failure } from "../gateway/retry.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
+import { writeAt } from "../lib/system-calls.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
-import { writeAt } from "../lib/write-at.ts";
 
 /** Opens a file that is to become a content. It has its full size at once, so that a count of the disk counts all of it. */
 export async function openIncoming(path: string, { size }: ContentId): Promise<FileHandle> {

@@ -15,8 +15,9 @@ import { dirname, join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { errorCode, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import { orNothing } from "../lib/system-calls.ts";
 import { contentIdOf, TreeHash } from "../lib/tree-hash.ts";
-import { type Entry, entryPath, linkInto, linkOrCopy, orNothing, SHARDS } from "./entries.ts";
+import { type Entry, entryPath, linkInto, linkOrCopy, SHARDS } from "./entries.ts";
 
 export interface CacheFilesOptions {
   readonly dir: string;

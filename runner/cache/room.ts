@@ -1,6 +1,7 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { allEntries, bytesOnDisk, orNothing } from "./entries.ts";
+import { orNothing } from "../lib/system-calls.ts";
+import { allEntries, bytesOnDisk } from "./entries.ts";
 
 export interface RoomOptions {
   readonly dir: string;

@@ -7,11 +7,11 @@ import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { type Executor, NoExecutorError } from "./executor.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
-import type { Jail } from "./process/jail.ts";
+import type { Jail, MachineTerms } from "./process/jail.ts";
 import { kernelSettings } from "./process/kernel-settings.ts";
 import { processExecutor } from "./process/process.ts";
 import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
-import { type UnshareTools, unshare } from "./process/unshare.ts";
+import { UNSHARE_TOOLS, type UnshareTools, unshare } from "./process/unshare.ts";
 
 export interface DetectOptions {
   /** The node's data folder: absolute, and without links on the way. */
@@ -35,17 +35,12 @@ export interface Detected {
  * The process executor with the best tool that works here: each is tried by really running `true`. Throws
  * NoExecutorError, and ConfigError if the limits can't be kept.
  */
-export async function detectProcessExecutor({
-  dataDir,
-  hidden = [],
-  devices = [],
-  scratch,
-  terms,
-}: DetectOptions): Promise<Detected> {
+export async function detectProcessExecutor(options: DetectOptions): Promise<Detected> {
+  const { scratch, terms } = options;
   const root = await readRootEntries();
   const problems: string[] = [];
   for (const find of [findBubblewrap, findUnshare]) {
-    const jail = await find({ root, dataDir, hidden, devices });
+    const jail = await find({ root, ...options });
     if (typeof jail === "string") {
       problems.push(jail);
       continue;
@@ -68,24 +63,26 @@ const ADVICE = [
   "sysctl kernel.apparmor_restrict_unprivileged_userns=0). On other systems than Linux, run the agent in a Linux VM.",
 ].join("\n");
 
-interface FindOptions {
+interface FindOptions extends Pick<DetectOptions, "dataDir" | "hidden" | "devices"> {
   readonly root: FolderEntries;
-  readonly dataDir: string;
-  readonly hidden?: readonly string[];
-  readonly devices?: readonly string[];
 }
 
-/** The jail, or why there is none. */
-export async function findBubblewrap({
+async function machineTerms({
   root,
   dataDir,
   hidden = [],
   devices = [],
-}: FindOptions): Promise<Jail | string> {
+}: FindOptions): Promise<MachineTerms> {
+  return { root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden], devices };
+}
+
+/** The jail, or why there is none. */
+export async function findBubblewrap(options: FindOptions): Promise<Jail | string> {
   const bwrap = await findTool("bwrap");
   if (!bwrap) return "bubblewrap: there is no bwrap here";
   return bubblewrap({
-    ...{ bwrap, root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden], devices },
+    ...(await machineTerms(options)),
+    bwrap,
     permissions: (await helpOf(bwrap)).includes("--perms") ? "yes" : "no",
     superuser: userId() === 0 ? "yes" : "no",
   });
@@ -98,12 +95,7 @@ async function helpOf(tool: string): Promise<string> {
 }
 
 /** The jail, or why there is none. */
-export async function findUnshare({
-  root,
-  dataDir,
-  hidden = [],
-  devices = [],
-}: FindOptions): Promise<Jail | string> {
+export async function findUnshare(options: FindOptions): Promise<Jail | string> {
   const tools: Record<string, string> = {};
   for (const name of UNSHARE_TOOLS) {
     const path = await findTool(name);
@@ -111,25 +103,12 @@ export async function findUnshare({
     tools[name] = path;
   }
   return unshare({
-    tools: tools as Record<keyof UnshareTools, string>,
-    ...{ root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden], devices },
+    ...(await machineTerms(options)),
+    tools: tools as UnshareTools,
     uid: userId(),
     gid: process.getgid?.() ?? 0,
   });
 }
-
-const UNSHARE_TOOLS: readonly (keyof UnshareTools)[] = [
-  "unshare",
-  "setpriv",
-  "mount",
-  "umount",
-  "pivot_root",
-  "sh",
-  "env",
-  "mkdir",
-  "ln",
-  "dd",
-];
 
 function userId(): number {
   return process.getuid?.() ?? 0;

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
-import { access } from "node:fs/promises";
 import { join } from "node:path";
+import { isThere } from "./system-calls.ts";
 
 // Folders of administrators' tools, which an ordinary user's PATH may lack.
 const SYSTEM_FOLDERS = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
@@ -10,11 +10,7 @@ export async function findTool(name: string): Promise<string | undefined> {
   const folders = (process.env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
   for (const folder of [...folders, ...SYSTEM_FOLDERS]) {
     const path = join(folder, name);
-    const runs = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (runs) return path;
+    if (await isThere(path, constants.X_OK)) return path;
   }
   return undefined;
 }

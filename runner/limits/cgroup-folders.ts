@@ -1,7 +1,8 @@
-import { access, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorCode } from "../lib/fault.ts";
+import { isThere, killProcess } from "../lib/system-calls.ts";
 import { isAgentAlive } from "../pfs/folders.ts";
 import type { CgroupTree, Controller } from "./cgroup-tree.ts";
 
@@ -124,22 +125,7 @@ export async function removeGroup(group: string): Promise<void> {
       if (errorCode(error) === "ENOENT") return;
       if (left === 0 || errorCode(error) !== "EBUSY") throw error;
     }
-    for (const pid of await processesOf(group)) kill(pid);
+    for (const pid of await processesOf(group)) killProcess(pid);
     await delay(TRY_AGAIN_MS);
   }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    if (errorCode(error) !== "ESRCH") throw error;
-  }
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

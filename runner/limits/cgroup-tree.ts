@@ -43,8 +43,8 @@ function mountOf(line: string): Mount[] {
   return [{ version: type === "cgroup" ? 1 : 2, root, point, options: options.split(",") }];
 }
 
-/** Spaces and such stand there as `\040`. */
-function unescaped(field: string): string {
+/** A path as proc(5) writes it: spaces and such stand there as `\040`. */
+export function unescaped(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),
   );

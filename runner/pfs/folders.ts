@@ -1,6 +1,7 @@
 import { chmod, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode, messageOf } from "../lib/fault.ts";
+import { messageOf } from "../lib/fault.ts";
+import { killProcess } from "../lib/system-calls.ts";
 import { removeTree } from "./remove.ts";
 
 /**
@@ -88,15 +89,6 @@ export async function killStrays(folder: string): Promise<void> {
     if (!/^[0-9]+$/.test(pid)) continue;
     const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
     const words = line.split("\0");
-    if (words.some((word) => word === folder || word.startsWith(`${folder}/`))) kill(Number(pid));
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    // It is gone meanwhile, or belongs to another user.
-    if (!["ESRCH", "EPERM"].includes(errorCode(error) ?? "")) throw error;
+    if (words.some((word) => word === folder || word.startsWith(`${folder}/`))) killProcess(Number(pid));
   }
 }

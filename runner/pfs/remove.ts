@@ -2,6 +2,7 @@ import { opendir, rename, rmdir, unlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { errorCode } from "../lib/fault.ts";
+import { orNothing } from "../lib/system-calls.ts";
 import { permitted } from "./permitted.ts";
 import { childPath, type RawPath } from "./raw-path.ts";
 
@@ -41,7 +42,7 @@ class Removal {
   async run(): Promise<void> {
     await this.#remove(this.#top);
     for (let folder = this.#moved.pop(); folder; folder = this.#moved.pop()) await this.#remove(folder);
-    await orGone(rmdir(this.#top));
+    await orNothing(rmdir(this.#top));
   }
 
   /** Removes a folder with all in it; of the top only what is in it, since deep folders are moved there. */
@@ -56,7 +57,7 @@ class Removal {
       await forEachLimited(entries, { limit: CALLS_AT_ONCE, work });
       for (const inner of full) await this.#removeFull(inner, folder);
     } while (entries.length === ENTRIES_AT_ONCE);
-    if (folder !== this.#top) await orGone(rmdir(folder));
+    if (folder !== this.#top) await orNothing(rmdir(folder));
   }
 
   async #removeFull(folder: Buffer, parent: RawPath): Promise<void> {
@@ -64,7 +65,7 @@ class Removal {
     const to = childPath(this.#top, `.deep-${this.#moves++}`);
     // The folder itself must be writable too: its ".." changes.
     const moving = () => permitted({ path: folder, mode: 0o700 }, () => rename(folder, to));
-    await orGone(permitted({ path: parent, mode: 0o700 }, moving));
+    await orNothing(permitted({ path: parent, mode: 0o700 }, moving));
     this.#moved.push(to);
   }
 }
@@ -78,7 +79,7 @@ interface Entry {
 async function entriesOf(folder: RawPath): Promise<Entry[]> {
   const entries: Entry[] = [];
   const opened = () => opendir(folder, { encoding: "latin1", bufferSize: 256 });
-  const listing = await orGone(permitted({ path: folder, mode: 0o700 }, opened));
+  const listing = await orNothing(permitted({ path: folder, mode: 0o700 }, opened));
   if (!listing) return entries;
   for await (const entry of listing) {
     entries.push({ path: childPath(folder, entry.name), kind: entry.isDirectory() ? "folder" : "other" });
@@ -97,19 +98,10 @@ const FULL_FOLDER = ["EISDIR", "ENOTEMPTY", "EEXIST"];
 async function isRemoved({ path, kind }: Entry, folder: RawPath): Promise<boolean> {
   try {
     const removing = () => (kind === "folder" ? rmdir(path) : unlink(path));
-    await orGone(permitted({ path: folder, mode: 0o700 }, removing));
+    await orNothing(permitted({ path: folder, mode: 0o700 }, removing));
     return true;
   } catch (error) {
     if (!FULL_FOLDER.includes(errorCode(error) ?? "")) throw error;
     return false;
-  }
-}
-
-async function orGone<T>(action: Promise<T>): Promise<T | undefined> {
-  try {
-    return await action;
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return undefined;
-    throw error;
   }
 }

@@ -6,22 +6,15 @@ import {
   type Jail,
   type Launch,
   type LaunchRequest,
+  type MachineTerms,
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
-import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
-export interface BubblewrapOptions {
+export interface BubblewrapOptions extends MachineTerms {
   /** Absolute path of `bwrap`. */
   readonly bwrap: string;
-  readonly root: FolderEntries;
-  /** What is read-only in `/proc`. */
-  readonly settings: readonly string[];
-  /** See Jail. */
-  readonly dataDir: string;
-  readonly hidden: readonly string[];
-  readonly devices: readonly string[];
   readonly superuser: "yes" | "no";
   /** Whether it can say which permissions a folder gets that it makes: not before version 0.5. */
   readonly permissions: "yes" | "no";

@@ -2,8 +2,8 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { closeSync, constants, openSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
-import { errorCode } from "../../lib/fault.ts";
 import { findTool } from "../../lib/find-tool.ts";
+import { killProcess } from "../../lib/system-calls.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
 import { closeInherited } from "./inherited.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
@@ -37,7 +37,7 @@ export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOpt
   const child = start(launch, { log, stdin });
   if (child instanceof Error) return { code: null, report: "", refused: child.message };
   writeData(child, launch);
-  const kill = () => killGroup(child.pid);
+  const kill = () => child.pid !== undefined && killProcess(-child.pid);
   const [code, report] = await Promise.all([exitOf(child, { signal, kill }), readReport(child)]);
   return { code, report };
 }
@@ -160,13 +160,4 @@ function exitOf(
     resolve(code ?? 128 + (name ? signals[name] : 0));
   });
   return promise.finally(() => signal.removeEventListener("abort", kill));
-}
-
-function killGroup(leader: number | undefined): void {
-  if (leader === undefined) return;
-  try {
-    process.kill(-leader, "SIGKILL");
-  } catch (error) {
-    if (errorCode(error) !== "ESRCH") throw error;
-  }
 }

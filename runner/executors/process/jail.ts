@@ -1,5 +1,6 @@
 import type { Devices } from "./devices.ts";
 import type { HiddenPaths } from "./hidden.ts";
+import type { FolderEntries } from "./root-entries.ts";
 import type { SecretMounts } from "./secret-mounts.ts";
 
 /**
@@ -7,19 +8,30 @@ import type { SecretMounts } from "./secret-mounts.ts";
  * ids. The machine's `/sys`, and what is the kernel's in `/proc`, are read-only in there, for root too. No device opens
  * but those of its `/dev`.
  */
-export interface Jail {
+export interface Jail extends JailTerms {
   readonly tool: string;
-  /** The node's data folder. */
-  readonly dataDir: string;
-  /** What commands do not see, that folder among it: absolute paths, whether they are there or not. */
-  readonly hidden: readonly string[];
-  /** Names in the machine's `/dev` that commands see besides the usual ones and the GPUs, whether they are there or not. */
-  readonly devices: readonly string[];
   /** Makes the files that every launch from there needs. */
   prepare(place: Place): Promise<void>;
   launch(request: LaunchRequest): Promise<Launch>;
   /** Understands what the tool wrote to file descriptor 3; `log` is what came on stdout and stderr. */
   read(said: { report: string; log: string }): Started;
+}
+
+/** What a jail shows of the machine. */
+interface JailTerms {
+  /** The node's data folder: absolute, and without links on the way. */
+  readonly dataDir: string;
+  /** What commands do not see, that folder among it: absolute paths, whether they are there or not. */
+  readonly hidden: readonly string[];
+  /** Names in the machine's `/dev` that commands see besides the usual ones and the GPUs, whether they are there or not. */
+  readonly devices: readonly string[];
+}
+
+/** A jail's terms, and the machine that it is made on. */
+export interface MachineTerms extends JailTerms {
+  readonly root: FolderEntries;
+  /** What is read-only in `/proc`. */
+  readonly settings: readonly string[];
 }
 
 /** What the commands of one worker share. */

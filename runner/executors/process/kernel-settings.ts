@@ -1,4 +1,6 @@
-import { access, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { isThere } from "../../lib/system-calls.ts";
+import { unescaped } from "../../limits/cgroup-tree.ts";
 import { isWithin } from "./hidden.ts";
 
 /**
@@ -48,21 +50,7 @@ export async function mountsIn(folder: string): Promise<Mount[]> {
     if (isWithin(path, folder)) mounts.set(path, { path, flags });
   }
   const reachable = await Promise.all(
-    [...mounts.values()].map(async (mount) => ((await isReachable(mount.path)) ? [mount] : [])),
+    [...mounts.values()].map(async (mount) => ((await isThere(mount.path)) ? [mount] : [])),
   );
   return reachable.flat().sort((a, b) => a.path.length - b.path.length);
-}
-
-async function isReachable(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-/** As proc(5) writes a path. */
-function unescaped(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 8)),
-  );
 }

@@ -8,6 +8,7 @@ import {
   type Jail,
   type Launch,
   type LaunchRequest,
+  type MachineTerms,
   type Place,
   ROOT_CAPABILITIES,
   type Started,
@@ -17,28 +18,14 @@ import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
 /** Absolute paths of util-linux's tools, and of the POSIX ones. */
-export interface UnshareTools {
-  readonly unshare: string;
-  readonly setpriv: string;
-  readonly mount: string;
-  readonly umount: string;
-  readonly pivot_root: string;
-  readonly sh: string;
-  readonly env: string;
-  readonly mkdir: string;
-  readonly ln: string;
-  readonly dd: string;
-}
+export type UnshareTools = Readonly<Record<(typeof UNSHARE_TOOLS)[number], string>>;
+export const UNSHARE_TOOLS = [
+  ...(["unshare", "setpriv", "mount", "umount", "pivot_root"] as const),
+  ...(["sh", "env", "mkdir", "ln", "dd"] as const),
+] as const;
 
-export interface UnshareOptions {
+export interface UnshareOptions extends MachineTerms {
   readonly tools: UnshareTools;
-  readonly root: FolderEntries;
-  /** What is read-only in `/proc`. */
-  readonly settings: readonly string[];
-  /** See Jail. */
-  readonly dataDir: string;
-  readonly hidden: readonly string[];
-  readonly devices: readonly string[];
   /** The user who runs the agent. */
   readonly uid: number;
   readonly gid: number;

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "../../../lib/fault.ts";
+import { orNothing } from "../../../lib/system-calls.ts";
 import type { Credentials } from "./pull-secrets.ts";
 import type { ImageReference } from "./reference.ts";
 
@@ -29,12 +30,7 @@ export class PrivateImages {
 
   /** Whether anything was pulled from the image's repository with a key, or is being pulled so just now. */
   async has(image: ImageReference): Promise<boolean> {
-    try {
-      return (await readdir(this.#markOf(image))).length > 0;
-    } catch (error) {
-      if (errorCode(error) === "ENOENT") return false;
-      throw error;
-    }
+    return ((await orNothing(readdir(this.#markOf(image)))) ?? []).length > 0;
   }
 
   /** Whether this key has opened the image's repository since the agent started. */
@@ -56,25 +52,21 @@ export class PrivateImages {
     image: ImageReference,
     { login, pull }: { login: Login; pull: () => Promise<T> },
   ): Promise<T> {
-    if (login === undefined) return this.#pullAndOpen(image, { login, pull });
+    const pulling = async () => {
+      const answer = await pull();
+      if (answer.ok) this.open(image, login);
+      return answer;
+    };
+    if (login === undefined) return pulling();
     const mark = this.#markOf(image);
     const own = join(mark, randomUUID());
     await mkdir(mark, { recursive: true });
     await writeFile(own, repositoryOf(image));
     // If it throws, nobody knows whether the engine has the image by now: the mark stays.
-    const answer = await this.#pullAndOpen(image, { login, pull });
+    const answer = await pulling();
     if (answer.ok) await writeFile(join(mark, PULLED), repositoryOf(image));
     await rm(own);
     await rmdir(mark).catch(unlessTaken);
-    return answer;
-  }
-
-  async #pullAndOpen<T extends { readonly ok: boolean }>(
-    image: ImageReference,
-    { login, pull }: { login: Login; pull: () => Promise<T> },
-  ): Promise<T> {
-    const answer = await pull();
-    if (answer.ok) this.open(image, login);
     return answer;
   }
 
