@@ -1,11 +1,5 @@
 import { availableParallelism } from "node:os";
-import {
-  type Assignment,
-  HEARTBEAT_MS,
-  NODE_TTL_MS,
-  type NodeBounds,
-  type NodeWork,
-} from "../../protocol/runner.ts";
+import { HEARTBEAT_MS, NODE_TTL_MS, type NodeBounds } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
@@ -41,66 +35,33 @@ export async function runAgent(
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let outage: string | undefined;
   while (!drain.aborted) {
-    const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
     const asked = cache.ask();
-    const { erasedTo } = asked;
-    const beat = await heartbeat(gateway, { self, work: pool.work(), erasedTo, drain });
+    const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
+    const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
     const soon = new AbortController();
-    if (beat.ok) {
-      // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
-      void cache.hear(asked, beat.assignment.erased).then((more) => more && soon.abort());
-      pool.follow(beat.assignment);
+    const reason: string | undefined = await gateway
+      .heartbeat({ ...self, work: pool.work(), erasedTo: asked.erasedTo }, signal)
+      .then((assignment) => {
+        // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
+        void cache.hear(asked, assignment.erased).then((more) => more && soon.abort());
+        pool.follow(assignment);
+        backoff.reset();
+        return undefined;
+      }, messageOf);
+    // An outage is logged when it begins, when it changes and when it ends; not with every beat.
+    if (!drain.aborted && reason !== outage) {
+      if (reason === undefined) log.info({ node }, "the gateway answers heartbeats again");
+      else log.warn({ node, reason }, "heartbeats to the gateway fail");
     }
-    if (beat.ok) backoff.reset();
-    const now = beat.ok ? undefined : beat.reason;
-    if (!drain.aborted && now !== outage) logChange(log, { node, outage: now });
-    outage = now;
-    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), AbortSignal.any([drain, soon.signal]));
+    outage = reason;
+    const waitMs = reason === undefined ? about(HEARTBEAT_MS) : backoff.next();
+    await pause(waitMs, AbortSignal.any([drain, soon.signal]));
   }
   // At the start of the draining, not at its end, so that the others take this node's share while it finishes its last datums.
-  await leave({ gateway, log, node });
+  await gateway
+    .leave(node, AbortSignal.timeout(LEAVE_WITHIN_MS))
+    .catch((error: unknown) =>
+      log.warn({ node, reason: messageOf(error) }, "the gateway could not be told that this node leaves"),
+    );
   await pool.ended();
-}
-
-type Beat =
-  | { readonly ok: true; readonly assignment: Assignment }
-  | { readonly ok: false; readonly reason: string };
-
-interface BeatOptions {
-  readonly self: {
-    readonly node: string;
-    readonly executor: string;
-    readonly capacity: number;
-    readonly bounds: NodeBounds;
-  };
-  readonly work: NodeWork[];
-  /** Undefined: nothing is asked about erased contents. */
-  readonly erasedTo: string | null | undefined;
-  readonly drain: AbortSignal;
-}
-
-async function heartbeat(
-  gateway: AgentDeps["gateway"],
-  { self, work, erasedTo, drain }: BeatOptions,
-): Promise<Beat> {
-  const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
-  try {
-    return { ok: true, assignment: await gateway.heartbeat({ ...self, work, erasedTo }, signal) };
-  } catch (error) {
-    return { ok: false, reason: messageOf(error) };
-  }
-}
-
-/** Logs an outage when it begins, when it changes and when it ends; not with every beat. */
-function logChange(log: Log, { node, outage }: { node: string; outage: string | undefined }): void {
-  if (outage === undefined) log.info({ node }, "the gateway answers heartbeats again");
-  else log.warn({ node, reason: outage }, "heartbeats to the gateway fail");
-}
-
-async function leave({ gateway, log, node }: Pick<AgentDeps, "gateway" | "log" | "node">): Promise<void> {
-  try {
-    await gateway.leave(node, AbortSignal.timeout(LEAVE_WITHIN_MS));
-  } catch (error) {
-    log.warn({ node, reason: messageOf(error) }, "the gateway could not be told that this node leaves");
-  }
 }

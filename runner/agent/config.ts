@@ -1,6 +1,5 @@
 import { availableParallelism, hostname } from "node:os";
 import { resolve } from "node:path";
-import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import { EXECUTORS, type ExecutorChoice, noDevices, noNetwork } from "../executors/executor.ts";
 import { ConfigError, messageOf } from "../lib/fault.ts";
@@ -66,7 +65,8 @@ type Flag =
 /** The runner's settings from the command line and the environment. Throws ConfigError. */
 export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): RunnerConfig {
   return {
-    ...readGatewayAccess(env),
+    endpoint: readEndpoint(env),
+    ...readKey(env),
     node: readNode(flags.node, env),
     executor: readExecutor(flags.executor ?? "auto"),
     ...readWaiting(flags),
@@ -150,13 +150,11 @@ function readHidden(path: string): string {
   throw new ConfigError(`--hide is "${path}"; it must be a folder or a file, and not the whole machine`);
 }
 
-const DeviceName = z.enum(EXTRA_DEVICES);
-
 function readDevices({ device, executor = "auto" }: RunnerFlags): Pick<RunnerConfig, "devices"> {
   if (device === undefined) return {};
   const devices = device.map((name) => {
-    const parsed = DeviceName.safeParse(name);
-    if (parsed.success) return parsed.data;
+    const known = EXTRA_DEVICES.find((each) => each === name);
+    if (known) return known;
     throw new ConfigError(`--device is "${name}"; it must be one of: ${EXTRA_DEVICES.join(", ")}`);
   });
   if (executor === "docker" || executor === "podman") throw new ConfigError(noDevices(devices));
@@ -198,30 +196,14 @@ function readSwitch(variable: string, value: string): boolean {
   throw new ConfigError(`${variable} is "${value}"; it must be true or false`);
 }
 
-/** The gateway's address and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
-function readGatewayAccess(
-  env: NodeJS.ProcessEnv,
-): Pick<RunnerConfig, "endpoint" | "accessKeyId" | "secretAccessKey"> {
-  return { endpoint: readEndpoint(env), ...readKey(env) };
-}
-
 const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
 
-const Origin = z
-  .string()
-  .refine(isOrigin)
-  .transform((url) => new URL(url).origin);
-
-function isOrigin(text: string): boolean {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
-}
-
+/** The gateway's address: `SLUICE_ENDPOINT`, else the AWS name. */
 function readEndpoint(env: NodeJS.ProcessEnv): string {
   const variable = env.SLUICE_ENDPOINT || !env.AWS_ENDPOINT_URL ? "SLUICE_ENDPOINT" : "AWS_ENDPOINT_URL";
   const value = env[variable] || DEFAULT_ENDPOINT;
-  const parsed = Origin.safeParse(value);
-  if (parsed.success) return parsed.data;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   throw new ConfigError(
     `${variable} is "${value}"; it must be the gateway's address without a path, such as ${DEFAULT_ENDPOINT}`,
   );
@@ -261,10 +243,8 @@ export function nodeNameOf(host: string): string {
   return name === "" ? "node" : name;
 }
 
-const ExecutorName = z.enum(EXECUTORS);
-
 function readExecutor(choice: string): ExecutorChoice {
-  const parsed = ExecutorName.safeParse(choice);
-  if (parsed.success) return parsed.data;
+  const known = EXECUTORS.find((name) => name === choice);
+  if (known) return known;
   throw new ConfigError(`--executor "${choice}" is not known; take one of: ${EXECUTORS.join(", ")}`);
 }

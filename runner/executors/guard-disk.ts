@@ -30,12 +30,7 @@ export function guardDisk(executor: Executor, { outBytes, node, dataDir }: Guard
   };
 }
 
-interface Quota {
-  readonly outBytes: number | undefined;
-  readonly node: string;
-}
-
-interface Guards extends Quota {
+interface Guards extends Pick<GuardOptions, "outBytes" | "node"> {
   readonly space: FreeSpace;
 }
 
@@ -47,6 +42,7 @@ function guarded(sandbox: Sandbox, guards: Guards): Sandbox {
 }
 
 async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): Promise<Run> {
+  const { outBytes } = guards;
   const out = join(command.pfs, "out");
   const halt = new AbortController();
   const ended = new AbortController();
@@ -57,12 +53,16 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
   };
   // That the node's disk is full is not this command's fault alone: others filled it, too.
   const leave = guards.space.enter({ out, stop: (reason) => stop({ reason, failureClass: "node" }) });
-  const watching = watch({ out, stop: (reason) => stop({ reason }), signal: ended.signal }, guards);
+  const onOver = () => stop({ reason: tooMuch(guards) });
+  const watching =
+    outBytes !== undefined && watchOut({ out, quotaBytes: outBytes, onOver, signal: ended.signal });
   try {
     const run = await sandbox.run({ ...command, signal: AbortSignal.any([command.signal, halt.signal]) });
-    if (!fault) {
-      const reason = await faultAfter(run, { out, signal: command.signal }, guards);
-      if (reason !== undefined) fault = { reason };
+    if (!fault && outBytes !== undefined && run.kind !== "not-started") {
+      // Once more after the end: it may have left too much although nobody saw it grow. Holes count here: they would be stored.
+      const looking = { enough: outBytes, command: "ended", signal: command.signal } as const;
+      const { taken, apparent } = await folderSize(out, looking);
+      if (Math.max(taken, apparent) > outBytes) fault = { reason: tooMuch(guards) };
     }
     return judged(run, fault, guards);
   } finally {
@@ -78,28 +78,7 @@ interface DiskFault {
   readonly failureClass?: "node";
 }
 
-function watch(
-  { out, stop, signal }: { out: string; stop: (reason: string) => void; signal: AbortSignal },
-  guards: Quota,
-): Promise<void> | undefined {
-  const { outBytes } = guards;
-  if (outBytes === undefined) return undefined;
-  return watchOut({ out, quotaBytes: outBytes, onOver: () => stop(tooMuch(guards)), signal });
-}
-
-/** Looks once more after the end: it may have left too much although nobody saw it grow. Holes count here: they would be stored. */
-async function faultAfter(
-  run: Run,
-  { out, signal }: { out: string; signal: AbortSignal },
-  guards: Quota,
-): Promise<string | undefined> {
-  const { outBytes } = guards;
-  if (outBytes === undefined || run.kind === "not-started") return undefined;
-  const { taken, apparent } = await folderSize(out, { enough: outBytes, command: "ended", signal });
-  return Math.max(taken, apparent) > outBytes ? tooMuch(guards) : undefined;
-}
-
-function tooMuch({ outBytes = 0, node }: Quota): string {
+function tooMuch({ outBytes = 0, node }: Guards): string {
   return `the command wrote more than ${sizeText(outBytes)} to /pfs/out (--disk of node ${node})`;
 }
 
@@ -110,7 +89,7 @@ function exited(run: Run): Extract<Run, { kind: "exited" }> {
   return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
 }
 
-function judged(run: Run, fault: DiskFault | undefined, { outBytes, node }: Quota): Run {
+function judged(run: Run, fault: DiskFault | undefined, { outBytes, node }: Guards): Run {
   if (fault) {
     const { reason, failureClass } = fault;
     return { ...exited(run), fault: reason, ...(failureClass && { failureClass }) };
@@ -122,13 +101,10 @@ function judged(run: Run, fault: DiskFault | undefined, { outBytes, node }: Quot
 }
 
 interface OutWatchOptions {
-  /** The folder that is `/pfs/out`. */
   readonly out: string;
-  /** Bytes that may lie there. */
   readonly quotaBytes: number;
   /** Called once, when there is more. */
   readonly onOver: () => void;
-  /** Ends it. */
   readonly signal: AbortSignal;
 }
 

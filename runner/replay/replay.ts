@@ -175,21 +175,12 @@ async function concluded(
   const verdict = judged(ran, { ...transform, acceptReturnCode });
   const { exitCode } = verdict;
   const { millis } = ran;
-  const found = await collected(join(pfs, "out"), signal);
-  if ("outputs" in found) await onOutputs(found.outputs);
+  const found = await collect({ out: join(pfs, "out"), signal }).catch((error: unknown) => {
+    if (error instanceof DatumFault) return error;
+    throw error;
+  });
+  if (!(found instanceof DatumFault)) await onOutputs(found);
   if (verdict.kind === "failed") return { state: "failed", exitCode, reason: verdict.reason, millis };
-  if ("outputs" in found) return { state: "success", exitCode, reason: null, millis };
-  return { state: "failed", exitCode, reason: `the outputs can't be stored: ${found.fault}`, millis };
-}
-
-async function collected(
-  out: string,
-  signal: AbortSignal,
-): Promise<{ readonly outputs: readonly Collected[] } | { readonly fault: string }> {
-  try {
-    return { outputs: await collect({ out, signal }) };
-  } catch (error) {
-    if (!(error instanceof DatumFault)) throw error;
-    return { fault: error.message };
-  }
+  if (!(found instanceof DatumFault)) return { state: "success", exitCode, reason: null, millis };
+  return { state: "failed", exitCode, reason: `the outputs can't be stored: ${found.message}`, millis };
 }

@@ -41,38 +41,24 @@ export interface SecretsOptions {
 export function openSecrets(setting: string | undefined, { own, kill }: SecretsOptions): Secrets {
   const store =
     setting === undefined ? NONE : remembered(storeOf(setting), { kill, now: () => performance.now() });
-  return { for: (asker) => ({ read: (name, signal) => read({ store, own, asker }, name, signal) }) };
+  return {
+    for: (asker) => ({
+      async read(name, signal) {
+        if (name === own.secretName) throw ownKeyIn(name);
+        const { secret, owners } = await store.read(name, signal);
+        if (holds(secret, own.secretAccessKey)) throw ownKeyIn(name);
+        checkOwner(name, owners, asker);
+        return secret;
+      },
+    }),
+  };
 }
 
-interface Reading {
-  readonly store: SecretStore;
-  readonly own: OwnKey;
-  readonly asker: Asker;
-}
-
-async function read(
-  { store, own, asker }: Reading,
-  name: string,
-  signal: AbortSignal,
-): ReturnType<SecretSource["read"]> {
-  checkName(name, own);
-  const { secret, owners } = await store.read(name, signal);
-  checkContent(name, secret, own);
-  checkOwner(name, owners, asker);
-  return secret;
-}
-
-/** Throws SecretMissing for the name under which the runner's own key is kept. */
-function checkName(name: string, { secretName }: OwnKey): void {
-  if (name === secretName) throw ownKeyIn(name);
-}
-
-/** Throws SecretMissing if the runner's own key is anywhere in a secret, such as in a file of its variables. */
-function checkContent(name: string, secret: Secret, { secretAccessKey }: OwnKey): void {
-  for (const bytes of secret.values()) {
-    if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(secretAccessKey))
-      throw ownKeyIn(name);
-  }
+/** Whether a text is anywhere in a secret, such as in a file of variables. */
+function holds(secret: Secret, text: string): boolean {
+  return [...secret.values()].some((bytes) =>
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(text),
+  );
 }
 
 function ownKeyIn(name: string): SecretMissing {

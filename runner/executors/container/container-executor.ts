@@ -11,7 +11,7 @@ import {
   type Sandbox,
 } from "../executor.ts";
 import { Disposal } from "./engine/disposal.ts";
-import { asCondition, ask, type Engine, EngineRefusal } from "./engine/engine.ts";
+import { asCondition, type Engine, EngineRefusal, mustAsk } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import { PrivateImages } from "./images/private-images.ts";
@@ -61,23 +61,10 @@ async function prepare(
 ): Promise<Sandbox> {
   const { engine, privates } = agentEngine;
   const id = await ensureImage(engine, { image, pullSecrets, privates, signal });
-  const user = await userOf(engine, id);
+  const { Config } = await mustAsk(engine, () => engine.docker.getImage(id).inspect());
+  const user = Config.User ?? "";
   const reader = isRoot(user) && !engine.remapped ? "root" : "anybody";
-  return new ContainerSandbox(agentEngine, { worker: { dir, image, pipeline, pullSecrets, user }, reader });
-}
-
-async function userOf(engine: Engine, image: string): Promise<string> {
-  try {
-    const { Config } = await ask(engine, () => engine.docker.getImage(image).inspect());
-    return Config.User ?? "";
-  } catch (error) {
-    throw asCondition(error, engine);
-  }
-}
-
-interface SandboxOptions {
-  readonly worker: WorkerTerms;
-  readonly reader: SecretReader;
+  return new ContainerSandbox(agentEngine, { dir, image, pipeline, pullSecrets, user }, reader);
 }
 
 type Planned = Extract<SecretPlan, { ok: true }>;
@@ -85,7 +72,8 @@ type Planned = Extract<SecretPlan, { ok: true }>;
 /** Runs a worker's commands in one container that it keeps, or in one for each if no init can run in the image. */
 class ContainerSandbox implements Sandbox {
   readonly #agentEngine: AgentEngine;
-  readonly #options: SandboxOptions;
+  readonly #worker: WorkerTerms;
+  readonly #reader: SecretReader;
   #shared: SharedPfs | undefined;
   #kept: KeptContainer | undefined;
   /** Of the secrets in the kept container. */
@@ -94,9 +82,10 @@ class ContainerSandbox implements Sandbox {
   #inits: "possible" | "impossible" = "possible";
   #made = 0;
 
-  constructor(agentEngine: AgentEngine, options: SandboxOptions) {
+  constructor(agentEngine: AgentEngine, worker: WorkerTerms, reader: SecretReader) {
     this.#agentEngine = agentEngine;
-    this.#options = options;
+    this.#worker = worker;
+    this.#reader = reader;
   }
 
   async run(given: Command): Promise<Run> {
@@ -133,7 +122,7 @@ class ContainerSandbox implements Sandbox {
     const { dir: pfs } = await this.#sharedPfs();
     const secrets = await this.#secretFiles(plan);
     const options = { dir: this.#newPath("control"), pfs, secrets, signal };
-    const made = await KeptContainer.make(this.#agentEngine, this.#options.worker, options);
+    const made = await KeptContainer.make(this.#agentEngine, this.#worker, options);
     if (made instanceof KeptContainer) {
       this.#kept = made;
       this.#fingerprint = plan.fingerprint;
@@ -171,9 +160,8 @@ class ContainerSandbox implements Sandbox {
 
   async #runAlone(command: Command, plan: Planned): Promise<Run> {
     const secrets = await this.#secretFiles(plan);
-    const { worker } = this.#options;
     try {
-      return await runAlone(this.#agentEngine, worker, { command, secrets: secrets.mounts });
+      return await runAlone(this.#agentEngine, this.#worker, { command, secrets: secrets.mounts });
     } finally {
       await secrets.remove();
     }
@@ -194,15 +182,14 @@ class ContainerSandbox implements Sandbox {
   }
 
   async #secretFiles({ secrets }: Planned): Promise<SecretFiles> {
-    const { reader } = this.#options;
-    const files = await writeSecrets(secrets, { owner: this.#agentEngine.owner, reader });
+    const files = await writeSecrets(secrets, { owner: this.#agentEngine.owner, reader: this.#reader });
     if (files) return files;
     throw new NoMemoryFolder();
   }
 
   #newPath(name: string): string {
     this.#made += 1;
-    return join(this.#options.worker.dir, `${name}-${this.#made}`);
+    return join(this.#worker.dir, `${name}-${this.#made}`);
   }
 }
 

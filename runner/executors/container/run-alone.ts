@@ -115,7 +115,7 @@ async function runIn(
   const tail = new LogTail();
   const kill = () => void ask(engine, () => container.kill()).catch(() => undefined);
   let input: Socket | undefined;
-  let screen: Screen | undefined;
+  let leaveTerminal = () => {};
   try {
     const output = await attach(engine, { id: container.id, streams: "stdout=1&stderr=1" });
     const printed = terminal
@@ -131,7 +131,7 @@ async function runIn(
     await ask(engine, () => container.start());
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
-    if (terminal) screen = showOnTerminal({ engine, container, input, output });
+    if (terminal) leaveTerminal = showOnTerminal(engine, { container, input, output });
     else input.end(stdin ?? "");
     await printed;
     const state = await stateAtEnd(engine, container);
@@ -149,7 +149,7 @@ async function runIn(
     return { kind: "not-started", reason: noCommand(cmd[0] ?? ""), log: tail.text() };
   } finally {
     signal.removeEventListener("abort", kill);
-    screen?.close();
+    leaveTerminal();
     input?.destroy();
   }
 }
@@ -180,25 +180,14 @@ async function stateAtEnd(engine: Engine, container: Made["container"]) {
   }
 }
 
-interface ScreenOptions {
-  readonly engine: Engine;
-  /** Started, with a terminal of its own. */
-  readonly container: Container;
-  readonly input: Socket;
-  readonly output: Socket;
-}
-
-/** A container's terminal, shown on that of this process. */
-interface Screen {
-  /** Gives the terminal back as it was. */
-  close(): void;
-}
-
 /**
  * Joins a container's terminal with that of this process. Ours is raw meanwhile: each key, Ctrl-C too, goes to the
- * container's, which knows what it means there.
+ * container's, which knows what it means there. Returns what gives our terminal back as it was.
  */
-function showOnTerminal({ engine, container, input, output }: ScreenOptions): Screen {
+function showOnTerminal(
+  engine: Engine,
+  { container, input, output }: { container: Container; input: Socket; output: Socket },
+): () => void {
   const { stdin, stdout } = process;
   // The container may just be ending. Its terminal then needs no size.
   const resize = () =>
@@ -210,11 +199,9 @@ function showOnTerminal({ engine, container, input, output }: ScreenOptions): Sc
   output.on("data", show);
   stdout.on("resize", resize);
   resize();
-  return {
-    close() {
-      stdout.off("resize", resize);
-      stdin.off("data", type).pause();
-      stdin.setRawMode?.(false);
-    },
+  return () => {
+    stdout.off("resize", resize);
+    stdin.off("data", type).pause();
+    stdin.setRawMode?.(false);
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isAgentAlive } from "../../../pfs/folders.ts";
 import { NodeCondition } from "../../executor.ts";
-import { asCondition, ask, type Engine, EngineRefusal } from "./engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal, mustAsk } from "./engine.ts";
 import { AGENT_LABEL, DATA_LABEL, type Owner } from "./labels.ts";
 import { openOutputs } from "./open-outputs.ts";
 
@@ -63,18 +63,11 @@ async function removeContainer(engine: Engine, name: string): Promise<void> {
  * be writing to them. Throws NodeCondition.
  */
 export async function removeLeftovers(engine: Engine, { data }: Pick<Owner, "data">): Promise<void> {
-  for (const { Id, Labels } of await containersOf(engine, data)) {
+  const filters = { label: [`${DATA_LABEL}=${data}`] };
+  const list = () => engine.docker.listContainers({ all: true, filters });
+  for (const { Id, Labels } of await mustAsk(engine, list)) {
     if (await isAgentAlive(Labels[AGENT_LABEL] ?? "")) continue;
     await openOutputs(engine, Id);
     await removeContainer(engine, Id);
-  }
-}
-
-async function containersOf(engine: Engine, data: string) {
-  const filters = { label: [`${DATA_LABEL}=${data}`] };
-  try {
-    return await ask(engine, () => engine.docker.listContainers({ all: true, filters }));
-  } catch (error) {
-    throw asCondition(error, engine);
   }
 }

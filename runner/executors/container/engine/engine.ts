@@ -114,6 +114,13 @@ export function asCondition(error: unknown, { kind }: Engine): unknown {
   return error instanceof EngineRefusal ? new NodeCondition(`${kind} refused: ${error.message}`) : error;
 }
 
+/** Like `ask`, where a refusal is a condition of this node, too. */
+export function mustAsk<T>(engine: Engine, work: () => Promise<T>): Promise<T> {
+  return ask(engine, work).catch((error: unknown) => {
+    throw asCondition(error, engine);
+  });
+}
+
 /** The engine runs on another machine than the agent, or sees its folders under other names. */
 export function notSeen({ kind, socket }: Engine, why: string): NodeCondition {
   return new NodeCondition(
