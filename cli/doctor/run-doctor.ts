@@ -10,10 +10,9 @@ import { openTryingPlace } from "./data-folder.ts";
 import { executorFindings } from "./executors.ts";
 import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
-import { machineFindings } from "./machine.ts";
+import { kernelSetting, machineFindings, userNamespacesFinding } from "./machine.ts";
 import { pipelineFindings } from "./pipelines.ts";
 import { spaceFindings } from "./space.ts";
-import { kernelSetting, userNamespacesFinding } from "./user-namespaces.ts";
 
 export interface DoctorOptions extends RunnerTerms, Omit<ConnectionOptions, "data"> {
   readonly data: string;

@@ -1,13 +1,17 @@
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { arch, cpus, freemem, loadavg, platform, release, totalmem, uptime } from "node:os";
 import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { z } from "zod";
 import { readHolder } from "../../embedded/data/holder.ts";
 import { readKeptLog } from "../../embedded/data/kept-log.ts";
 import { readRootKey } from "../../embedded/data/keys.ts";
 import { WIRE_VERSION } from "../../protocol/runner.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
+import { paddingOf, TAR_END, tarHeader } from "../archive/tar.ts";
 import { examine } from "../doctor/run-doctor.ts";
 import {
   type Connection,
@@ -16,11 +20,11 @@ import {
   findConnection,
 } from "../gateway/connection/connection.ts";
 import { contextNames, readContext } from "../gateway/connection/contexts.ts";
+import { CliError } from "../output/failure.ts";
 import { liveText } from "../output/live-line.ts";
 import { count, printJson, printLine, printNote, showSize } from "../output/output.ts";
 import { isSecretName, REDACTED, Redactor } from "../output/redact.ts";
 import { type Asked, askGateway, attempt, MAX_JOBS, type Told } from "./ask-gateway.ts";
-import { type Part, writeBundle } from "./bundle.ts";
 
 export interface SupportOptions extends ConnectionOptions {
   readonly out?: string;
@@ -292,4 +296,35 @@ function readme(
     ...(without.length > 0 ? ["", "What could not be collected:", ...without] : []),
     "",
   ].join("\n");
+}
+
+/** A file of what is to be sent. */
+interface Part {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Writes a new file that only its owner may read: a gzipped tar of a folder with these parts. Returns its size in bytes. */
+async function writeBundle(
+  file: string,
+  { folder, parts, now }: { readonly folder: string; readonly parts: readonly Part[]; readonly now: number },
+): Promise<number> {
+  const blocks = parts.flatMap(({ name, text }) => {
+    const bytes = Buffer.from(text);
+    const header = tarHeader({ name: `${folder}/${name}`, size: bytes.length }, now / 1000);
+    return [header, bytes, Buffer.alloc(paddingOf(bytes.length))];
+  });
+  const packed = await promisify(gzip)(Buffer.concat([...blocks, TAR_END]));
+  const handle = await open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+    throw new CliError(`${file} is there already: name another file with --out, or remove it`, {
+      code: "FileExists",
+    });
+  });
+  try {
+    await handle.writeFile(packed);
+  } finally {
+    await handle.close();
+  }
+  return packed.length;
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Readable } from "node:stream";
 import { showDatums } from "../../cli/commands/job/show.ts";
 import { parseAddress } from "../../cli/gateway/address.ts";
@@ -5,7 +6,6 @@ import type { Client } from "../../cli/gateway/client.ts";
 import { createBucket, getFile } from "../../cli/gateway/objects.ts";
 import { type Job, Pipeline } from "../../protocol/pipelines.ts";
 import { encodePath } from "../../protocol/requests.ts";
-import { FIRST_FILES, LATER_FILE, readDataset } from "./datasets.ts";
 import { expectedProfile, type Profile, profileFault, readProfile, reportFault } from "./expected.ts";
 import {
   DATA_BUCKET,
@@ -18,7 +18,7 @@ import {
 } from "./specs.ts";
 import { DemoError, jobDone } from "./watch.ts";
 
-export interface Telling {
+interface Telling {
   /** When to give up, milliseconds since 1970. */
   readonly deadline: number;
   say(line: string): void;
@@ -107,4 +107,25 @@ async function checkResults(
   const fault = reportFault(report, expected);
   if (fault) throw new DemoError(`the report is wrong: ${fault}`);
   say("the report agrees with a count made without pipelines");
+}
+
+// The package exports only its index, which lies beside the folder of the files.
+const FOLDER = new URL("../data/", import.meta.resolve("vega-datasets"));
+
+/** Real files that come with the npm package vega-datasets: US films, cars, flights, share prices, weather. */
+const FIRST_FILES = [
+  "cars.json",
+  "flights-2k.json",
+  "flights-airport.csv",
+  "movies.json",
+  "stocks.csv",
+  "weather.csv",
+] as const;
+
+/** The file that is put when the rest is done. */
+const LATER_FILE = "seattle-weather.csv";
+
+/** The bytes of one of the files. */
+function readDataset(name: string): Buffer {
+  return readFileSync(new URL(name, FOLDER));
 }

@@ -1,9 +1,8 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleWorker } from "../../embedded/bundle/bundle.ts";
 import { buildConsole } from "../../embedded/bundle/console.ts";
 import { type Compiled, compileModules } from "./modules.ts";
-import { noticesOf } from "./notices.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const ENTRIES = ["cli/main.ts"];
@@ -73,4 +72,26 @@ function checkNames({ path, code }: Compiled, folder: string): void {
     if (existsSync(join(folder, dirname(path), name))) continue;
     throw new Error(`${path} needs ${name} beside it, which the package lacks: see ASSETS`);
   }
+}
+
+const LICENCE = /^(licen[cs]e|notice)/i;
+
+/** The licences of the packages that a bundle is made of, one after the other. `inputs`: its files, as absolute paths. */
+function noticesOf(inputs: readonly string[]): string {
+  const folders = new Set(inputs.flatMap((input) => packageFolder(input) ?? []));
+  return [...folders].sort().map(noticeOf).join("\n\n");
+}
+
+/** `/…/node_modules/zod` of `/…/node_modules/zod/v4/core/api.js`; the innermost one if packages hold packages. */
+function packageFolder(input: string): string | undefined {
+  return /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0];
+}
+
+/** Some packages bring no text but only say its name. Throws if one does not even do that. */
+function noticeOf(folder: string): string {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (!license) throw new Error(`${name} is part of the bundled Worker and tells no licence`);
+  const files = readdirSync(folder).filter((file) => LICENCE.test(file));
+  const texts = files.sort().map((file) => readFileSync(join(folder, file), "utf8").trim());
+  return [`${name} ${version} (${license})`, ...texts].join("\n\n");
 }

@@ -1,5 +1,6 @@
 import { beginExport, endExport, exportCommits, exportFiles, exportTags } from "./admin/exports.ts";
 import { checkBranch, listForCheck, startSweep, sweepState } from "./admin/fsck.ts";
+import { scrubState, showLog, startScrub } from "./admin/host.ts";
 import {
   abortImport,
   beginImport,
@@ -17,10 +18,8 @@ import {
   reseal,
   whoAmI,
 } from "./admin/keys.ts";
-import { showLog } from "./admin/log.ts";
 import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
-import { scrubState, startScrub } from "./admin/scrub.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
 import { readDownstream } from "./commits/downstream.ts";
 import { eraseFile } from "./commits/erasures.ts";
@@ -54,7 +53,6 @@ import {
 } from "./jobs.ts";
 import { showNow } from "./now.ts";
 import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
-import { showLoops } from "./pipelines/loops.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -63,6 +61,7 @@ import {
   newPipelineInputs,
   newPipelineRepo,
   pipelineInputs,
+  showLoops,
 } from "./pipelines/pipelines.ts";
 import { showGraph, summarizePipeline } from "./pipelines/standing.ts";
 import { inspectPipelineVersion, listPipelineVersions } from "./pipelines/versions.ts";

@@ -6,24 +6,19 @@ import {
   putBucketPolicy,
 } from "./buckets/access/bucket-policy.ts";
 import { getObjectAcl, putObjectAcl } from "./buckets/access/object-acl.ts";
-import { deleteBucketCors } from "./buckets/cors/delete-bucket-cors.ts";
-import { getBucketCors } from "./buckets/cors/get-bucket-cors.ts";
-import { putBucketCors } from "./buckets/cors/put-bucket-cors.ts";
+import { deleteBucketLifecycle, getBucketLifecycle, putBucketLifecycle } from "./buckets/bucket-lifecycle.ts";
+import { deleteBucketCors, getBucketCors, putBucketCors } from "./buckets/cors/bucket-cors.ts";
 import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
-import { deleteBucketLifecycle } from "./buckets/delete-bucket-lifecycle.ts";
 import { FIXED_SETTINGS } from "./buckets/fixed/fixed-settings.ts";
 import { OBJECT_LOCKS } from "./buckets/fixed/object-lock.ts";
-import { getBucketLifecycle } from "./buckets/get-bucket-lifecycle.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
-import { putBucketLifecycle } from "./buckets/put-bucket-lifecycle.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { type FormRequest, postObject } from "./forms/post-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
-import { listObjects } from "./listings/list-objects.ts";
-import { listObjectsV2 } from "./listings/list-objects-v2.ts";
+import { listObjects, listObjectsV2 } from "./listings/list-objects.ts";
 import { abortMultipartUpload } from "./multipart/abort-multipart-upload.ts";
 import { completeMultipartUpload } from "./multipart/complete-multipart-upload.ts";
 import { createMultipartUpload } from "./multipart/create-multipart-upload.ts";
@@ -33,13 +28,10 @@ import { uploadPart } from "./multipart/upload-part.ts";
 import { uploadPartCopy } from "./multipart/upload-part-copy.ts";
 import { deleteObject } from "./objects/delete-object.ts";
 import { deleteObjects } from "./objects/delete-objects.ts";
-import { getObject } from "./objects/get-object.ts";
+import { getObject, headObject } from "./objects/get-object.ts";
 import { getObjectAttributes } from "./objects/get-object-attributes.ts";
-import { headObject } from "./objects/head-object.ts";
+import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./objects/object-tagging.ts";
 import { putObject } from "./objects/put-object.ts";
-import { deleteObjectTagging } from "./objects/tags/delete-object-tagging.ts";
-import { getObjectTagging } from "./objects/tags/get-object-tagging.ts";
-import { putObjectTagging } from "./objects/tags/put-object-tagging.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 
 /** Every operation there is, by the level of its address and the name that detect.ts finds. */

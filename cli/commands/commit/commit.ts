@@ -1,12 +1,26 @@
-import type { Command } from "commander";
-import { addCommitAbort } from "./abort.ts";
+import { type Command, InvalidArgumentError } from "commander";
+import { CommitRedacted } from "../../../protocol/commits.ts";
+import { Duration } from "../../../protocol/duration.ts";
+import { RevertEnd } from "../../../protocol/files.ts";
+import { bucketName, viewBucket } from "../../../protocol/names.ts";
+import { parseBucketAddress, parseOpenCommit, viewText } from "../../gateway/address.ts";
+import { commitsPath, parseCommitAddress } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { abortOpenCommit, finishOpenCommit, startOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import {
+  type ClientOptions,
+  type NoteOptions,
+  saidOf,
+  says,
+  withClientOptions,
+  withNote,
+} from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
+import { printJson, printLine, printNote, showTime } from "../../output/output.ts";
 import { addCommitDiff } from "./diff.ts";
-import { addCommitFinish } from "./finish.ts";
 import { addCommitInspect } from "./inspect.ts";
 import { addCommitList } from "./list.ts";
-import { addCommitRedact } from "./redact.ts";
-import { addCommitRevert } from "./revert.ts";
-import { addCommitStart } from "./start.ts";
 import { addCommitWait } from "./wait.ts";
 
 /** `sluice commit …` */
@@ -30,4 +44,176 @@ export function addCommit(program: Command): void {
     addCommitWait,
   ])
     add(group);
+}
+
+/** `sluice commit start` */
+function addCommitStart(group: Command): void {
+  const command = group
+    .command("start")
+    .description(
+      "Opens a commit and prints its bucket. Any S3 tool, and sluice cp and rm, may fill it with any number of puts and deletes; nothing of it is seen in the branch until it is finished.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .option(
+      "--ttl <time>",
+      "forget it when nothing is added for so long, such as 30m or 24h (default: what the gateway is set to)",
+      duration,
+    )
+    .action((text: string, options: ClientOptions & NoteOptions & { readonly ttl?: string }) => {
+      const { repo, branch, view } = parseBucketAddress(text);
+      if (view !== undefined) {
+        throw new UsageError(
+          `'${text}' is the bucket of ${viewText(view)} already: name the branch, s3://${bucketName({ repo, branch })}`,
+        );
+      }
+      const said = saidOf(options);
+      return withClient(options, async (client) => {
+        const opened = await startOpenCommit(client, { repo, branch, ttl: options.ttl, said });
+        if (options.json) return printJson(opened);
+        const bucket = `s3://${opened.bucket}`;
+        printLine(bucket);
+        printNote(
+          `fill it, e.g. with 'aws s3 sync <folder> ${bucket}' or 'sluice cp -r <folder> ${bucket}', then run 'sluice commit finish ${bucket}'`,
+        );
+      });
+    });
+  withClientOptions(
+    withNote(command),
+    "sluice commit start s3://master.images",
+    "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
+  );
+}
+
+function duration(value: string): string {
+  const parsed = Duration.safeParse(value);
+  if (parsed.success) return value;
+  throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`);
+}
+
+/** `sluice commit finish` */
+function addCommitFinish(group: Command): void {
+  const command = group
+    .command("finish")
+    .description(
+      "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same. If a write into it had a condition (If-Match, If-None-Match) and the branch has changed there since, nothing is committed, the paths are printed and the open commit stays open.",
+    )
+    .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
+    .action((text: string, options: ClientOptions & NoteOptions) => {
+      const open = parseOpenCommit(text);
+      const said = saidOf(options);
+      return withClient(options, async (client) => {
+        const { commit, readsNote } = await finishOpenCommit(client, {
+          ...open,
+          ...(says(said) && { said }),
+        });
+        if (says(said) && commit !== null && !readsNote) {
+          printNote("the gateway is of an earlier release: the commit was made, without what was said of it");
+        }
+        if (options.json) printJson({ commit });
+        else printLine(commit ?? "nothing changed: no commit was made");
+      });
+    });
+  withClientOptions(
+    withNote(command),
+    "sluice commit finish s3://01kar….master.images",
+    "sluice commit finish s3://01kar….master.images --message 'spring survey' --meta camera=k7",
+    "sluice commit finish s3://01kar….master.images --json",
+  );
+}
+
+/** `sluice commit abort` */
+function addCommitAbort(group: Command): void {
+  const command = group
+    .command("abort")
+    .description("Forgets an open commit and all that was put into it. Does nothing if it is gone already.")
+    .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
+    .action((text: string, options: ClientOptions) => {
+      const open = parseOpenCommit(text);
+      return withClient(options, async (client) => {
+        await abortOpenCommit(client, open);
+        if (options.json) printJson({ aborted: open.view });
+        else printLine(`aborted s3://${viewBucket(open)}`);
+      });
+    });
+  withClientOptions(command, "sluice commit abort s3://01kar….master.images");
+}
+
+/** `sluice commit revert` */
+function addCommitRevert(group: Command): void {
+  const command = group
+    .command("revert")
+    .description(
+      "Makes one commit with the files of an earlier one, and prints its id: what was written since is gone from the newest state and stays in the history. Other writes wait until it is made: each is reverted or comes after it. If nothing differs, no commit is made.",
+    )
+    .argument("<bucket@commit>", "<branch>.<repo>@<commit or tag>, with or without s3://")
+    .action((text: string, options: ClientOptions & NoteOptions) => {
+      const said = saidOf(options);
+      const { repo, branch, bucket, commit: named } = parseCommitAddress(text);
+      if (named === undefined) {
+        throw new UsageError(
+          `'${text}' must name the commit to go back to: <branch>.<repo>@<commit or tag>; 'sluice commit list ${bucket}' shows those there are`,
+        );
+      }
+      return withClient(options, async (client) => {
+        const target = await commitId(client, { repo, branch }, named);
+        const path = `${commitsPath({ repo, branch })}/${target}/revert`;
+        const begun = await client.call(RevertEnd, {
+          method: "POST",
+          path,
+          ...(says(said) && { json: said }),
+        });
+        const { session } = begun;
+        const commit =
+          begun.state === "finished"
+            ? begun.commit
+            : (await finishOpenCommit(client, { repo, branch, view: session })).commit;
+        if (options.json) printJson({ commit });
+        else printLine(commit ?? `s3://${bucket} has the files of ${named} already: no commit was made`);
+      });
+    });
+  withClientOptions(
+    withNote(command),
+    "sluice commit revert master.images@01KAR…",
+    "sluice commit revert master.images@01KAR… --message 'the labels were wrong'",
+    "sluice commit revert master.images@01KAR… --json | jq -r .commit",
+  );
+}
+
+/** `sluice commit redact` */
+function addCommitRedact(group: Command): void {
+  const command = group
+    .command("redact")
+    .description(
+      "Takes the message and the metadata out of a commit for good, such as a name or a password in them. Its id, its time, its key and its files stay, and it shows who redacted it and when. Needs admin; of a protected branch, its writer. On one machine the file of the branch has the message until the gateway starts again, or until 'sluice admin scrub'.\n\nExports that are under way end. Archives that were made before still have the message, and so has whoever has read it.",
+    )
+    .argument("<bucket@commit>", "<branch>.<repo>@<commit or tag>, with or without s3://")
+    .action((text: string, options: ClientOptions) => {
+      const { repo, branch, bucket, commit: named } = parseCommitAddress(text);
+      if (named === undefined) {
+        throw new UsageError(
+          `'${text}' must name the commit: <branch>.<repo>@<commit or tag>; 'sluice commit list ${bucket}' shows those there are`,
+        );
+      }
+      return withClient(options, async (client) => {
+        const target = await commitId(client, { repo, branch }, named);
+        const done = await client.call(CommitRedacted, {
+          method: "POST",
+          path: `${commitsPath({ repo, branch })}/${target}/redact`,
+          repeatable: true,
+        });
+        if (options.json) printJson(done);
+        else printLine(redactedText(done));
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice commit redact master.people@01KAR…",
+    "sluice commit redact master.people@v1 --json",
+  );
+}
+
+function redactedText({ commit, redacted, change }: CommitRedacted): string {
+  if (redacted === null) return `${commit} has no message and no metadata: nothing was redacted`;
+  if (change === "redacted") return `redacted ${commit}`;
+  return `${commit} was redacted before: ${showTime(redacted.at)} by ${redacted.by}`;
 }

@@ -1,10 +1,42 @@
-import type { Command } from "commander";
-import { addKeyCreate } from "./create.ts";
-import { addKeyDelete } from "./delete.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Issue } from "../../../protocol/errors.ts";
+import { EXPIRY_FORMS, isExpiryText } from "../../../protocol/key-expiry.ts";
+import {
+  KeyCreated,
+  KeyLevel,
+  KeyPage,
+  KeysResealed,
+  type KeyWish,
+  MAX_KEY_DESCRIPTION,
+  MAX_LIST_KEYS,
+} from "../../../protocol/keys.ts";
+import { RepoList } from "../../../protocol/repos.ts";
+import { encodePath } from "../../../protocol/requests.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
+import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import {
+  type ClientOptions,
+  entriesOf,
+  moreText,
+  name,
+  type PageOptions,
+  withClientOptions,
+  withPages,
+} from "../../options.ts";
+import { CliError } from "../../output/failure.ts";
+import {
+  count,
+  printJson,
+  printLine,
+  printNote,
+  printTable,
+  showListTime,
+  showRepos,
+  showTime,
+} from "../../output/output.ts";
 import { addKeyExport } from "./export.ts";
 import { addKeyImport } from "./import.ts";
-import { addKeyList } from "./list.ts";
-import { addKeyReseal } from "./reseal.ts";
 
 /** `sluice key …` */
 export function addKey(program: Command): void {
@@ -17,4 +49,245 @@ export function addKey(program: Command): void {
     );
   for (const add of [addKeyCreate, addKeyList, addKeyDelete, addKeyReseal, addKeyExport, addKeyImport])
     add(group);
+}
+
+interface Options extends ClientOptions {
+  readonly level?: KeyLevel;
+  readonly repo?: readonly string[];
+  readonly pipelines?: true;
+  readonly description?: string;
+  readonly expires?: string;
+}
+
+/** `sluice key create` */
+function addKeyCreate(group: Command): void {
+  const command = group
+    .command("create")
+    .description(
+      "Creates an access key and prints it, as the variables by which sluice, the AWS tools and rclone find it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
+    )
+    .addOption(
+      new Option("--level <level>", "what it may do (default: read; with --pipelines: admin)").choices(
+        KeyLevel.options,
+      ),
+    )
+    .option("--repo <name>", "only in this repo; may be repeated (default: in all)", collectNames)
+    .option("--pipelines", "it may create, update and start pipelines there: for level admin")
+    .option("--description <text>", "what it is for", description)
+    .option(
+      "--expires <when>",
+      "refuse it from then on: after a length of time such as 30d, 12h or 1d12h, or at a time such as 2027-01-31T18:00Z (default: never)",
+      expiry,
+    )
+    .action((options: Options) =>
+      withClient(options, async (client) => {
+        const wish = wishOf(options);
+        // Before there is a secret that a failure could lose.
+        await noteAbsent(client, wish.repos ?? []);
+        const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
+        if (options.json) return printJson(key);
+        const variables = clientVariables({
+          endpoint: client.connection.endpoint,
+          accessKeyId: key.id,
+          secretAccessKey: key.secret,
+        });
+        for (const line of exportLines(variables)) printLine(line);
+        printLine(`# ${remarkOn(key, options)}; the secret is not shown again`);
+      }),
+    );
+  withClientOptions(
+    command,
+    "sluice key create --level write --repo images --description 'camera upload'",
+    "sluice key create --level write --repo images --expires 30d --description 'for a colleague'",
+    'eval "$(sluice key create --level read --repo images)"',
+    "sluice key create --level read --repo images --repo labels",
+    "sluice key create --level admin --repo images --repo edges --pipelines",
+    "sluice key create --level runner --description 'runners' --json",
+  );
+}
+
+function wishOf({ level, pipelines, repo, expires, description = "" }: Options): KeyWish {
+  return {
+    level: level ?? (pipelines ? "admin" : "read"),
+    repos: repo ? [...repo] : null,
+    // A gateway of before these does not know the fields.
+    ...(pipelines && { pipelines: true }),
+    ...(expires !== undefined && { expires }),
+    description,
+  };
+}
+
+function remarkOn({ level, repos, expiresAt }: KeyCreated, { pipelines }: Options): string {
+  const runs = pipelines ? ", may run pipelines" : "";
+  const until = expiresAt === undefined ? "" : `, until ${showTime(expiresAt)}`;
+  return `${level} in ${showRepos(repos)}${runs}${until}`;
+}
+
+/** A key may be made before its repo is. More often the name is misspelled. */
+async function noteAbsent(client: Client, wanted: readonly string[]): Promise<void> {
+  if (wanted.length === 0) return;
+  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  const known = new Set(repos.map(({ name }) => name));
+  for (const repo of wanted.filter((name) => !known.has(name))) {
+    printNote(`Warning: there is no repo ${repo}: the key works in it once it is made`);
+  }
+}
+
+function collectNames(value: string, before: readonly string[] = []): string[] {
+  return [...before, name(value)];
+}
+
+/** Whether it lies ahead, the gateway says: its clock counts. */
+function expiry(value: string): string {
+  if (isExpiryText(value)) return value;
+  throw new InvalidArgumentError(`It must be ${EXPIRY_FORMS}.`);
+}
+
+function description(value: string): string {
+  if (value.length <= MAX_KEY_DESCRIPTION) return value;
+  throw new InvalidArgumentError(`It must be at most ${MAX_KEY_DESCRIPTION} characters long.`);
+}
+
+const SIZES = { byDefault: 100, most: MAX_LIST_KEYS };
+
+/** `sluice key list` */
+function addKeyList(group: Command): void {
+  const command = group
+    .command("list")
+    .description(
+      "Lists access keys by id, without their secrets, each with the time at which it expires and the last day (of UTC) on which it was used. A key that has expired is refused, and stays in the list until it is deleted. The root key is not among them.",
+    )
+    .action((options: PageOptions) =>
+      withClient(options, async (client) => {
+        const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
+          const page = await client.call(KeyPage, { method: "GET", path: "/keys", query });
+          return { entries: page.keys, next: page.next };
+        });
+        if (options.json) return printJson({ keys, next } satisfies KeyPage);
+        const rows = keys.map((key) => [
+          key.id,
+          key.level,
+          showRight(key),
+          showRepos(key.repos),
+          showListTime(key.createdAt),
+          showExpiry(key),
+          key.lastUsedOn ?? "-",
+          key.description,
+        ]);
+        const heading = [
+          "ID",
+          "LEVEL",
+          "PIPELINES",
+          "REPOS",
+          "CREATED",
+          "EXPIRES",
+          "LAST USED",
+          "DESCRIPTION",
+        ];
+        printTable([heading, ...rows], { below: 1 });
+        if (next !== null) printNote(moreText(options, next));
+      }),
+    );
+  withPages(command, SIZES, { of: "key" });
+  withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
+}
+
+function showExpiry({ expiresAt, expired }: KeyPage["keys"][number]): string {
+  if (expiresAt === undefined) return "never";
+  return expired ? "expired" : showListTime(expiresAt);
+}
+
+/** Whether it may run pipelines; nothing for a level that never may. */
+function showRight({ level, pipelines }: KeyPage["keys"][number]): string {
+  if (level !== "admin") return "";
+  return pipelines ? "yes" : "no";
+}
+
+/** `sluice key delete` */
+function addKeyDelete(group: Command): void {
+  const command = group
+    .command("delete")
+    .description(
+      "Deletes access keys: what is signed with them is refused a few seconds later at the latest.",
+    )
+    .argument("<id...>", "ids of keys, as 'sluice key list' shows them")
+    .action((ids: readonly string[], options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const { deleted, failures } = await deleteKeys(client, [...new Set(ids)]);
+        if (options.json) printJson({ deleted });
+        else for (const id of deleted) printLine(`deleted ${id}`);
+        if (failures.length === 0) return;
+        throw new CliError(`${count(failures.length, "key")} could not be deleted`, {
+          code: "NotDeleted",
+          issues: failures,
+        });
+      }),
+    );
+  withClientOptions(
+    command,
+    "sluice key delete SLUICE0123456789ABCD",
+    "sluice key delete --json SLUICE0123456789ABCD SLUICEFEDCBA98765432",
+  );
+}
+
+interface Deletions {
+  readonly deleted: readonly string[];
+  readonly failures: readonly Issue[];
+}
+
+/** One that can't be deleted must not keep the others alive; what is wrong with all of them ends it. */
+async function deleteKeys(client: Client, ids: readonly string[]): Promise<Deletions> {
+  const deleted: string[] = [];
+  const failures: Issue[] = [];
+  for (const id of ids) {
+    try {
+      const answer = await client.send({ method: "DELETE", path: `/api/v1/keys/${encodePath(id)}` });
+      await answer.body.dump();
+      deleted.push(id);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || ![400, 404].includes(error.status)) throw error;
+      failures.push({ path: id, message: error.message });
+    }
+  }
+  return { deleted, failures };
+}
+
+/** `sluice key reseal` */
+function addKeyReseal(group: Command): void {
+  const command = group
+    .command("reseal")
+    .description(
+      "Encrypts the secrets of the access keys with the gateway's SLUICE_ENCRYPTION_KEY, after that was changed, and says whether SLUICE_ENCRYPTION_KEY_PREVIOUS is still needed. The keys work meanwhile. It may be run again at any time.",
+    )
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const { checked, resealed, unreadable } = await resealAll(client);
+        if (options.json) printJson({ checked, resealed, unreadable });
+        else if (unreadable.length === 0) {
+          printLine(`${count(checked, "key")} checked, ${resealed.length} encrypted anew`);
+          printLine("SLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more");
+        }
+        if (unreadable.length === 0) return;
+        throw new CliError(
+          `${count(unreadable.length, "key")} of ${checked} can't be opened with any encryption key that the gateway has: set SLUICE_ENCRYPTION_KEY_PREVIOUS to the one that ${unreadable.length === 1 ? "it was" : "they were"} made with, or delete ${unreadable.length === 1 ? "it" : "them"}`,
+          { code: "NotResealed", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
+        );
+      }),
+    );
+  withClientOptions(command, "sluice key reseal", "sluice key reseal --json | jq .resealed");
+}
+
+async function resealAll(client: Client): Promise<Omit<KeysResealed, "next">> {
+  const all = { checked: 0, resealed: [] as string[], unreadable: [] as string[] };
+  let after: string | null | undefined;
+  while (after !== null) {
+    const page: KeysResealed = await client.call(KeysResealed, {
+      ...{ method: "POST", path: "/keys/reseal", query: { after }, repeatable: true },
+    });
+    all.checked += page.checked;
+    all.resealed.push(...page.resealed);
+    all.unreadable.push(...page.unreadable);
+    after = page.next;
+  }
+  return all;
 }

@@ -1,7 +1,12 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import { addNodeDrain } from "./drain.ts";
-import { addNodeList } from "./list.ts";
-import { addNodeResume } from "./resume.ts";
+import { HEARTBEAT_MS, Node, NodeList } from "../../../protocol/runner.ts";
+import type { Client } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { CliError } from "../../output/failure.ts";
+import { printJson, printLine, printTable, showShortTime, showTime } from "../../output/output.ts";
+import { shortNodeState, shortWork, showBounds, showNodeState, showWork } from "./show.ts";
 
 /** `sluice node …` */
 export function addNode(program: Command): void {
@@ -11,4 +16,111 @@ export function addNode(program: Command): void {
     .helpCommand(false)
     .description("Nodes: machines on which 'sluice runner' is at work.");
   for (const add of [addNodeList, addNodeDrain, addNodeResume]) add(group);
+}
+
+/** `sluice node list` */
+function addNodeList(group: Command): void {
+  const command = group
+    .command("list")
+    .description(
+      "Lists the nodes that were heard of in the last day or are being drained: whether they live, what they have room for (--max-running and --max-workers of their runner), and what runs there.",
+    )
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
+        if (options.json) return printJson(list);
+        printTable(process.stdout.isTTY ? shortRows(list.nodes) : rows(list.nodes), { below: 1 });
+      }),
+    );
+  withClientOptions(command, "sluice node list", "sluice node list --json | jq '.nodes[].name'");
+}
+
+function rows(nodes: readonly Node[]): string[][] {
+  return [
+    ["NAME", "STATE", "EXECUTOR", "CORES", "MAX RUNNING", "MAX WORKERS", "LAST SEEN", "RUNS"],
+    ...nodes.map((node) => [
+      ...[node.name, showNodeState(node), node.executor, String(node.capacity)],
+      ...[...showBounds(node), showTime(node.seenAt), showWork(node)],
+    ]),
+  ];
+}
+
+/** The same for a terminal: since when a node is silent, the time says when it was last seen. */
+function shortRows(nodes: readonly Node[]): string[][] {
+  return [
+    ["NAME", "STATE", "EXECUTOR", "CORES", "AT ONCE", "WORKERS", "LAST SEEN", "RUNS"],
+    ...nodes.map((node) => [
+      ...[node.name, shortNodeState(node), node.executor, String(node.capacity)],
+      ...[...showBounds(node), showShortTime(node.seenAt), shortWork(node)],
+    ]),
+  ];
+}
+
+/** `sluice node drain` */
+function addNodeDrain(group: Command): void {
+  const command = group
+    .command("drain")
+    .description(
+      "Lets a node finish what runs there and gives it nothing new, until it is resumed. The mark stays when its runner is started again.",
+    )
+    .argument("<name>", "the node", name)
+    .option("--wait", "come back when nothing runs there any more")
+    .action((nodeName: string, options: ClientOptions & { readonly wait?: true }) =>
+      withClient(options, async (client) => {
+        const path = `/nodes/${nodeName}/drain`;
+        const marked = await client.call(Node, { method: "POST", path, repeatable: true });
+        const say = options.json ? () => {} : printLine;
+        if (options.wait) say(`${nodeName} is being drained`);
+        const node = options.wait ? await restingNode(client, { marked, say }) : marked;
+        if (options.json) return printJson(node);
+        if (!options.wait) return printLine(`${nodeName} is being drained`);
+        printLine(node.live ? `nothing runs on ${nodeName}` : `${nodeName} does not live any more`);
+      }),
+    );
+  withClientOptions(
+    command,
+    "sluice node drain edge-7",
+    "sluice node drain edge-7 --wait && ssh edge-7 sudo reboot",
+  );
+}
+
+/**
+ * The node when it has no worker left, or lives no more. What it said before it was marked is of the past: it may have
+ * been given workers since.
+ */
+async function restingNode(
+  client: Client,
+  { marked, say }: { marked: Node; say: (line: string) => void },
+): Promise<Node> {
+  let told = "";
+  for (let node: Node = marked; ; ) {
+    const isNews = node.seenAt > marked.seenAt;
+    const isIdle = node.work.every(({ workers, running }) => workers === 0 && running === 0);
+    if (!node.live || (isNews && isIdle)) return node;
+    const work = showWork(node);
+    if (work !== told && work !== "-") say(work);
+    told = work;
+    await pause(HEARTBEAT_MS / 2);
+    const { nodes } = await client.call(NodeList, { method: "GET", path: "/nodes" });
+    const found = nodes.find(({ name }) => name === marked.name);
+    if (!found?.draining) throw new CliError(`${marked.name} was resumed by somebody`, { code: "Resumed" });
+    node = found;
+  }
+}
+
+/** `sluice node resume` */
+function addNodeResume(group: Command): void {
+  const command = group
+    .command("resume")
+    .description("Lets a node that is being drained take work again.")
+    .argument("<name>", "the node", name)
+    .action((nodeName: string, options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const path = `/nodes/${nodeName}/resume`;
+        const node = await client.call(Node, { method: "POST", path, repeatable: true });
+        if (options.json) printJson(node);
+        else printLine(`${nodeName} takes work again`);
+      }),
+    );
+  withClientOptions(command, "sluice node resume edge-7");
 }

@@ -1,7 +1,6 @@
 import { CliError } from "../../output/failure.ts";
 import { jsonFault } from "../../spec/json-fault.ts";
 import { MAX_RECORD_BYTES, type RecordSplitter } from "./record-splitter.ts";
-import { TextCursor, type TextPlace } from "./text-cursor.ts";
 import { isSpace, ValueScan } from "./value-scan.ts";
 
 /** `values`: one after the other, with white space between them or none. `array`: the elements of one array. */
@@ -13,7 +12,7 @@ type Between = "open" | "element-or-close" | "element" | "comma-or-close" | "end
 const COMMA = 0x2c;
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
-const NEWLINE = Buffer.from("\n");
+const NEWLINE = 0x0a;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A value whose end has not come yet. */
@@ -124,7 +123,7 @@ export class ValueSplitter implements RecordSplitter {
   }
 
   #close({ pieces, start }: Begun): Buffer {
-    const record = Buffer.concat([...pieces, NEWLINE]);
+    const record = Buffer.concat([...pieces, Buffer.of(NEWLINE)]);
     const value = record.subarray(0, -1);
     checkJson(value, { name: this.#name, start });
     this.#cursor.advance(value);
@@ -170,4 +169,36 @@ function decoded(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A place in a text, both numbers from 1; columns count UTF-16 units, as editors and JSON.parse do. */
+interface TextPlace {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Counts lines and columns of UTF-8 that comes in chunks. */
+class TextCursor {
+  #line = 1;
+  #column = 1;
+
+  get place(): TextPlace {
+    return { line: this.#line, column: this.#column };
+  }
+
+  advance(bytes: Uint8Array): void {
+    let lineStart = 0;
+    for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, lineStart)) {
+      lineStart = at + 1;
+      this.#line++;
+      this.#column = 1;
+    }
+    for (let at = lineStart; at < bytes.length; at++) this.#column += unitsOf(bytes[at] ?? 0);
+  }
+}
+
+/** UTF-16 units of a character, counted at its first byte: four bytes are two, continuations none. */
+function unitsOf(byte: number): number {
+  if ((byte & 0xc0) === 0x80) return 0;
+  return byte >= 0xf0 ? 2 : 1;
 }

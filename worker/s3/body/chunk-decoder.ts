@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { type ChunkHead, parseChunkHead } from "./chunk-head.ts";
+import { SIGNATURE } from "../auth/parse-authorization.ts";
 import type { ChunkSignatures } from "./chunk-signatures.ts";
 import type { Trailer } from "./trailer.ts";
 
@@ -11,7 +11,7 @@ const MAX_TRAILER_BYTES = 8 * 1024;
 const MIN_SIGNED_CHUNK_BYTES = 8 * 1024;
 const LINE_FEED = 10;
 
-export interface ChunkDecoderOptions {
+interface ChunkDecoderOptions {
   /** What x-amz-decoded-content-length says. */
   readonly decodedSize: number;
   /** Set if chunks are signed. */
@@ -137,4 +137,26 @@ function refuseSmall(size: number): void {
 
 function broken(what: string): S3Error {
   return new S3Error("IncompleteBody", { message: `The aws-chunked body is malformed: ${what}.` });
+}
+
+/** The line before a chunk: `<size in hex>` or `<size in hex>;chunk-signature=<64 hex>`. */
+interface ChunkHead {
+  readonly size: number;
+  readonly signature: string | undefined;
+}
+
+const HEAD = /^0*([0-9a-fA-F]{1,12})[ \t]*(?:;(.*))?$/;
+const SIGNATURE_NAME = "chunk-signature=";
+
+/** Reads the line, without its end. Returns a text if something is wrong with it. */
+function parseChunkHead(line: string): ChunkHead | string {
+  const parts = HEAD.exec(line);
+  if (parts === null) return "a chunk does not begin with its size in hex";
+  const size = Number.parseInt(parts[1] ?? "", 16);
+  const extensions = parts[2]?.split(";").map((text) => text.trim()) ?? [];
+  const signature = extensions.find((text) => text.startsWith(SIGNATURE_NAME))?.slice(SIGNATURE_NAME.length);
+  if (signature !== undefined && !SIGNATURE.test(signature)) {
+    return "a chunk-signature is not 64 lower-case hex digits";
+  }
+  return { size, signature };
 }

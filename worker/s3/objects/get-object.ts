@@ -19,3 +19,16 @@ export const getObject: Operation<ObjectRequest> = {
     return new Response(body, { status, headers, encodeBody: "manual" });
   },
 };
+
+/** What GET would answer, without the bytes. */
+export const headObject: Operation<ObjectRequest> = {
+  permission: "read",
+  tellsEncryption: true,
+  unsigned: true,
+
+  async handle(request) {
+    const { status, headers, range } = await selectObject(request);
+    if (status !== 304) headers["content-length"] = String(range.length);
+    return new Response(null, { status, headers, encodeBody: "manual" });
+  },
+};

@@ -4,8 +4,6 @@ import { type FileStart, type Place, readStart } from "../../../gateway/s3.ts";
 import { Fault } from "../../../parts/broken.tsx";
 import { sizeText } from "../../../parts/size.ts";
 import { lastName } from "../places.ts";
-import { unzippedStart } from "./gzip.ts";
-import { Hex } from "./hex.tsx";
 import { type Kind, kindOf, textOf } from "./kind.ts";
 import { rowsOfJson, rowsOfLines, rowsOfText } from "./rows.ts";
 import { type Rows, Table } from "./table.tsx";
@@ -269,4 +267,58 @@ function Unzipped({ path, start }: { readonly path: string; readonly start: File
 
 function isShownAsText({ is }: Kind): boolean {
   return is === "text" || is === "table" || is === "json" || is === "json-lines" || is === "svg";
+}
+
+/** What is packed in bytes, as far as they go, at most so much; nothing if they are no gzip. */
+async function unzippedStart(bytes: Uint8Array<ArrayBuffer>, most: number): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    while (length < most) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      chunks.push(value);
+      length += value.length;
+    }
+  } catch {
+    // The rest of the file is not here: what came before counts.
+  }
+  await reader.cancel().catch(() => undefined);
+  const all = new Uint8Array(length);
+  let place = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, place);
+    place += chunk.length;
+  }
+  return all.subarray(0, most);
+}
+
+const MOST = 512;
+const WIDTH = 16;
+
+/** The first bytes of what is no text. */
+function Hex({ bytes }: { readonly bytes: Uint8Array }) {
+  const shown = bytes.subarray(0, MOST);
+  const lines = Array.from({ length: Math.ceil(shown.length / WIDTH) }, (_, index) =>
+    lineOf(shown.subarray(index * WIDTH, (index + 1) * WIDTH), index * WIDTH),
+  );
+  return (
+    <>
+      <p className="quiet">These bytes are no text, and nothing that a browser draws. They begin so:</p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+      <section className="text" aria-label="Bytes" tabIndex={0}>
+        <pre>{lines.join("\n")}</pre>
+      </section>
+    </>
+  );
+}
+
+/** `00000010  50 4b 03 04 …  PK..` */
+function lineOf(bytes: Uint8Array, offset: number): string {
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  const text = [...bytes]
+    .map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : "."))
+    .join("");
+  return `${offset.toString(16).padStart(8, "0")}  ${hex.padEnd(3 * WIDTH)} ${text}`;
 }

@@ -3,16 +3,78 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import { lockDataFolder } from "../../../embedded/data/data-lock.ts";
-import { readHolder } from "../../../embedded/data/holder.ts";
-import { type ScrubExtent, scrub } from "../../../embedded/scrub/scrub.ts";
-import { endOrphan } from "../../../embedded/workerd/workerd.ts";
-import { ScrubState } from "../../../protocol/admin.ts";
-import { isAway } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { CliError } from "../../output/failure.ts";
-import { count, printJson, printLine, showSize } from "../../output/output.ts";
+import { lockDataFolder } from "../../embedded/data/data-lock.ts";
+import { readHolder } from "../../embedded/data/holder.ts";
+import { type ScrubExtent, scrub } from "../../embedded/scrub/scrub.ts";
+import { endOrphan } from "../../embedded/workerd/workerd.ts";
+import { CatalogueRebuilt, ScrubState } from "../../protocol/admin.ts";
+import { type Client, isAway } from "../gateway/client.ts";
+import { withClient } from "../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions } from "../options.ts";
+import { CliError } from "../output/failure.ts";
+import { count, printJson, printLine, showSize } from "../output/output.ts";
+
+/** `sluice admin …` */
+export function addAdmin(program: Command): void {
+  const group = program
+    .command("admin")
+    .summary("rebuild the catalogue, scrub the data folder")
+    .helpCommand(false)
+    .description(
+      "What the operator of a gateway does. It needs a key of level admin that is not limited to repos.",
+    );
+  for (const add of [addAdminRebuild, addAdminScrub]) add(group);
+}
+
+/** `sluice admin rebuild` */
+function addAdminRebuild(group: Command): void {
+  const command = group
+    .command("rebuild")
+    .description(
+      "Makes the catalogue (D1) from the branches and pipelines themselves: which there are, what branches are set to, their tags, the jobs of each pipeline that are listed. For a catalogue that was lost, or went back in time. With the root key, buckets are read and written all the while, whether the catalogue is there or not; lists of buckets, tags, pipelines and jobs come back with it, and public branches answer without a signature again.\n\nAll other access keys are in D1 alone and can't be rebuilt: keep them with 'sluice key export', bring them back with 'sluice key import'. Nodes come back by themselves. Drain marks are gone.",
+    )
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const { failed, ...done } = await rebuildAll(client);
+        if (options.json) printJson({ ...done, failed });
+        else {
+          printLine(
+            `the catalogue knows of ${count(done.branches, "branch", "branches")} and ${count(done.pipelines, "pipeline")}`,
+          );
+          for (const name of done.missing)
+            printLine(`${name} left a marker, and nothing else: it is not there`);
+          printLine(
+            "access keys are in D1 alone: if they are lost, 'sluice key import' brings back what 'sluice key export' kept",
+          );
+        }
+        if (failed.length === 0) return;
+        throw new CliError(`${failed.length} could not tell the catalogue of themselves: run it again`, {
+          code: "NotRebuilt",
+          issues: failed.map((name) => ({
+            path: name,
+            message: "could not be reached, or is being changed",
+          })),
+        });
+      }),
+    );
+  withClientOptions(command, "sluice admin rebuild", "sluice admin rebuild --json | jq .branches");
+}
+
+async function rebuildAll(client: Client): Promise<Omit<CatalogueRebuilt, "next">> {
+  const all = { branches: 0, pipelines: 0, deleted: 0, missing: [] as string[], failed: [] as string[] };
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: CatalogueRebuilt = await client.call(CatalogueRebuilt, {
+      ...{ method: "POST", path: "/admin/rebuild", query: { after }, repeatable: true },
+    });
+    all.branches += page.branches;
+    all.pipelines += page.pipelines;
+    all.deleted += page.deleted;
+    all.missing.push(...page.missing);
+    all.failed.push(...page.failed);
+    after = page.next;
+  }
+  return all;
+}
 
 interface Options extends ClientOptions {
   readonly all?: true;
@@ -26,7 +88,7 @@ const LOOK_MS = 200;
 const SILENCE_MS = 60_000;
 
 /** `sluice admin scrub` */
-export function addAdminScrub(group: Command): void {
+function addAdminScrub(group: Command): void {
   const command = group
     .command("scrub")
     .description(

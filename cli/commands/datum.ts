@@ -1,10 +1,20 @@
 import type { Command } from "commander";
-import { withSandboxTerms } from "../../local/runner-config.ts";
-import { withClientOptions } from "../../options.ts";
-import type { RunDatumOptions } from "../../replay/run-datum.ts";
+import { withSandboxTerms } from "../local/runner-config.ts";
+import { withClientOptions } from "../options.ts";
+import type { RunDatumOptions } from "../replay/run-datum.ts";
+
+/** `sluice datum …` */
+export function addDatum(program: Command): void {
+  const group = program
+    .command("datum")
+    .summary("run a datum of a job on this machine")
+    .helpCommand(false)
+    .description("Datums: each is what one run of a pipeline's command reads.");
+  addDatumRun(group);
+}
 
 /** `sluice datum run` */
-export function addDatumRun(group: Command): void {
+function addDatumRun(group: Command): void {
   const command = group
     .command("run")
     .summary("Runs a datum again here, and compares what it makes")
@@ -23,7 +33,7 @@ export function addDatumRun(group: Command): void {
     )
     // Loaded only here: it brings what a runner consists of.
     .action(async (job: string, datum: string, options: RunDatumOptions) =>
-      (await import("../../replay/run-datum.ts")).runDatum(job, datum, options),
+      (await import("../replay/run-datum.ts")).runDatum(job, datum, options),
     );
   withClientOptions(
     command,

@@ -1,0 +1,52 @@
+import type { ObjectTag } from "../../../protocol/object-tags.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { readVersionHeader } from "../answer/version.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { MAX_TAGGING_BYTES } from "../limits.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { readNote } from "../request/note.ts";
+import { versionId } from "../request/query-values.ts";
+import { readVersion } from "./select-object.ts";
+import { parseTagging, taggingTags } from "./tag-set.ts";
+
+/** The tags of an object, as they are or as a commit has them. */
+export const getObjectTagging: Operation<ObjectRequest> = {
+  permission: "read",
+
+  async handle(request) {
+    const file = await readVersion(request, versionId(request.query));
+    const headers = readVersionHeader(request, file);
+    return xmlAnswer("Tagging", taggingTags(file.attributes.tags ?? []), { headers });
+  },
+};
+
+/** Replaces the tags of an object: one commit with the same bytes, or none if it has them. Tags of the past never change. */
+export const putObjectTagging: Operation<ObjectRequest> = {
+  permission: "write",
+
+  async handle(request) {
+    const tags = parseTagging(await readTextBody(request, MAX_TAGGING_BYTES));
+    return new Response(null, { headers: await setTags(request, tags) });
+  },
+};
+
+/** Gives the object at the request's key these tags. Returns the headers of the answer. */
+async function setTags(request: ObjectRequest, tags: readonly ObjectTag[]): Promise<Record<string, string>> {
+  const { tree, key, query, context } = request;
+  const version = versionId(query);
+  const note = readNote(request);
+  await context.blobs.admit?.();
+  const done = await tree.setTags({ path: key, tags, note, ...(version !== undefined && { version }) });
+  if (!done.ok) throw branchFailure(done);
+  return done.version === null ? {} : { "x-amz-version-id": done.version };
+}
+
+/** Takes all tags of an object away: a write like that of others, and no deletion. */
+export const deleteObjectTagging: Operation<ObjectRequest> = {
+  permission: "write",
+
+  async handle(request) {
+    return new Response(null, { status: 204, headers: await setTags(request, []) });
+  },
+};
