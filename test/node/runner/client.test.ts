@@ -225,7 +225,7 @@ function* endless(): Generator<Buffer> {
   for (;;) yield Buffer.alloc(65_536);
 }
 
-test("good-bye names the node", async () => {
+test("the good-bye of a node names it", async () => {
   gateway.nodes.add("n1");
   await new Gateway(client).leave("n1", signal);
   expect([...gateway.nodes]).toEqual([]);

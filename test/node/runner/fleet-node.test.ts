@@ -46,7 +46,7 @@ describe("a heartbeat", () => {
   });
 });
 
-describe("a node of few places", () => {
+describe("a node of few run permits", () => {
   /** The most commands that ran at once. */
   const most = { running: 0 };
   let running = 0;
@@ -100,7 +100,7 @@ describe("a node of few places", () => {
     },
   );
 
-  test("has no more workers than it may, a fair share of each pipeline", REST, async () => {
+  test("has no more workers than it may, and of each pipeline a fair share", REST, async () => {
     stage.gateway.others.set("single", []);
     stage.gateway.workers = [
       { pipeline: "edges", count: 400 },

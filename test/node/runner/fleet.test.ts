@@ -41,50 +41,58 @@ describe("agents of one gateway", { timeout: 240_000 }, () => {
     await stop(...agents);
   });
 
-  test("five of them, too; and where workers are counted by nodes, their number follows", REST, async () => {
-    const agents = [1, 2, 3, 4, 5].map((number) => fleet.agent(`five-${number}`));
-    await fleet.live(5);
-    const constant = { strategy: "CONSTANT", constant: 3 };
-    await fleet.createPipeline({ name: "five", workers: constant, files: 20, together: 3 });
-    const perNode = { strategy: "COEFFICIENT", coefficient: 1.5 };
-    await fleet.createPipeline({ name: "by-node", workers: perNode, files: 20, together: 7 });
-    for (const name of ["five", "by-node"]) fleet.letEnd(name);
-    await expectEachOnce("five", 20);
-    await expectEachOnce("by-node", 20);
-    expect([fleet.told("five").most, fleet.told("by-node").most]).toEqual([3, 7]);
-    await stop(...agents);
-  });
+  test(
+    "five of them do so, too, and if workers are counted by nodes, their number follows",
+    REST,
+    async () => {
+      const agents = [1, 2, 3, 4, 5].map((number) => fleet.agent(`five-${number}`));
+      await fleet.live(5);
+      const constant = { strategy: "CONSTANT", constant: 3 };
+      await fleet.createPipeline({ name: "five", workers: constant, files: 20, together: 3 });
+      const perNode = { strategy: "COEFFICIENT", coefficient: 1.5 };
+      await fleet.createPipeline({ name: "by-node", workers: perNode, files: 20, together: 7 });
+      for (const name of ["five", "by-node"]) fleet.letEnd(name);
+      await expectEachOnce("five", 20);
+      await expectEachOnce("by-node", 20);
+      expect([fleet.told("five").most, fleet.told("by-node").most]).toEqual([3, 7]);
+      await stop(...agents);
+    },
+  );
 
-  test("run no more commands at once than their places, and a job says what is short", REST, async () => {
-    // Pipelines of other tests would have their share of the workers.
-    for (const name of await fleet.control.pipelineNames()) await fleet.control.deletePipeline(name);
-    const agent = fleet.agent("few", { options: ["--max-running", "2", "--max-workers", "5"] });
-    await fleet.live(1);
-    const workers = { strategy: "CONSTANT", constant: 4 };
-    await fleet.createPipeline({ name: "few", workers, files: 12, together: 2 });
-    await fleet.started("few", 2);
-    const says = async (name: string, reason: string) =>
-      eventually(`the job of ${name} said "${reason}"`, async () => {
-        const [job] = await fleet.control.jobs(name);
-        return job?.reason === reason;
-      });
-    await says("few", "wants 4 at once, its nodes run 2");
-    // Another pipeline waits for a place that becomes free, and not for the end of the first one's job.
-    const one = { strategy: "CONSTANT", constant: 1 };
-    await fleet.createPipeline({ name: "one", workers: one, files: 1 });
-    await says("one", "its nodes are busy: they run 2 commands at once, of all pipelines");
-    fleet.letEnd("one");
-    fleet.letEnd("few");
-    await expectEachOnce("one", 1);
-    await expectEachOnce("few", 12);
-    expect(fleet.told("few").most).toBe(2);
-    await fleet.createPipeline({ name: "wide", workers: { strategy: "CONSTANT", constant: 40 }, files: 8 });
-    // What is left is shared: "one" has what it wants, "few" as much as "wide".
-    await says("wide", "wants 40 workers, the fleet has room for 2");
-    fleet.letEnd("wide");
-    await expectEachOnce("wide", 8);
-    await stop(agent);
-  });
+  test(
+    "run no more commands at once than they have run permits, and a job says what is short",
+    REST,
+    async () => {
+      // Pipelines of other tests would have their share of the workers.
+      for (const name of await fleet.control.pipelineNames()) await fleet.control.deletePipeline(name);
+      const agent = fleet.agent("few", { options: ["--max-running", "2", "--max-workers", "5"] });
+      await fleet.live(1);
+      const workers = { strategy: "CONSTANT", constant: 4 };
+      await fleet.createPipeline({ name: "few", workers, files: 12, together: 2 });
+      await fleet.started("few", 2);
+      const says = async (name: string, reason: string) =>
+        eventually(`the job of ${name} said "${reason}"`, async () => {
+          const [job] = await fleet.control.jobs(name);
+          return job?.reason === reason;
+        });
+      await says("few", "wants 4 at once, its nodes run 2");
+      // Another pipeline waits for a place that becomes free, and not for the end of the first one's job.
+      const one = { strategy: "CONSTANT", constant: 1 };
+      await fleet.createPipeline({ name: "one", workers: one, files: 1 });
+      await says("one", "its nodes are busy: they run 2 commands at once, of all pipelines");
+      fleet.letEnd("one");
+      fleet.letEnd("few");
+      await expectEachOnce("one", 1);
+      await expectEachOnce("few", 12);
+      expect(fleet.told("few").most).toBe(2);
+      await fleet.createPipeline({ name: "wide", workers: { strategy: "CONSTANT", constant: 40 }, files: 8 });
+      // What is left is shared: "one" has what it wants, "few" as much as "wide".
+      await says("wide", "wants 40 workers, the fleet has room for 2");
+      fleet.letEnd("wide");
+      await expectEachOnce("wide", 8);
+      await stop(agent);
+    },
+  );
 
   test("come and go, and each datum is processed once", REST, async () => {
     const first = [fleet.agent("go-1"), fleet.agent("go-2")];

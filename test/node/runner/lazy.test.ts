@@ -256,20 +256,20 @@ describe("which pipes are looked at", () => {
   const forward = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
   const near = [1, 2, -1];
 
-  test("the first ones, then those around the last one, in each order", () => {
+  test("at first the first ones are, then those around the last one, in each order", () => {
     const plan = new ProbePlan(10, [forward, [5, 3, 1, 0, 2, 4, 6, 8, 7, 9]]);
     expect([...plan.next({ tries: 0, near })]).toEqual([0, 5, 1, 3, 9]);
     plan.opened(1);
     expect([...plan.next({ tries: 0, near })]).toEqual([2, 0, 3, 1]);
   });
 
-  test("behind the last one come the first ones again", () => {
+  test("the first ones follow the last one", () => {
     const plan = new ProbePlan(10, [forward]);
     plan.opened(9);
     expect([...plan.next({ tries: 0, near: [1, 2] })]).toEqual([0, 1, 9]);
   });
 
-  test("every one in turn", () => {
+  test("every one is in its turn", () => {
     const plan = new ProbePlan(10, [forward]);
     const seen = new Set(Array.from({ length: 4 }, () => [...plan.next({ tries: 3, near: [] })]).flat());
     expect([...seen].sort()).toEqual(forward);
@@ -284,7 +284,7 @@ describe("which pipes are looked at", () => {
     expect(plan.foreseen).toBe(false);
   });
 
-  test("at once after an opening, unless one is being read", () => {
+  test("they are looked at once more right after an opening, unless one is being read", () => {
     const now = { idleMs: 0, pipes: 10_000, foreseen: true };
     expect(paceOf({ ...now, serving: 0 }).waitMs).toBe(0);
     expect(paceOf({ ...now, serving: 1 }).waitMs).toBeGreaterThan(0);
@@ -308,7 +308,7 @@ describe("which pipes are looked at", () => {
   });
 });
 
-test("pipes in stock: as many as are asked for, each once, and a failure is told", async () => {
+test("the stock gives as many pipes as are asked for, each once, and tells a failure", async () => {
   const stage = await Stage.open();
   const store = new PipeStock(join(stage.dataDir, "pipes"));
   const pipes = await Promise.all(Array.from({ length: 500 }, () => store.get()));

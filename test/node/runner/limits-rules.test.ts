@@ -32,7 +32,7 @@ describe("where control groups are", () => {
     ]);
   });
 
-  test("version 2 has one, with the group of the service below it", () => {
+  test("version 2 has one hierarchy, and the group of the service is below it", () => {
     const cgroup = "0::/system.slice/sluice.service\n";
     const mountinfo = "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
     expect(cgroupTrees({ cgroup, mountinfo })).toEqual([
@@ -43,7 +43,7 @@ describe("where control groups are", () => {
     ]);
   });
 
-  test("a container may see only its own part, and under odd names", () => {
+  test("a container that sees only its own part, under odd names, finds its group", () => {
     const cgroup = "3:cpu,cpuacct:/docker/abc\n2:pids:/docker/abc\n";
     const mountinfo = [
       "35 24 0:30 /docker/abc /sys/fs/cgroup/cpu\\040own ro - cgroup cgroup rw,cpu,cpuacct",
@@ -70,7 +70,7 @@ describe("what control groups are told", () => {
     expect(settingsFor(2, { pids: 1 })).toEqual([]);
   });
 
-  test("the files of each version, with swap no way around", () => {
+  test("limits are written to the files of each version, and swap is no way around them", () => {
     const written = (version: 1 | 2) =>
       Object.fromEntries(settingsFor(version, limits).map(({ file, value }) => [file, value]));
     expect(written(1)).toEqual({
@@ -117,7 +117,7 @@ describe("the agent's group of version 2", () => {
     expect(await read("sluice-5-6-x/cgroup.subtree_control")).toBe("+memory +pids");
   });
 
-  test("who finds it made changes nothing more, wherever they are", async () => {
+  test("an agent that finds it made changes nothing more, wherever it is", async () => {
     await writeFile(join(own, "cgroup.subtree_control"), "cpu memory pids\n");
     await mkdir(join(own, "sluice.main"));
     const inner = { ...tree(), own: join(own, "sluice.main") };

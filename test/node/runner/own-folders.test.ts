@@ -65,7 +65,7 @@ describe("what a runner says to its gateway", () => {
     expect(fake.violations).toEqual([]);
   });
 
-  test("has none of them: reasons of datums and tasks, remarks, and troubles of the node", async () => {
+  test("has none of them in reasons of datums and tasks, in remarks, and in conditions of the node", async () => {
     fake.held.set("a", { worker: "w" }).set("b", { worker: "w" });
     const work = [{ pipeline: "edges", workers: 1, running: 0, trouble: "no /var/lib/sluice" }];
     await gateway.heartbeat({ node: "n", executor: "process", capacity: 1, work }, signal);

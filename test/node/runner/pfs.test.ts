@@ -168,7 +168,7 @@ describe("collecting outputs", () => {
     ]);
   });
 
-  test("nothing written is nothing", async () => {
+  test("a command that wrote nothing has no outputs", async () => {
     expect(await collected()).toEqual([]);
   });
 
@@ -223,14 +223,14 @@ describe("collecting outputs", () => {
     await expect(collected()).rejects.toThrow(`more than ${MAX_OUTPUTS_PER_DATUM} files`);
   });
 
-  test("permissions that the command took away are no obstacle", async () => {
+  test("permissions that the command took away keep nothing from being collected", async () => {
     await mkdir(join(out, "d"));
     await writeFile(join(out, "d/f"), "x", { mode: 0o000 });
     await chmod(join(out, "d"), 0o000);
     expect((await collected()).map(({ path }) => path)).toEqual(["d/f"]);
   });
 
-  test("an abort ends it", async () => {
+  test("an abort ends the collecting", async () => {
     await writeFile(join(out, "f"), "x");
     await expect(collect({ out, signal: AbortSignal.abort() })).rejects.toThrow("aborted");
   });
@@ -379,7 +379,7 @@ describe("clearing up", () => {
     expect(await readdir(kept)).toEqual(["file"]);
   });
 
-  test("is fine with what is gone", async () => {
+  test("does nothing if the folder is gone", async () => {
     await removeTree(join(dir, "never"));
   });
 });

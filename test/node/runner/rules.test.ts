@@ -112,7 +112,7 @@ describe("the environment of a command", () => {
     expect(commandEnv({ pipeline: "p", datum: datum({}), transform, own: {} }).PATH).toContain("/bin");
   });
 
-  test("stdin is the lines with a newline after each, or nothing", () => {
+  test("its stdin is the lines with a newline after each, or nothing", () => {
     expect(commandStdin({ ...transform, stdin: ["a", "b"] })).toBe("a\nb\n");
     expect(commandStdin({ ...transform, stdin: [""] })).toBe("\n");
     expect(commandStdin({ ...transform, stdin: [] })).toBeNull();
@@ -237,7 +237,7 @@ describe("trying again", () => {
     await expect(waiting).rejects.toThrow("aborted");
   });
 
-  test("waits double, within bounds, and differ", () => {
+  test("waits twice as long each time, within bounds, and at random", () => {
     const backoff = jitteredBackoff({ minMs: 100, maxMs: 400 });
     for (const step of [100, 200, 400, 400]) {
       const wait = backoff.next();
@@ -250,7 +250,7 @@ describe("trying again", () => {
 });
 
 describe("working side by side", () => {
-  test("never more at a time than allowed, and all of it", async () => {
+  test("does all of it, and never more at a time than allowed", async () => {
     let now = 0;
     let most = 0;
     const done: number[] = [];
@@ -266,7 +266,7 @@ describe("working side by side", () => {
     expect(done.length).toBe(20);
   });
 
-  test("a failure ends it, after what had begun", async () => {
+  test("ends with the first failure, once all that had begun has ended", async () => {
     const began: number[] = [];
     const work = async (item: number) => {
       began.push(item);
@@ -277,7 +277,7 @@ describe("working side by side", () => {
     expect(began.length).toBeLessThan(6);
   });
 
-  test("an abort ends the waiting, not the work", async () => {
+  test("ends the waiting at an abort, and not the work", async () => {
     const abort = new AbortController();
     const work = Promise.withResolvers<void>();
     const waiting = unlessAborted(work.promise, abort.signal);

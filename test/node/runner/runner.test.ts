@@ -320,7 +320,7 @@ describe(`leases (${ANY_TOOL})`, () => {
   );
 });
 
-describe(`trouble (${ANY_TOOL})`, () => {
+describe(`outages (${ANY_TOOL})`, () => {
   needs("a gateway that goes away and comes back finds the results of what ran meanwhile", REST, async () => {
     sh('touch "$GATE.up"; while [ ! -e "$GATE" ]; do sleep 0.02; done; touch "$GATE.passed"');
     stage.gateway.transform = { ...stage.gateway.transform, env: { GATE: stage.gate } };

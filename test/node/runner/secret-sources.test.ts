@@ -95,7 +95,7 @@ for (const { name, open, absent } of SOURCES) {
       expect((await bench.source.read("noted", signal)).owners).toEqual({ text: "edges", where });
     });
 
-    test("the keys and their bytes, whatever these are", async () => {
+    test("a secret has its keys and their bytes, whatever these are", async () => {
       const keys = { user: "me", empty: "", "a.b-c_D": "line\n", ".hidden": "h", blob: randomBytes(100_000) };
       await bench.put("key", keys);
       expect(plain(await read("key"))).toEqual(
@@ -246,13 +246,13 @@ describe.skipIf(noOpenssl)("secrets of Kubernetes alone (openssl)", () => {
     await expect(reading).rejects.not.toThrow("wrong");
   });
 
-  test("trouble that passes is waited out", async () => {
+  test("failures that pass are waited out", async () => {
     cluster.trouble.push(500, 503, 429);
     expect(await keysOf(source(), "key")).toEqual({ key: Buffer.from("hush") });
     expect(cluster.requests).toHaveLength(4);
   });
 
-  test("trouble that stays is an ordinary failure: it may pass until the next try", async () => {
+  test("a failure that stays is an ordinary one: it may pass until the next try", async () => {
     cluster.trouble.push(...Array.from({ length: 20 }, () => 500));
     const fault = await source()
       .read("key", signal)
@@ -292,13 +292,13 @@ describe("the source that --secrets names", () => {
       ...{ pipeline: "edges", limited: false },
     });
 
-  test("none: every secret is missing, and the reason names the flag", async () => {
+  test("may be none: every secret is missing then, and the reason names the flag", async () => {
     const reading = open(undefined).read("key", signal);
     await expect(reading).rejects.toBeInstanceOf(SecretMissing);
     await expect(reading).rejects.toThrow(/secret "key".*without --secrets \(SLUICE_SECRETS\)/);
   });
 
-  test("a folder", async () => {
+  test("may be a folder", async () => {
     await expect(open("/no/such").read("key", signal)).rejects.toThrow("/no/such/key");
   });
 
@@ -331,7 +331,7 @@ if (SLUICE_TEST_KUBECONFIG) {
     });
     afterAll(() => restore("KUBECONFIG", KUBECONFIG));
 
-    test("the keys and their bytes, and none where there is none", async () => {
+    test("have their keys and their bytes, and are missing if there are none", async () => {
       const { CoreV1Api, KubeConfig } = await import("@kubernetes/client-node");
       const config = new KubeConfig();
       config.loadFromFile(SLUICE_TEST_KUBECONFIG);

@@ -88,7 +88,7 @@ for (const { name, options, find, absent } of JAILS) {
       }
     });
 
-    needs(`${name}: several secrets, side by side`, async () => {
+    needs(`${name}: several secrets are shown side by side`, async () => {
       const secrets = ["one", "two", "three"].map((key) => mounted(`/${UNUSED}/${key}`, { key }, key));
       const run = await sh(`cat /${UNUSED}/*/key`, secrets);
       expect(run).toMatchObject({ code: 0, log: "onethreetwo" });

@@ -205,15 +205,18 @@ for (const subject of subjects) {
       expect(inspected?.HostConfig.LogConfig?.Type).toBe("none");
     });
 
-    needs(`${name}: an image that can't be had is trouble of the node, in words that name it`, async () => {
-      const image = `127.0.0.1:${await freePort()}/nobody/nothing:1`;
-      const dir = await bench.newFolder("worker");
-      const request = { dir, image, pipeline: "conformance", pullSecrets: [], signal };
-      const error = await bench.executor.prepare(request).catch((error: unknown) => error);
-      expect(error).toBeInstanceOf(NodeCondition);
-      expect((error as NodeCondition).message).toContain(`image "${image}" can't be pulled`);
-      expect(await readdir(dir)).toEqual([]);
-    });
+    needs(
+      `${name}: an image that can't be had is a condition of the node, in words that name it`,
+      async () => {
+        const image = `127.0.0.1:${await freePort()}/nobody/nothing:1`;
+        const dir = await bench.newFolder("worker");
+        const request = { dir, image, pipeline: "conformance", pullSecrets: [], signal };
+        const error = await bench.executor.prepare(request).catch((error: unknown) => error);
+        expect(error).toBeInstanceOf(NodeCondition);
+        expect((error as NodeCondition).message).toContain(`image "${image}" can't be pulled`);
+        expect(await readdir(dir)).toEqual([]);
+      },
+    );
 
     needs(`${name}: a container that is removed behind its back is made anew`, async () => {
       await bench.run(["true"]);
@@ -248,7 +251,7 @@ for (const subject of subjects) {
     }
 
     const own = workbench(subject, { image: "user" });
-    needs(`${name}: as any other user, nothing`, async () => {
+    needs(`${name}: as any other user, it may do nothing`, async () => {
       const { log } = await own.sh(PRIVILEGES);
       const lines = ["CapPrm", "CapEff", "CapBnd", "CapAmb"].map((what) => `${what}:\t${NOTHING}\n`);
       expect(log).toBe(`${lines.join("")}NoNewPrivs:\t1\n`);
@@ -268,19 +271,19 @@ for (const subject of subjects) {
   describe(`the network of commands in ${name}`, () => {
     const INTERFACES = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort";
     const none = workbench(subject, { network: "none" });
-    needs(`${name}: none is nobody but themselves`, async () => {
+    needs(`${name}: with none they reach nobody but themselves`, async () => {
       expect(await none.sh(INTERFACES)).toMatchObject({ log: "lo\n" });
     });
 
     const host = workbench(subject, { network: "host" });
-    needs(`${name}: host is the machine's`, async () => {
+    needs(`${name}: with host it is the machine's`, async () => {
       const own = (await readFile("/proc/net/dev", "utf8")).split("\n").slice(2, -1);
       const names = own.map((line) => line.split(":")[0]?.trim()).sort();
       expect((await host.sh(INTERFACES)).log.trim().split("\n").sort()).toEqual(names);
     });
 
     const missing = workbench(subject, { network: "sluice-no-such-network" });
-    needs(`${name}: one that the engine lacks is trouble of the node, which names it`, async () => {
+    needs(`${name}: one that the engine lacks is a condition of the node, which names it`, async () => {
       await expect(missing.run(["true"])).rejects.toThrow(NodeCondition);
       await expect(missing.run(["true"])).rejects.toThrow("sluice-no-such-network");
     });

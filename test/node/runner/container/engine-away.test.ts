@@ -62,19 +62,22 @@ for (const subject of await containerSubjects()) {
         ...{ signal: new AbortController().signal, ...more },
       });
 
-    needs(`${name}: a worker can't be prepared, which is trouble of the node`, async () => {
+    needs(`${name}: that a worker can't be prepared is a condition of the node`, async () => {
       await relay.cut();
       await expect(prepare()).rejects.toThrow(NodeCondition);
       await relay.open();
       await (await prepare()).close();
     });
 
-    needs(`${name}: the first command is trouble of the node, and runs when it is back`, async () => {
-      await relay.cut();
-      await expect(sh("true")).rejects.toThrow(NodeCondition);
-      await relay.open();
-      expect(await sh("echo here")).toMatchObject({ code: 0, log: "here\n" });
-    });
+    needs(
+      `${name}: that the first command can't run is a condition of the node, and it runs when the engine is back`,
+      async () => {
+        await relay.cut();
+        await expect(sh("true")).rejects.toThrow(NodeCondition);
+        await relay.open();
+        expect(await sh("echo here")).toMatchObject({ code: 0, log: "here\n" });
+      },
+    );
 
     needs(`${name}: commands go on in the container that is there`, async () => {
       await sh("true");

@@ -137,14 +137,14 @@ describe("where secrets may go", () => {
     expect(plan.ok ? "" : plan.reason).toMatch(why);
   });
 
-  test("not inside another, nor at the same place", () => {
+  test("is not inside another, nor at the same place", () => {
     for (const path of ["/a/b", "/a/", "/a"]) {
       const plan = planSecrets([mounted("/a", { key: "x" }), mounted(path, { key: "x" }, "inner")]);
       expect(plan.ok ? "" : plan.reason).toContain("is mounted there");
     }
   });
 
-  test("not with keys that are no names of files, and not without bound", () => {
+  test("is nowhere for keys that are no names of files, and for more bytes than may be", () => {
     for (const key of ["..", ".", "", "a/b"]) {
       expect(planSecrets([mounted("/a", { [key]: "x" })])).toMatchObject({ ok: false });
     }
