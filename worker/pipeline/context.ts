@@ -3,6 +3,9 @@ import type { BlobStore } from "../blobs/port.ts";
 import type { BranchApi } from "../branch/contract.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { LiveNode } from "../core/parallelism.ts";
+import type { Engine } from "../objects/engine.ts";
+import { KeyedWaiters, Waiters } from "../objects/waiters.ts";
+import type { CreationRefused } from "./contract.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { Definition } from "./lifecycle/definition.ts";
@@ -43,42 +46,54 @@ export interface NodeRoom {
   readonly maxRunning: number | undefined;
 }
 
+/** More than calls wait for at a time: a call reads why its creation was refused in the turn in which that is known. */
+const MAX_KEPT = 100;
+
 /**
- * Tells those who wait in memory that rows have changed. A wake only makes them look again, after the present turn: it
- * may be called in a transaction, and does no harm if that is undone.
+ * Why creations were refused, by the uid of what was to be the pipeline: for the calls that wait for them. Only the last
+ * ones are kept, as nobody reads those of calls that have gone.
  */
-interface Wakes {
-  /** A job may have to be filled. */
-  fill(): void;
-  /** The oldest job may be able to go on. */
-  advance(): void;
-  /** A datum may be queued. */
-  queued(): void;
-  /** A job has ended early: what is left of its attempts is to be called off. */
-  callOff(): void;
-  /** Rows may have become of no use. */
-  trim(): void;
-  /** A lease runs out then. */
-  leases(at: number): void;
-  /** The oldest job's time is over then, or may be over by now. */
-  jobTime(at?: number): void;
-  /** The catalogue is behind. */
-  outbox(): void;
-  /** A job has ended. */
-  ended(job: string): void;
-  /** More of what a job's datums printed is there. */
-  logged(job: string): void;
+export class Refusals {
+  readonly #byUid = new Map<string, CreationRefused>();
+
+  add(uid: string, refusal: CreationRefused): void {
+    this.#byUid.set(uid, refusal);
+    const [oldest] = this.#byUid.keys();
+    if (this.#byUid.size > MAX_KEPT && oldest !== undefined) this.#byUid.delete(oldest);
+  }
+
+  of(uid: string): CreationRefused | undefined {
+    return this.#byUid.get(uid);
+  }
+}
+
+/**
+ * What an instance has in memory alone. A crash takes it, and nothing is lost: whoever waited calls again. A waiter only
+ * looks again, after the present turn: it may be woken in a transaction, and does no harm if that is undone.
+ */
+export class Memory {
+  /** For a datum that is queued. Whatever ends a lease queues its datum, or another that waited for it. */
+  readonly queued = new Waiters();
+  /** For a job that the catalogue is to hear of before others. */
+  readonly urgent = new Waiters();
+  /** For the end of a job, and for more of what its datums print. */
+  readonly ended = new KeyedWaiters();
+  readonly logged = new KeyedWaiters();
+  /** Proposals that calls wait for (work/saga/propose.ts): nobody else takes them back. */
+  readonly held = new Set<string>();
+  readonly refusals = new Refusals();
+  /** How many wake-ups of inputs were heard. */
+  rings = 0;
+  /** When branches were last told what the pipeline needs. */
+  toldAt = Number.NEGATIVE_INFINITY;
 }
 
 /** All that a step of a pipeline's work can reach. */
 export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
-  readonly wakes: Wakes;
-  /** Proposals that calls of this instance wait for (work/saga/propose.ts): nobody else takes them back. */
-  readonly held: Set<string>;
-  /** Resolves when the loop that ends jobs rests. Unless the pipeline runs, the caller alone ends them from then on. */
-  advanceRests(): Promise<void>;
+  readonly memory: Memory;
+  readonly engine: Engine;
 }
 
 /** A job of the pipeline, as it was when the step began. */

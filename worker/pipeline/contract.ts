@@ -64,9 +64,7 @@ export interface LifecycleCalls {
     | { ok: true; pipeline: PipelineInfo }
     /** `no-such-commit`: an input is to start after one that its branch does not have. */
     | Refused<"already-exists" | "unavailable" | "no-such-commit">
-    /** The output branch, or the branch that is to tell of bad datums, exists and is not this pipeline's. */
-    | Refused<"output-exists" | "errors-exist">
-    | CircleRefused
+    | CreationRefused
     /** Nothing was begun. */
     | Refused<CatalogueFault>
   >;
@@ -301,11 +299,17 @@ export interface Circle {
   readonly isProposed: boolean;
 }
 
-export interface CircleRefused {
+interface CircleRefused {
   readonly ok: false;
   readonly reason: "circle";
   readonly circle: Circle;
 }
+
+/**
+ * Why a creation that had begun was undone: there would be a circle, or the output branch, or the one that is to tell of bad
+ * datums, exists and is not this pipeline's.
+ */
+export type CreationRefused = Refused<"output-exists" | "errors-exist"> | CircleRefused;
 
 /** By the datum's key; `next` goes into `after`. */
 export interface MakerPage {

@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Env } from "../env.ts";
+import { Engine } from "../objects/engine.ts";
 import { answer, type Faceted, type Facets } from "../objects/facets.ts";
 import { admin } from "./calls/admin.ts";
 import { datums } from "./calls/datums.ts";
@@ -11,10 +12,11 @@ import { lineage } from "./calls/lineage.ts";
 import { logs } from "./calls/logs.ts";
 import { specification } from "./calls/specification.ts";
 import { wakeUps } from "./calls/wake-ups.ts";
+import { Memory } from "./context.ts";
 import type { PipelineApi } from "./contract.ts";
-import { PipelineEngine } from "./engine/engine.ts";
-import { openPeers } from "./engine/peers.ts";
 import { Ledger } from "./ledger/ledger.ts";
+import { openPeers } from "./peers.ts";
+import { loopsOf } from "./work/loops.ts";
 
 const FACETS: Facets<PipelineApi, Reach> = {
   lifecycle,
@@ -28,21 +30,43 @@ const FACETS: Facets<PipelineApi, Reach> = {
   admin,
 };
 
-/** One per pipeline. Its calls write down what is to be done; the engine does it. */
+/** One per pipeline. Its calls write down what is to be done; its loops do it. */
 export class Pipeline extends DurableObject<Env> implements Faceted {
   readonly #reach: Reach;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { storage } = ctx;
-    const engine = new PipelineEngine({ ledger: new Ledger(storage), peers: openPeers(env), storage });
-    this.#reach = { ...engine.context, engine, objectName: ctx.id.name };
+    const ledger = new Ledger(storage);
+    const peers = openPeers(env);
+    const memory = new Memory();
+    const reach: Reach = {
+      ...{ ledger, peers, memory, objectName: ctx.id.name },
+      get engine() {
+        return engine;
+      },
+    };
+    const engine: Engine = new Engine({
+      object: () => `pipeline ${ledger.pipeline.name()}`,
+      exists: () => ledger.exists,
+      now: peers.now,
+      storage,
+      loops: loopsOf(reach),
+    });
+    this.#reach = reach;
+    ledger.listener = (woken) => {
+      if (woken.has("catalogue") && ledger.jobs.hasUrgent()) memory.urgent.wake();
+      engine.woken(woken);
+    };
     // What a crash interrupted goes on with the first call, without waiting for the alarm.
     void engine.resume();
   }
 
   override async alarm(): Promise<void> {
-    await this.#reach.engine.alarm();
+    const { memory, engine } = this.#reach;
+    // The alarm is what a round of telling that came too soon was left to.
+    memory.toldAt = Number.NEGATIVE_INFINITY;
+    await engine.alarm();
   }
 
   async call(name: string, args: readonly unknown[]): Promise<unknown> {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Outbox } from "../../../worker/branch/lifecycle/outbox-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
-import { PipelineEngine } from "../../../worker/pipeline/engine/engine.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
 import { ErasureStore } from "../../../worker/pipeline/inputs/erasure-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
@@ -23,13 +23,15 @@ import {
   workUntil,
 } from "./support.ts";
 
+const isOfInput = (_: unknown, { output }: { output?: true }): boolean => output !== true;
+const isOfOutput = (_: unknown, { output }: { output?: true }): boolean => output === true;
 const WHEN = ["before", "after"] as const;
 const both = (points: readonly Omit<FaultPoint, "when">[]): FaultPoint[] =>
   points.flatMap((point) => WHEN.map((when) => ({ ...point, when })));
 
 const OF_INPUT = both([
   { in: "input", at: "the bell is written", of: Outbox.prototype, method: "ring" },
-  { at: "the bell is heard", of: PipelineEngine.prototype, method: "ring" },
+  { at: "the bell is heard", of: wakeUps, method: "ring", which: isOfInput },
   { at: "the first job is killed", of: JobStore.prototype, method: "end" },
   { at: "the second job is killed", of: JobStore.prototype, method: "end", call: 2 },
   { at: "a job is owed", of: ErasureStore.prototype, method: "addDue" },
@@ -39,7 +41,7 @@ const OF_INPUT = both([
 
 const OF_OUTPUT = both([
   { in: "output", at: "the bell is written", of: Outbox.prototype, method: "ring" },
-  { at: "the bell is heard", of: PipelineEngine.prototype, method: "ringOfOutput" },
+  { at: "the bell is heard", of: wakeUps, method: "ring", which: isOfOutput },
   { at: "it is to be asked", of: ErasureStore.prototype, method: "addDue" },
   { at: "an output is dropped", of: ResultStore.prototype, method: "dropOutput" },
   { at: "its content is to be given up", of: ErasureStore.prototype, method: "giveUp" },

@@ -8,7 +8,7 @@ import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
 import { SlotStore } from "../../../worker/pipeline/attempts/slot-store.ts";
 import { TaskStore } from "../../../worker/pipeline/attempts/task-store.ts";
-import { PipelineEngine } from "../../../worker/pipeline/engine/engine.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
 import { DatumStore } from "../../../worker/pipeline/inputs/datum-store.ts";
 import { ElementStore } from "../../../worker/pipeline/inputs/element-store.ts";
 import { SourceStore } from "../../../worker/pipeline/inputs/source-store.ts";
@@ -23,6 +23,7 @@ import type { FaultPoint } from "./faults.ts";
 
 type Where = Omit<FaultPoint, "when">;
 
+const isOfInput = (_: unknown, { output }: { output?: true }): boolean => output !== true;
 const isOfBell = ({ topic }: { topic: string }): boolean => topic === "bell";
 const isOfJob = ({ origin }: { origin?: string }): boolean => origin !== undefined;
 const isOfCommit = ({ origin }: { origin?: string }): boolean => origin === undefined;
@@ -39,7 +40,7 @@ const STEPS: readonly Where[] = [
   { in: "input", at: "its bell is written", of: Outbox.prototype, method: "ring" },
   { in: "input", at: "the bell is rung", of: Courier.prototype, method: "dispatch" },
   { in: "input", at: "the bell was heard", of: Outbox.prototype, method: "delivered", which: isOfBell },
-  { at: "the bell is heard", of: PipelineEngine.prototype, method: "ring" },
+  { at: "the bell is heard", of: wakeUps, method: "ring", which: isOfInput },
   { at: "a look at the inputs is owed", of: PipelineStore.prototype, method: "setPullDue" },
   { at: "the cursor moves", of: SourceStore.prototype, method: "advance" },
   { at: "the job is made", of: JobStore.prototype, method: "insert" },

@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { Branch } from "../../../worker/branch/branch.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
-import { PipelineEngine } from "../../../worker/pipeline/engine/engine.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, pathsOf, query, workUntil } from "./support.ts";
 
 async function uidOf(name: string): Promise<string> {
@@ -177,7 +177,7 @@ describe("a bell that rings while a feed is on its way", () => {
     await workUntil(pipeline, { jobs: 1 });
     const due = () => query("late", "SELECT pull_due FROM pipeline");
     await expect.poll(due).toEqual([{ pull_due: 0 }]);
-    const ring = vi.spyOn(PipelineEngine.prototype, "ring");
+    const ring = vi.spyOn(wakeUps, "ring");
     const { feed } = Branch.prototype;
     let commits = 0;
     const feeding = vi.spyOn(Branch.prototype, "feed").mockImplementation(async function (

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
-import { Refusals } from "../../../worker/pipeline/engine/refusals.ts";
+import { Refusals } from "../../../worker/pipeline/context.ts";
 import {
   allJobs,
   branchOf,

@@ -134,6 +134,7 @@ export class AttemptStore extends Store {
       UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
         lease_until = ${until}
       WHERE job = ${attempt.job} AND id = ${attempt.id} AND state = 'queued'`;
+    this.wake("leases", until);
   }
 
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */

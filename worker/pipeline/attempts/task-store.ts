@@ -71,6 +71,7 @@ export class TaskStore extends Store {
     this.sql.run`
       UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, lease_until = ${until}
       WHERE id = ${id} AND state = 'queued'`;
+    this.wake("leases", until);
   }
 
   /** The task that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
@@ -129,6 +130,8 @@ export class TaskStore extends Store {
 
   remove(id: string): void {
     this.sql.run`DELETE FROM tasks WHERE id = ${id}`;
+    // The job may have waited for this one alone.
+    this.wake("jobs");
   }
 
   /** Any that are left, of whichever job. */

@@ -10,9 +10,11 @@ import type { Definition } from "../lifecycle/definition.ts";
 import { shownJobs } from "../views/job.ts";
 import { foundPipeline } from "../views/pipeline.ts";
 import { summarize } from "../views/summary.ts";
+import { flushPage } from "../work/catalogue.ts";
 import { stopJob } from "../work/jobs/end.ts";
 import { insertJob, pipelineEvent } from "../work/jobs/make.ts";
-import type { PipelineFacet, Reach } from "./facet.ts";
+import { changeState, inputsRest, type PipelineFacet, type Reach } from "./facet.ts";
+import { wakeUps } from "./wake-ups.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";
@@ -44,14 +46,14 @@ export const jobs: PipelineFacet<JobCalls> = {
   },
 
   async wait(reach, { id, waitMs }) {
-    const { peers, engine } = reach;
+    const { peers, memory } = reach;
     const deadline = peers.now() + waitMs;
     for (;;) {
       const row = rowOf(reach, id);
       const leftMs = deadline - peers.now();
       if (!row) return null;
       if (row.finishedAt !== null || leftMs <= 0) return await viewOne(reach, row);
-      await engine.jobEnds(id, leftMs);
+      await memory.ended.wait(id, leftMs);
     }
   },
 
@@ -73,21 +75,42 @@ export const jobs: PipelineFacet<JobCalls> = {
     const { ledger, engine } = reach;
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-job" };
     // A change that is under way comes first, and then what the inputs have.
-    await engine.changeState();
-    if (!(await engine.lookAtInputs())) return { ok: false, reason: "unavailable" };
+    await changeState(reach);
+    if (!(await inputsAreRead(reach))) return { ok: false, reason: "unavailable" };
     const retry = { asked, every, ...(key !== undefined && { key }) };
     let begun = beginRetry(reach, retry);
-    await engine.changeState();
+    await changeState(reach);
     // Another change came first, perhaps that of the same retry.
     if (!begun.ok && begun.reason === "unavailable") begun = beginRetry(reach, retry);
     if (!begun.ok) return begun;
     void engine.resume();
-    await engine.tellOfJobs();
+    await tellOfJobs(reach);
     const made = ledger.jobs.get(begun.made);
     const job = made && (await viewOne(reach, made));
     return job ? { ok: true, job, newest: begun.newest } : { ok: false, reason: "unavailable" };
   },
 };
+
+/** Reads what the inputs have, if the pipeline runs. Returns false if that is not done in time. */
+async function inputsAreRead(reach: Reach): Promise<boolean> {
+  const { ledger } = reach;
+  const active = ledger.active();
+  if (!active) return true;
+  await wakeUps.ring(reach, { uid: active.uid });
+  await inputsRest(reach);
+  return ledger.pipeline.row()?.pullDue !== 1;
+}
+
+/** The catalogue hears of new jobs before a caller does, who may ask for one by its id. If it can't be reached, it hears later. */
+async function tellOfJobs(reach: Reach): Promise<void> {
+  try {
+    await flushPage(reach);
+  } catch (error) {
+    console.warn(
+      `the catalogue can't be told of a new job of pipeline ${reach.ledger.pipeline.name()} yet: ${error}`,
+    );
+  }
+}
 
 function rowOf({ ledger }: Reach, id: string): JobRow | undefined {
   return ledger.exists ? ledger.jobs.byId(id) : undefined;

@@ -11,8 +11,8 @@ import { leaseDatums } from "./take.ts";
 
 /** What runners call. */
 export const leases: PipelineFacet<LeaseCalls> = {
-  async take({ engine, ...context }, request) {
-    return await leaseDatums(context, { request, datumQueued: (waitMs) => engine.datumQueued(waitMs) });
+  async take(reach, request) {
+    return await leaseDatums(reach, { request, datumQueued: (waitMs) => reach.memory.queued.wait(waitMs) });
   },
 
   async vacate({ ledger }, { worker, visit }) {
@@ -26,16 +26,14 @@ export const leases: PipelineFacet<LeaseCalls> = {
   },
 
   async finish(reach, { outcomes }) {
-    const { ledger, wakes } = reach;
+    const { ledger, memory } = reach;
     if (!ledger.active()) return { lost: outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const outcome of outcomes) {
       const recorded = ledger.transaction((tx) => recordOutcome(tx, reach, outcome));
       if (!recorded) lost.push(outcome.lease);
     }
-    wakes.queued();
-    wakes.advance();
-    wakes.outbox();
+    memory.queued.wake();
     return { lost };
   },
 

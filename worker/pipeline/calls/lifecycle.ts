@@ -4,20 +4,20 @@ import { describePipeline, foundPipeline, restingPipeline } from "../views/pipel
 import { beginCreation } from "../work/saga/create.ts";
 import { beginDestruction } from "../work/saga/destroy.ts";
 import { beginStart, beginStop } from "../work/saga/stop-start.ts";
-import type { PipelineFacet, Reach } from "./facet.ts";
+import { changeState, type PipelineFacet, type Reach } from "./facet.ts";
 
-/** Each writes down what is to become of the pipeline; the engine does it, and goes on if the caller is gone. */
+/** Each writes down what is to become of the pipeline; a loop does it, and goes on if the caller is gone. */
 export const lifecycle: PipelineFacet<LifecycleCalls> = {
-  async create({ engine, objectName, ...context }, spec, by = {}) {
+  async create(reach, spec, by = {}) {
+    const { ledger, peers, memory, objectName } = reach;
     mustNotBeNobody(objectName);
-    const { ledger, peers } = context;
     const fault = foundPipeline(ledger) ? undefined : await peers.catalogue.fault();
     if (fault) return { ok: false, reason: fault };
-    const begun = await beginCreation(context, { spec, ...by });
+    const begun = await beginCreation(reach, { spec, ...by });
     if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
-    await engine.changeState();
-    const refusal = engine.refusalOf(uid);
+    await changeState(reach);
+    const refusal = memory.refusals.of(uid);
     if (refusal) return refusal;
     const made = ledger.active();
     if (made?.uid !== uid) return { ok: false, reason: "unavailable" };
@@ -36,24 +36,26 @@ export const lifecycle: PipelineFacet<LifecycleCalls> = {
     return await become(reach, { state: "active", begin: () => beginStart(reach.ledger) });
   },
 
-  async destroy({ ledger, wakes, engine }, request) {
+  async destroy(reach, request) {
+    const { ledger, memory } = reach;
     if (!ledger.exists || !beginDestruction(ledger, request))
       return { ok: false, reason: "no-such-pipeline" };
-    wakes.queued();
-    await engine.changeState();
+    memory.queued.wake();
+    await changeState(reach);
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   },
 };
 
 /** Goes on to a state, after the change that is under way. Succeeds if the pipeline is in that state already. */
 async function become(
-  { ledger, wakes, engine }: Reach,
+  reach: Reach,
   { state, begin }: { state: "active" | "stopped"; begin: () => boolean },
 ): ReturnType<LifecycleCalls["stop"]> {
+  const { ledger, memory } = reach;
   if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
-  await engine.changeState();
-  if (begin()) wakes.queued();
-  await engine.changeState();
+  await changeState(reach);
+  if (begin()) memory.queued.wake();
+  await changeState(reach);
   if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
   const found = restingPipeline(ledger);
   return found?.pipeline.state === state ? found : { ok: false, reason: "unavailable" };

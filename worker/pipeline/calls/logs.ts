@@ -8,18 +8,18 @@ import { sweep } from "../work/leases/expiry.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const logs: PipelineFacet<LogCalls> = {
-  async read({ engine, ...context }, request) {
-    return await answerLogs(context, {
+  async read(reach, request) {
+    return await answerLogs(reach, {
       request,
-      jobLogged: (waitMs) => engine.jobLogged(request.job, waitMs),
+      jobLogged: (waitMs) => reach.memory.logged.wait(request.job, waitMs),
     });
   },
 
   async add(reach, { entries }) {
-    const { ledger, wakes } = reach;
+    const { ledger, memory } = reach;
     if (!ledger.active()) return { lost: [...new Set(entries.map(({ lease }) => lease))] };
     const { lost, jobs } = ledger.transaction((tx) => keep(tx, reach, entries));
-    for (const job of jobs) wakes.logged(job);
+    for (const job of jobs) memory.logged.wake(job);
     return { lost };
   },
 };

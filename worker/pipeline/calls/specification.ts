@@ -3,7 +3,7 @@ import { foreseeUpdate } from "../views/foresee.ts";
 import { foundPipeline, restingPipeline } from "../views/pipeline.ts";
 import { listVersions, wholeVersion } from "../views/versions.ts";
 import { beginUpdate } from "../work/saga/update.ts";
-import type { PipelineFacet } from "./facet.ts";
+import { changeState, type PipelineFacet } from "./facet.ts";
 
 /** The versions of the specification, and the next one. */
 export const specification: PipelineFacet<SpecificationCalls> = {
@@ -18,14 +18,14 @@ export const specification: PipelineFacet<SpecificationCalls> = {
     return typeof whole === "string" ? { ok: false, reason: whole } : { ok: true, ...whole };
   },
 
-  async update({ engine, ...context }, request) {
-    const { ledger } = context;
+  async update(reach, request) {
+    const { ledger, engine } = reach;
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
     // A change that is under way comes first.
-    await engine.changeState();
-    const begun = await beginUpdate(context, request);
+    await changeState(reach);
+    const begun = await beginUpdate(reach, request);
     // Goes on with what has begun, and takes back what has not.
-    await engine.changeState();
+    await changeState(reach);
     if (begun === "busy") return { ok: false, reason: "unavailable" };
     if (typeof begun === "object") return { ok: false, reason: "circle", circle: begun };
     if (begun !== "unchanged" && begun !== "begun") return { ok: false, reason: begun };

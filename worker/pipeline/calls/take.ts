@@ -102,7 +102,6 @@ function take(
   const datums =
     tasks.length > 0 ? [] : takeDatums(tx, context, { definition, node, worker, max, allowed, until });
   if (tasks.length + datums.length > 0) {
-    context.wakes.leases(until);
     // It tries again: should it still be unable to, it says so.
     ledger.slots.setTrouble(worker, null);
   }

@@ -114,13 +114,15 @@ export class JobStore extends Store {
         }),
       ),
     );
-    return this.sql.first<{ n: number }>`
+    const made = this.sql.first<{ n: number }>`
       INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
         reaping, total, processed, skipped, failed, open, created_at, version, flushed)
       VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', ${job.revision}, ${job.source},
         ${job.at.generation}, ${job.at.seq}, ${positions}, ${JSON.stringify(job.fill)}, 0, 0, 0,
         0, 0, 0, 0, 0, 0, ${job.now}, 1, 0)
       ON CONFLICT (revision, source, generation, seq) DO NOTHING RETURNING n`?.n;
+    if (made !== undefined) this.#changed("fill");
+    return made;
   }
 
   get(n: number): JobRow | undefined {
@@ -245,6 +247,7 @@ export class JobStore extends Store {
   setUnflushed(ids: readonly string[]): void {
     this.sql.run`
       UPDATE jobs SET flushed = 0 WHERE id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+    this.#changed();
   }
 
   /** A job that the catalogue has never heard of, or whose end it has not. */
@@ -264,6 +267,7 @@ export class JobStore extends Store {
         state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
         started_at = CASE WHEN finished_at IS NULL THEN ${now} END
       WHERE n = ${n}`;
+    this.#changed("jobs");
   }
 
   /** Its datums will not be worked out: nothing builds upon it any more. */
@@ -271,9 +275,11 @@ export class JobStore extends Store {
     this.sql.run`UPDATE jobs SET filled = 1 WHERE n = ${n}`;
   }
 
-  /** It took over what there was to take over: from now on it is its turn. */
-  beginTurn(n: number, now: number): void {
+  /** It took over what there was to take over: from now on it is its turn. `timeoutMs`: null: it may take any time. */
+  beginTurn(n: number, { now, timeoutMs }: { now: number; timeoutMs: number | null }): void {
     this.sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
+    if (timeoutMs !== null) this.wake("jobTime", now + timeoutMs);
+    this.#changed();
   }
 
   /** `since`: from then on the branch may commit its output; null: the mark is taken back. Returns false if it has ended. */
@@ -286,11 +292,13 @@ export class JobStore extends Store {
   /** Its output is committed, which stays so however it ends. */
   setCommitted(n: number, commit: string | null): void {
     this.sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+    this.#changed();
   }
 
   /** What it changes in the errors branch is committed. */
   setErrorsCommit(n: number, commit: string | null): void {
     this.sql.run`UPDATE jobs SET errors_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+    this.#changed();
   }
 
   /** Its output commit is done with, what remains is egress. */
@@ -298,6 +306,7 @@ export class JobStore extends Store {
     this.sql.run`
       UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
+    this.#changed();
   }
 
   /** Keeps what its readers should know if it ends well. */
@@ -307,6 +316,8 @@ export class JobStore extends Store {
 
   setCalledOff(n: number): void {
     this.sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
+    // A later job can take over what this one left undone.
+    this.wake("jobs");
   }
 
   /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
@@ -315,14 +326,17 @@ export class JobStore extends Store {
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
+    if (open < 0) this.#changed("jobs");
   }
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
   end(n: number, end: JobEnd): boolean {
-    return this.sql.has`
+    const isEnded = this.sql.has`
       UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
         skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
+    if (isEnded) this.#changed("jobs", "callOff", "trim", "needs");
+    return isEnded;
   }
 
   /** Jobs that have not ended, oldest first. */
@@ -338,6 +352,11 @@ export class JobStore extends Store {
   /** Jobs whose datums are not all known, oldest first. */
   unfilled(limit: number): JobRow[] {
     return this.#many(`filled = 0 ORDER BY n LIMIT ?`, limit);
+  }
+
+  /** The catalogue is to hear of it, and these loops have something to go on with. */
+  #changed(...loops: readonly string[]): void {
+    for (const loop of ["catalogue", ...loops]) this.wake(loop);
   }
 
   #one(condition: string, ...values: (string | number)[]): JobRow | undefined {

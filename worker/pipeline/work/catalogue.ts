@@ -14,15 +14,13 @@ const PROGRESS_MS = 500;
 
 /**
  * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
- * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
+ * ended jobs go as soon as the last write allows, progress at most twice a second; what is urgent ends that pause.
  */
-export async function flushJobs(
-  context: PipelineContext,
-  urgent: { wait(waitMs: number): Promise<void> },
-): Promise<void> {
+export async function flushJobs(context: PipelineContext): Promise<void> {
+  const { ledger, memory } = context;
   for (let flushed = await flushPage(context); flushed; flushed = await flushPage(context)) {
     await scheduler.wait(PAUSE_MS);
-    if (!context.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
+    if (!ledger.jobs.hasUrgent()) await memory.urgent.wait(PROGRESS_MS);
   }
 }
 

@@ -181,7 +181,7 @@ function stepOf(ledger: Ledger, { job }: JobContext): EndingStep {
  * is its turn. A job that ended before its turn took nothing over: then what its own predecessor left counts too.
  */
 async function takeOver(context: PipelineContext, oldest: JobContext): Promise<void> {
-  const { ledger, peers, wakes } = context;
+  const { ledger, peers } = context;
   const { job, definition } = oldest;
   for (let from = job.n - 1; from > 0; from--) {
     await takeOverFrom(context, oldest, from);
@@ -189,16 +189,13 @@ async function takeOver(context: PipelineContext, oldest: JobContext): Promise<v
     if (from % JOBS_PER_TURN === 0) await yieldToOthers();
   }
   const now = peers.now();
-  const done = runningStep(ledger, oldest, () => {
-    ledger.jobs.beginTurn(job.n, now);
-    if (definition.jobTimeoutMs !== null) wakes.jobTime(now + definition.jobTimeoutMs);
-    return true;
+  runningStep(ledger, oldest, () => {
+    ledger.jobs.beginTurn(job.n, { now, timeoutMs: definition.jobTimeoutMs });
   });
-  if (done) wakes.outbox();
 }
 
 async function takeOverFrom(
-  { ledger, wakes }: PipelineContext,
+  { ledger, memory }: PipelineContext,
   oldest: JobContext,
   from: number,
 ): Promise<void> {
@@ -216,7 +213,7 @@ async function takeOverFrom(
       });
       after = page?.at(-1)?.key ?? null;
       more = page?.length === TAKE_OVER;
-      wakes.queued();
+      memory.queued.wake();
       if (more) await yieldToOthers();
     }
   }

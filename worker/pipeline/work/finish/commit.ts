@@ -37,7 +37,7 @@ export function outputCommit(context: PipelineContext, oldest: JobContext): JobC
  * that, so only then can this one end. `commit`: it was made just now.
  */
 export function recordCommit(context: PipelineContext, oldest: JobContext, commit?: string | null): void {
-  const { ledger, wakes } = context;
+  const { ledger } = context;
   const { job, definition } = oldest;
   const { egress } = definition.spec;
   endStep(ledger, oldest, (tx) => {
@@ -55,7 +55,6 @@ export function recordCommit(context: PipelineContext, oldest: JobContext, commi
       endOldest(tx, context, { job, state: "success", reason: leftOutText(definition, job) });
     }
   });
-  wakes.outbox();
 
   /** Returns whether there is more. */
   function recordWritten(): boolean {

@@ -10,7 +10,7 @@ const SLICE = 1000;
 
 /** The job has ended well if nothing is pending. Returns false while it waits for runners. */
 export function awaitEgress(context: PipelineContext, oldest: JobContext): boolean {
-  const { ledger, wakes } = context;
+  const { ledger, memory } = context;
   const { job, definition } = oldest;
   const goesOn = endStep(ledger, oldest, (tx) => {
     if (ledger.egress.hasMoved) {
@@ -25,7 +25,7 @@ export function awaitEgress(context: PipelineContext, oldest: JobContext): boole
     endOldest(tx, context, { job, state: "success", reason });
     return true;
   });
-  if (goesOn === false) wakes.queued();
+  if (goesOn === false) memory.queued.wake();
   return goesOn !== false;
 }
 

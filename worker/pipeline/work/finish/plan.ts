@@ -21,7 +21,7 @@ const SLICE = 200;
  * nothing can go on before runners have merged something.
  */
 export async function planOutput(
-  { ledger, peers, wakes }: PipelineContext,
+  { ledger, peers, memory }: PipelineContext,
   oldest: JobContext,
 ): Promise<boolean> {
   const { operations, changed, tasks } = ledger;
@@ -30,7 +30,7 @@ export async function planOutput(
   if (rest !== null) return true;
   if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
   const waits = beginCommit(ledger, oldest, peers.now());
-  if (waits) wakes.queued();
+  if (waits) memory.queued.wake();
   return !waits;
 }
 

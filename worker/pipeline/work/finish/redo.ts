@@ -4,7 +4,7 @@ import { endStep } from "../guards.ts";
 
 /** Runs a datum again: its result was dropped since it was counted as done, or its content is gone. */
 export function redoDatum(
-  { ledger, wakes }: PipelineContext,
+  { ledger, memory }: PipelineContext,
   oldest: JobContext,
   datum: { readonly id: string; readonly key: string },
 ): void {
@@ -16,7 +16,7 @@ export function redoDatum(
     ledger.attempts.redo(n, datum);
     ledger.ending.set(n, { step: "clear" });
   });
-  wakes.queued();
+  memory.queued.wake();
 }
 
 /**

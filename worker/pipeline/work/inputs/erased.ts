@@ -64,7 +64,6 @@ export async function hearErasures(
     ledger.pipeline.setNewVersion();
     insertJob(tx, context, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
   });
-  context.wakes.outbox();
 }
 
 /** Those that an input of the source reads. */

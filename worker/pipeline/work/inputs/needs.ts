@@ -15,9 +15,21 @@ import type { Definition } from "../../lifecycle/definition.ts";
 
 type Need = Omit<SubscriberNeed, "uid">;
 
+/** Shortest time between two rounds. */
+const TELL_MS = 5_000;
+
+/** When branches are to be told: not after each of many jobs, what they hold meanwhile they let go of a little later. */
+export function needsDueAt(context: PipelineContext): number | undefined {
+  return hasUntold(context) ? context.memory.toldAt + TELL_MS : undefined;
+}
+
 /** Tells each input branch what the pipeline needs of it, unless it knows. Throws if one can't be reached. */
 export async function tellNeeds(context: PipelineContext): Promise<void> {
-  const { ledger, peers } = context;
+  const { ledger, peers, memory } = context;
+  const now = peers.now();
+  const isTooSoon = now >= memory.toldAt && now - memory.toldAt < TELL_MS;
+  if (!ledger.exists || isTooSoon || !hasUntold(context)) return;
+  memory.toldAt = now;
   for (const { source, need } of untold(context)) {
     const definition = ledger.active();
     if (!definition) return;
@@ -27,7 +39,7 @@ export async function tellNeeds(context: PipelineContext): Promise<void> {
 }
 
 /** Whether a branch holds more for the pipeline than it needs. */
-export function hasUntold(context: PipelineContext): boolean {
+function hasUntold(context: PipelineContext): boolean {
   return untold(context).length > 0;
 }
 

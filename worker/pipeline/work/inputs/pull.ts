@@ -1,7 +1,7 @@
 /*
  * From a bell to the datums of a job. In brackets: what a step writes down.
  *
- *  1. Bell (engine.ts, `ring`) [pipeline.pull_due]: a branch that has a new commit, or was deleted, rings. It is
+ *  1. Bell (calls/wake-ups.ts) [pipeline.pull_due]: a branch that has a new commit, or was deleted, rings. It is
  *     answered once the mark is written, so the branch may forget it. A bell carries nothing: it may come late or twice.
  *  2. Pull [sources, jobs, touched; then pull_due]: reads the feed of every input branch from where it was read to, and
  *     puts the events in order of time (order-feeds.ts). For each, in one transaction: the cursor moves, the job is
@@ -49,16 +49,16 @@ const LONG_LAG_MS = 2000;
 
 /**
  * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.
- * `rings` counts the bells so far: the mark that a pull is due goes only if none rang while the last pages were read.
+ * The mark that a pull is due goes only if no bell rang while the last pages were read.
  */
-export async function pull(context: PipelineContext, rings: () => number): Promise<void> {
-  const { ledger } = context;
+export async function pull(context: PipelineContext): Promise<void> {
+  const { ledger, memory } = context;
   let pauseMs = 0;
   let wasBehind = ledger.exists && ledger.pipeline.behind() !== null;
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
-    const heard = rings();
+    const heard = memory.rings;
     const { taken, rest, lag } = await pullOnce(context, definition);
     const isLong = lag !== undefined && lag.lagMs > LONG_LAG_MS;
     if (isLong || wasBehind) {
@@ -69,7 +69,7 @@ export async function pull(context: PipelineContext, rings: () => number): Promi
       pauseMs = Math.min(Math.max(1, pauseMs * 2), isLong ? MAX_LONG_PAUSE_MS : MAX_PAUSE_MS);
       await scheduler.wait(pauseMs);
     } else pauseMs = 0;
-    if (rest || taken > 0 || rings() !== heard) {
+    if (rest || taken > 0 || memory.rings !== heard) {
       await yieldToOthers();
       continue;
     }
@@ -77,7 +77,7 @@ export async function pull(context: PipelineContext, rings: () => number): Promi
       ledger.pipeline.setPullDue(0);
       return true;
     });
-    if (rested) return;
+    if (rested) return ledger.wake("needs");
   }
 }
 
@@ -90,7 +90,7 @@ async function pullOnce(
   context: PipelineContext,
   definition: Definition,
 ): Promise<{ taken: number; rest: boolean; lag: Lag | undefined }> {
-  const { ledger, peers, wakes } = context;
+  const { ledger, peers } = context;
   const pages = await Promise.all(
     ledger.sources
       .all()
@@ -108,14 +108,7 @@ async function pullOnce(
   const { events, rest, lag } = orderFeeds(pages);
   for (const [index, { source, event }] of events.entries()) {
     await take(context, { definition, source, event });
-    if (index % EVENTS_PER_TURN === EVENTS_PER_TURN - 1) {
-      wakes.fill();
-      await yieldToOthers();
-    }
-  }
-  if (events.length > 0) {
-    wakes.fill();
-    wakes.outbox();
+    if (index % EVENTS_PER_TURN === EVENTS_PER_TURN - 1) await yieldToOthers();
   }
   return { taken: events.length, rest, lag };
 }

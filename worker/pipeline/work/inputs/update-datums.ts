@@ -20,7 +20,7 @@ const FINGERPRINTS_AT_ONCE = 8;
  * the alive elements: no pair is made twice, and none is made in vain. Returns whether the job's datums are all known.
  */
 export async function updateDatums(context: PipelineContext, filling: JobContext): Promise<boolean> {
-  const { ledger, peers, wakes } = context;
+  const { ledger, peers, memory } = context;
   const { job } = filling;
   const touched = ledger.touched.found(job.n, SLICE);
   const now = await elementsAt(context, { ...filling, touched });
@@ -33,11 +33,7 @@ export async function updateDatums(context: PipelineContext, filling: JobContext
     if (done) ledger.jobs.start(job.n, peers.now());
     return done;
   });
-  wakes.queued();
-  if (filled) {
-    wakes.advance();
-    wakes.outbox();
-  }
+  memory.queued.wake();
   return filled ?? false;
 }
 

@@ -1,6 +1,6 @@
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobContext, Memory, PipelineContext } from "../../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 
@@ -16,7 +16,7 @@ interface End {
 /** Ends the oldest job, which has come to its end, and announces that. Does nothing to one that has ended. */
 export function endOldest(
   _: Tx,
-  { ledger, peers, wakes }: PipelineContext,
+  { ledger, peers, memory }: PipelineContext,
   { job, state, reason }: End,
 ): void {
   const current = ledger.jobs.get(job.n);
@@ -24,9 +24,7 @@ export function endOldest(
   // A datum that was neither processed nor failed had its result before.
   const skipped = current.total - current.processed - current.failed;
   ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() });
-  wakes.ended(job.id);
-  wakes.outbox();
-  wakes.trim();
+  told(memory, job);
 }
 
 /** Fails the oldest job: its datums did, or its output can't be committed. */
@@ -41,18 +39,20 @@ export function failOldest(context: PipelineContext, { definition, job }: JobCon
  */
 export function endEarly(
   _: Tx,
-  { ledger, peers, wakes }: PipelineContext,
+  { ledger, peers, memory }: PipelineContext,
   { job, state, reason }: End,
 ): boolean {
   if (job.committing === 1) return false;
   const skipped = skippedOf(job, ledger.jobs.oldest());
   if (!ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() })) return false;
-  wakes.ended(job.id);
-  wakes.outbox();
-  wakes.callOff();
-  wakes.advance();
-  wakes.queued();
+  told(memory, job);
+  memory.queued.wake();
   return true;
+}
+
+function told({ ended, logged }: Memory, { id }: JobRow): void {
+  ended.wake(id);
+  logged.wake(id);
 }
 
 /** Stops one job, whatever state it is in. */
@@ -95,7 +95,7 @@ export function endOverdue(context: PipelineContext, now: number): boolean {
  * Calls off the attempts of jobs that ended before their time, in slices. Their leases are lost already, as their job
  * has ended; from here on later jobs can have their datums.
  */
-export async function callOffAttempts({ ledger, peers, wakes }: PipelineContext): Promise<void> {
+export async function callOffAttempts({ ledger, peers, memory }: PipelineContext): Promise<void> {
   for (;;) {
     const [n] = ledger.exists ? ledger.jobs.toCallOff(1) : [];
     if (n === undefined) return;
@@ -106,9 +106,8 @@ export async function callOffAttempts({ ledger, peers, wakes }: PipelineContext)
         if (next === null) ledger.jobs.setCalledOff(n);
         return next;
       });
-      wakes.queued();
+      memory.queued.wake();
       await yieldToOthers();
     }
-    wakes.advance();
   }
 }

@@ -9,7 +9,7 @@ const SWEEP = 500;
 
 /** Puts datums and tasks whose lease ran out back into the queue. Returns whether there were any. */
 export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
-  const { ledger, wakes } = context;
+  const { ledger, memory } = context;
   const sweptTasks = sweepTasks(tx, context, now);
   const expired = ledger.attempts.expired(now, SWEEP);
   for (const attempt of expired) {
@@ -21,8 +21,7 @@ export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
     }
   }
   if (expired.length === 0 && !sweptTasks) return false;
-  wakes.queued();
-  wakes.advance();
+  memory.queued.wake();
   return true;
 }
 

@@ -22,11 +22,10 @@
  */
 
 import { type PipelineSpec, skipsBadDatums } from "../../../../protocol/spec.ts";
-import type { Refused } from "../../../branch/contract.ts";
 import { checkSpec } from "../../../core/spec.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { PipelineContext } from "../../context.ts";
-import type { CircleRefused, Submitter } from "../../contract.ts";
+import type { CreationRefused, Submitter } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type Definition, markerName } from "../../lifecycle/definition.ts";
 import { pipelineRecord } from "../catalogue.ts";
@@ -77,7 +76,6 @@ export async function beginCreation(
 }
 
 /** Why a creation was refused once it had begun. */
-export type CreationRefused = Refused<"output-exists" | "errors-exist"> | CircleRefused;
 
 /**
  * Rolls a creation forward: propose and check the edges, claim the output and the errors branch, leave the marker, subscribe to the inputs,

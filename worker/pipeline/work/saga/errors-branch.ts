@@ -51,12 +51,11 @@ export async function releaseErrors(
 }
 
 /** Gives back what an update claimed that came to nothing. For a pipeline that rests. */
-export async function takeBackErrors(
-  context: PipelineContext & { readonly held: ReadonlySet<string> },
-): Promise<void> {
-  const { ledger, held } = context;
+export async function takeBackErrors(context: PipelineContext): Promise<void> {
+  const { ledger, memory } = context;
   const definition = ledger.pipeline.definition();
-  if (!definition || held.size > 0 || ledger.errorsClaim.get(definition.uid)?.settled !== false) return;
+  if (!definition || memory.held.size > 0 || ledger.errorsClaim.get(definition.uid)?.settled !== false)
+    return;
   await releaseErrors(context, definition, { destroy: true });
   ledger.transaction(() => {
     if (ledger.errorsClaim.get(definition.uid)?.settled === false) ledger.errorsClaim.remove(definition.uid);

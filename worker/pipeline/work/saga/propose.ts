@@ -78,8 +78,8 @@ async function circleOf(
 }
 
 /** Takes back what nobody holds any more. For a pipeline that rests, so that the catalogue says what it reads. */
-export async function takeBackProposals({ ledger, peers, held }: PipelineContext): Promise<void> {
-  const ids = ledger.proposals.all().filter((id) => !held.has(id));
+export async function takeBackProposals({ ledger, peers, memory }: PipelineContext): Promise<void> {
+  const ids = ledger.proposals.all().filter((id) => !memory.held.has(id));
   const name = ledger.pipeline.name();
   if (ids.length === 0 || name === undefined) return;
   await peers.catalogue.proposals.remove(name, ids);

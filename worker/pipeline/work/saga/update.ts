@@ -43,7 +43,7 @@ type NotChecked = Circle | CatalogueFault;
  * the present one, which is from then on the caller's. Returns the circle if there would be one.
  */
 export async function beginUpdate(context: PipelineContext, request: UpdateCall): Promise<UpdateBegun> {
-  const { ledger, peers, held } = context;
+  const { ledger, peers, memory } = context;
   const checked = checkSpec(request.spec);
   const inputs = checked.ok ? checked.inputs : [];
   const before = ledger.pipeline.definition();
@@ -56,14 +56,14 @@ export async function beginUpdate(context: PipelineContext, request: UpdateCall)
   const { name, uid, output } = before;
   const errors = skipsBadDatums(request.spec) || hasErrors(ledger, before);
   const id = peers.id();
-  held.add(id);
+  memory.held.add(id);
   try {
     const refused =
       (await checkEdges(context, id, { name, uid, inputs, output, errors })) ??
       (await claimFor(context, before, request));
     return refused ?? beginNow(context, { request, starts, inputs, uid, isChecked: true });
   } finally {
-    held.delete(id);
+    memory.held.delete(id);
   }
 }
 
@@ -163,10 +163,10 @@ function nextVersion(
 
 /** One job for where the inputs are, in which nothing has changed. */
 function repeat(tx: Tx, context: PipelineContext): void {
-  const { ledger, wakes } = context;
+  const { ledger } = context;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
-  wakes.jobTime();
+  ledger.wake("jobTime");
   if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
   insertJob(tx, context, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
 }

@@ -4,6 +4,7 @@ import type { Erasure } from "../../../branch/contract.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
 import type { MakerRow } from "../../output/published-store.ts";
 
@@ -109,4 +110,10 @@ function dropOne(_: Tx, { ledger }: PipelineContext, erasure: Erasure): void {
 /** Whether a content is the only one of some. */
 function isOf({ digest, size }: ContentId, [one, ...others]: readonly ContentId[]): boolean {
   return one?.digest === digest && one.size === size && others.length === 0;
+}
+
+/** Whether results have what was erased in the output branch. */
+export function isErasing({ pipeline, erasures }: Ledger): boolean {
+  const output = pipeline.definition()?.output;
+  return (output && erasures.due(bucketName(output)) > 0) || erasures.givenUp(1).length > 0;
 }

@@ -89,7 +89,7 @@ function isTrimmed({ exists, pipeline }: Ledger): boolean {
 }
 
 /** Whether the catalogue has so many more jobs than are listed that it is worth a call: a hundredth. */
-export function hasUnlisted({ jobs, pipeline }: Ledger, { keptJobs }: { keptJobs: number }): boolean {
+function hasUnlisted({ jobs, pipeline }: Ledger, { keptJobs }: { keptJobs: number }): boolean {
   const { unlisted = 0 } = pipeline.row() ?? {};
   return oldestListed(jobs, keptJobs) - unlisted >= Math.min(100, Math.ceil(keptJobs / 100));
 }
@@ -173,4 +173,11 @@ async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
     if (merge.upload !== null) await peers.branch(definition.output).abortUpload({ upload: merge.upload });
     ledger.step(definition, () => merges.forget(merge.id));
   }
+}
+
+/** Whether others are to hear of what is needed no more, or the output branch has news. */
+export function hasToTrim({ ledger, peers }: PipelineContext): boolean {
+  const { pipeline, givenUp, merges } = ledger;
+  if (givenUp.some(1).length > 0 || (pipeline.row()?.outputDue ?? 0) > 0) return true;
+  return hasUnlisted(ledger, peers) || (ledger.active() !== undefined && merges.retired() !== undefined);
 }

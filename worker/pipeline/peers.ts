@@ -1,12 +1,12 @@
 import { decodeTime, isValid, monotonicFactory } from "ulid";
-import { bucketName } from "../../../protocol/names.ts";
-import { NODE_TTL_MS } from "../../../protocol/runner.ts";
-import { openBlobStore } from "../../blobs/stores.ts";
-import type { BranchApi } from "../../branch/contract.ts";
-import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
-import { ableNodes, assignWorkers, type LiveNode, workerCount } from "../../core/parallelism.ts";
-import { type Env, readConfig } from "../../env.ts";
-import type { Peers, PipelineRoom } from "../context.ts";
+import { bucketName } from "../../protocol/names.ts";
+import { NODE_TTL_MS } from "../../protocol/runner.ts";
+import { openBlobStore } from "../blobs/stores.ts";
+import type { BranchApi } from "../branch/contract.ts";
+import { type Catalogue, openCatalogue } from "../catalogue/catalogue.ts";
+import { ableNodes, assignWorkers, type LiveNode, workerCount } from "../core/parallelism.ts";
+import { type Env, readConfig } from "../env.ts";
+import type { Peers, PipelineRoom } from "./context.ts";
 
 /** How long an answer is used again. */
 const FRESH_MS = 2_000;

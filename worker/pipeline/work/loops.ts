@@ -1,0 +1,65 @@
+import type { NamedLoop } from "../../objects/loop.ts";
+import { nextExpiry } from "../attempts/task-store.ts";
+import type { PipelineContext } from "../context.ts";
+import { flushJobs } from "./catalogue.ts";
+import { advanceOldestJob, oldestGoesOn } from "./finish/advance.ts";
+import { fillJobs } from "./inputs/fill.ts";
+import { needsDueAt, tellNeeds } from "./inputs/needs.ts";
+import { pull } from "./inputs/pull.ts";
+import { callOffAttempts, endOverdue, overdueAt } from "./jobs/end.ts";
+import { sweep } from "./leases/expiry.ts";
+import { endLostUploads } from "./leases/lost-leases.ts";
+import { changeState, isChanging } from "./saga/saga.ts";
+import { dropErased, isErasing } from "./trim/erased-outputs.ts";
+import { hasToTrim, trim } from "./trim/trim.ts";
+
+/** What a Pipeline object does between its calls. */
+export function loopsOf(context: PipelineContext): NamedLoop[] {
+  const { ledger, peers } = context;
+  const { jobs, pipeline, lost } = ledger;
+  const dueIf = (isDue: boolean): number | undefined => (isDue ? 0 : undefined);
+  const isActive = (): boolean => pipeline.row()?.state === "active";
+  const isThere = (): boolean => isActive() || pipeline.row()?.state === "stopped";
+  return [
+    { name: "state", due: () => dueIf(isChanging(ledger)), step: () => changeState(context) },
+    {
+      name: "inputs",
+      due: () => dueIf(isActive() && pipeline.row()?.pullDue === 1),
+      step: () => pull(context),
+    },
+    {
+      name: "fill",
+      due: () => dueIf(isActive() && jobs.nextToFill() !== undefined),
+      step: () => fillJobs(context),
+    },
+    {
+      name: "jobs",
+      due: () => dueIf(isActive() && oldestGoesOn(ledger)),
+      step: () => advanceOldestJob(context),
+    },
+    { name: "callOff", due: () => dueIf(jobs.toCallOff(1).length > 0), step: () => callOffAttempts(context) },
+    {
+      name: "leases",
+      due: () => nextExpiry(ledger),
+      step: () => ledger.transaction((tx) => sweep(tx, context, peers.now())),
+    },
+    { name: "jobTime", due: () => overdueAt(ledger), step: () => endOverdue(context, peers.now()) },
+    {
+      name: "lostUploads",
+      due: () => dueIf(isThere() && lost.some(1).length > 0),
+      step: () => endLostUploads(context),
+    },
+    { name: "erased", due: () => dueIf(isThere() && isErasing(ledger)), step: () => dropErased(context) },
+    { name: "trim", due: () => dueIf(isThere() && hasToTrim(context)), step: () => trim(context) },
+    {
+      name: "catalogue",
+      due: () => dueIf(isThere() && jobs.unflushed(1).length > 0),
+      step: () => flushJobs(context),
+    },
+    {
+      name: "needs",
+      due: () => (isActive() ? needsDueAt(context) : undefined),
+      step: () => tellNeeds(context),
+    },
+  ];
+}
