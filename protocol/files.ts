@@ -240,8 +240,6 @@ export const SessionEnd = z.object({
   state: z.enum(["applying", "finished"]),
   /** Null if nothing changed, and while it is applying. */
   commit: z.string().nullable(),
-  /** The body was read: an earlier release passes over what it says. */
-  readsNote: z.literal(true).optional(),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;
 

@@ -6,15 +6,20 @@ import { Egress, Transform } from "./spec.ts";
 
 /**
  * The version of this wire, which each request of a runner and of the CLI and each answer of the gateway says in
- * WIRE_HEADER. A side that does not say it is of version 1. Sides one release apart work together: a reader ignores
- * fields that it does not know and needs none that a later version brought. A runner sends a new field only to a gateway
- * that has said the version which brought it, because gateways of version 1 refuse requests with unknown fields.
- *
- * 2: keys of level `runner`, and grants; what a node has room for, and looks.
- * 3: what was erased, for the caches of nodes.
+ * WIRE_HEADER. Sides one release apart work together: a reader ignores fields that it does not know and needs none that a later
+ * version brought.
  */
 export const WIRE_VERSION = 3;
+/** The first version that is served. Those before it were of no release. */
+const FIRST_WIRE = 3;
 export const WIRE_HEADER = "x-sluice-wire";
+
+/** Why a request that says this of its version is refused; undefined if it is served, as is one that says nothing. */
+export function wireFault(said: string | null): string | undefined {
+  if (said === null || Number(said) >= FIRST_WIRE) return undefined;
+  return `The request is of version '${said}' of the wire, and this gateway serves version ${FIRST_WIRE} and later: update the runner, or the command line, that sent it.`;
+}
+
 /** The header in which a runner presents the grant of a lease. */
 export const GRANT_HEADER = "x-sluice-grant";
 

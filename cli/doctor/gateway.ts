@@ -58,7 +58,7 @@ async function reach(endpoint: string): Promise<Reached> {
 
 /**
  * Whether the gateway has what it needs to serve: a finding for each thing that it lacks. Why, it tells only keys that are
- * for all repos. A gateway of an earlier release does not know the question: no finding.
+ * for all repos. No finding if something else than a gateway answers: that is told already.
  */
 export async function readyFindings(connection: Connection): Promise<Finding[]> {
   const check = "ready";

@@ -10,8 +10,7 @@ const ASKED_AT_ONCE = 8;
 const KEEP = "keep less of its history: sluice branch keep";
 
 /**
- * The databases that are almost full: of branches, of pipelines, of the catalogue. None, if the gateway is of a release that
- * does not tell.
+ * The databases that are almost full: of branches, of pipelines, of the catalogue.
  */
 export function spaceFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
   return foundAt(from, almostFull);

@@ -4,7 +4,6 @@ import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
 import { type Client, GatewayError } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
-import { listFiles } from "./objects.ts";
 
 /** Calls of the control API about branches. */
 
@@ -32,20 +31,11 @@ const PLAIN = { lastModified: "object", keep: { days: 1 }, emptyOnly: true } as 
 
 /** Makes an empty branch that is to S3 tools what a bucket is elsewhere, in one call: it is never there without that. */
 export async function createPlainBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
-  try {
-    return await client.call(BranchDetail, {
-      method: "POST",
-      path: `/repos/${encodePath(repo)}/branches`,
-      json: { name: branch, ...PLAIN },
-    });
-  } catch (error) {
-    const isOlder =
-      error instanceof GatewayError && error.status === 400 && error.issues.some(({ path }) => path in PLAIN);
-    if (!isOlder) throw error;
-    throw new CliError("the gateway is of a release that makes no plain buckets: leave out --plain", {
-      code: error.code,
-    });
-  }
+  return await client.call(BranchDetail, {
+    method: "POST",
+    path: `/repos/${encodePath(repo)}/branches`,
+    json: { name: branch, ...PLAIN },
+  });
 }
 
 /** Deletes a branch, with all that it has, or `onlyEmpty` if it has no file, which the gateway judges as it deletes it. */
@@ -54,9 +44,6 @@ export async function deleteBranch(
   { repo, branch, bucket }: Address,
   { onlyEmpty }: { onlyEmpty: boolean },
 ): Promise<void> {
-  // An earlier release does not judge that: all that can be done there is to look before.
-  const first = onlyEmpty ? await listFiles(client, { bucket, prefix: "" }).next() : undefined;
-  if (first && !first.done) throw holdsFiles(bucket);
   try {
     const path = `/api/v1/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
     const answer = await client.send({
@@ -66,16 +53,9 @@ export async function deleteBranch(
     });
     await answer.body.dump();
   } catch (error) {
-    if (error instanceof GatewayError && error.code === "NotEmpty") throw holdsFiles(bucket);
-    if (!(error instanceof GatewayError && error.code === "MethodNotAllowed")) throw error;
-    // A gateway of an earlier release, where S3 deletes every bucket.
-    const answer = await client.send({ method: "DELETE", path: `/${bucket}` });
-    await answer.body.dump();
+    if (!(error instanceof GatewayError && error.code === "NotEmpty")) throw error;
+    throw new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
   }
-}
-
-function holdsFiles(bucket: string): CliError {
-  return new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
 }
 
 export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {

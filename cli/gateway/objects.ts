@@ -169,8 +169,7 @@ export async function mayExpire(client: Client, bucket: string): Promise<boolean
     await answer.body.dump();
     return true;
   } catch (error) {
-    // A gateway of an earlier release has none.
-    if (error instanceof GatewayError && [404, 501].includes(error.status)) return false;
+    if (error instanceof GatewayError && error.status === 404) return false;
     if (error instanceof GatewayError && error.status === 403) return true;
     throw error;
   }

@@ -42,19 +42,11 @@ export function startOpenCommit(
   });
 }
 
-/** An open commit that was finished. */
-interface Finished {
-  /** Null if nothing changed. */
-  readonly commit: string | null;
-  /** Whether the gateway read what was said of the commit. One of an earlier release does not. */
-  readonly readsNote: boolean;
-}
-
-/** Finishes an open commit, however long that takes. */
+/** Finishes an open commit, however long that takes. Returns the commit's id, or null if nothing changed. */
 export async function finishOpenCommit(
   client: Client,
   { said, ...open }: ViewAddress & { readonly said?: SaidOfCommit },
-): Promise<Finished> {
+): Promise<string | null> {
   for (;;) {
     const end = await client.call(SessionEnd, {
       method: "POST",
@@ -62,7 +54,7 @@ export async function finishOpenCommit(
       ...(said && { json: said }),
       repeatable: true,
     });
-    if (end.state === "finished") return { commit: end.commit, readsNote: end.readsNote === true };
+    if (end.state === "finished") return end.commit;
   }
 }
 
@@ -122,7 +114,7 @@ export async function asOneCommit(
   const stop = stopRequests();
   try {
     await Promise.race([fill(open), stop.drain.then(interrupted)]);
-    return (await finishOpenCommit(client, open)).commit;
+    return await finishOpenCommit(client, open);
   } catch (error) {
     // If the gateway can't be reached now, the open commit ends by itself later.
     await abortOpenCommit(client, open).catch(() => {});

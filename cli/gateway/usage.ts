@@ -1,12 +1,12 @@
 import { CatalogueUsage, type Space, TOLD_FROM } from "../../protocol/repos.ts";
 import { type Client, GatewayError } from "./client.ts";
 
-/** What the catalogue takes up; undefined if the key is for some repos alone, or the gateway is of a release that does not tell. */
+/** What the catalogue takes up; undefined if the key is for some repos alone. */
 export async function catalogueSpace(client: Client): Promise<Space | undefined> {
   try {
     return (await client.call(CatalogueUsage, { method: "GET", path: "/usage" })).catalogue;
   } catch (error) {
-    if (error instanceof GatewayError && (error.status === 403 || error.status === 404)) return undefined;
+    if (error instanceof GatewayError && error.status === 403) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { type IRequest, Router } from "itty-router";
 import { ownPath } from "../../protocol/names.ts";
-import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
+import { WIRE_HEADER, WIRE_VERSION, wireFault } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
 import { ApiError, renderApiError } from "./answer/errors.ts";
 import { admit } from "./request/admit.ts";
@@ -46,11 +46,20 @@ export async function handleApi(
   request: Request,
   { context, caller }: { context: Context; caller: Caller },
 ): Promise<Response> {
-  const answer = await router
-    .fetch(request as unknown as IRequest, context, caller)
-    .catch((error: unknown) => renderApiError(error, context));
+  const answer = await route(request, { context, caller }).catch((error: unknown) =>
+    renderApiError(error, context),
+  );
   answer.headers.set(WIRE_HEADER, String(WIRE_VERSION));
   return answer;
+}
+
+async function route(
+  request: Request,
+  { context, caller }: { context: Context; caller: Caller },
+): Promise<Response> {
+  const fault = wireFault(request.headers.get(WIRE_HEADER));
+  if (fault !== undefined) throw new ApiError("InvalidRequest", fault);
+  return await router.fetch(request as unknown as IRequest, context, caller);
 }
 
 function apiRequest(

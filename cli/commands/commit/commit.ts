@@ -102,13 +102,7 @@ function addCommitFinish(group: Command): void {
       const open = parseOpenCommit(text);
       const said = saidOf(options);
       return withClient(options, async (client) => {
-        const { commit, readsNote } = await finishOpenCommit(client, {
-          ...open,
-          ...(says(said) && { said }),
-        });
-        if (says(said) && commit !== null && !readsNote) {
-          printNote("the gateway is of an earlier release: the commit was made, without what was said of it");
-        }
+        const commit = await finishOpenCommit(client, { ...open, ...(says(said) && { said }) });
         if (options.json) printJson({ commit });
         else printLine(commit ?? "nothing changed: no commit was made");
       });
@@ -166,7 +160,7 @@ function addCommitRevert(group: Command): void {
         const commit =
           begun.state === "finished"
             ? begun.commit
-            : (await finishOpenCommit(client, { repo, branch, view: session })).commit;
+            : await finishOpenCommit(client, { repo, branch, view: session });
         if (options.json) printJson({ commit });
         else printLine(commit ?? `s3://${bucket} has the files of ${named} already: no commit was made`);
       });

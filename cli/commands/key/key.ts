@@ -110,7 +110,6 @@ function wishOf({ level, pipelines, repo, expires, description = "" }: Options):
   return {
     level: level ?? (pipelines ? "admin" : "read"),
     repos: repo ? [...repo] : null,
-    // A gateway of before these does not know the fields.
     ...(pipelines && { pipelines: true }),
     ...(expires !== undefined && { expires }),
     description,

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Pipeline, type WholePipelineVersion } from "../../../protocol/pipelines.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
@@ -30,7 +30,8 @@ export function addPipelineInspect(group: Command): void {
           const { at } = options;
           return await inspectVersion(client, { pipelineName, options: { ...options, at } });
         }
-        if (options.spec) return printSpec(await presentSpec(client, pipelineName), options);
+        if (options.spec)
+          return printSpec(await versionOf(client, { pipeline: pipelineName, version: "latest" }), options);
         const pipeline = await pipelineOf(client, pipelineName);
         if (options.json) return printJson(pipeline);
         printPipeline(pipeline);
@@ -51,17 +52,6 @@ function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {
 
 /** What `--spec` prints of. */
 type Shown = Pick<WholePipelineVersion, "pipeline" | "spec" | "text" | "hidden">;
-
-/** The spec that holds now, with its text if one is kept. A gateway of before texts knows no version `latest`. */
-async function presentSpec(client: Client, pipelineName: string): Promise<Shown> {
-  try {
-    return await versionOf(client, { pipeline: pipelineName, version: "latest" });
-  } catch (error) {
-    if (!(error instanceof GatewayError && (error.status === 404 || error.status === 400))) throw error;
-    const { name: pipeline, ...present } = await pipelineOf(client, pipelineName);
-    return { ...present, pipeline };
-  }
-}
 
 async function inspectVersion(
   client: Client,

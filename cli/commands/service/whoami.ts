@@ -1,9 +1,7 @@
 import type { Command } from "commander";
 import { WhoAmI } from "../../../protocol/keys.ts";
-import { GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, showRepos, showTime } from "../../output/output.ts";
 
 /** `sluice whoami` */
@@ -17,9 +15,7 @@ export function addWhoAmI(program: Command): void {
     .action((options: ClientOptions) =>
       withClient(options, async (client) => {
         const { endpoint, endpointSource, keySource } = client.connection;
-        const key = await client
-          .call(WhoAmI, { method: "GET", path: "/whoami" })
-          .catch((error: unknown) => Promise.reject(olderGateway(error, endpoint) ?? error));
+        const key = await client.call(WhoAmI, { method: "GET", path: "/whoami" });
         if (options.json) return printJson({ ...key, keySource, endpoint, endpointSource });
         printLine(`key        ${key.id} (from ${keySource})`);
         printLine(`level      ${key.level}`);
@@ -30,9 +26,4 @@ export function addWhoAmI(program: Command): void {
       }),
     );
   withClientOptions(command, "sluice whoami", "sluice whoami --json | jq -r .level");
-}
-
-function olderGateway(error: unknown, endpoint: string): CliError | undefined {
-  if (!(error instanceof GatewayError && error.code === "NotFound")) return undefined;
-  return new CliError(`the gateway at ${endpoint} is of an earlier release and tells no key what it may do`);
 }

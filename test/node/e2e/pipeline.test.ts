@@ -6,18 +6,11 @@ import { Job } from "../../../protocol/pipelines.ts";
 import { NodeList } from "../../../protocol/runner.ts";
 import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
-import {
-  type DevServer,
-  ROOT,
-  sluice,
-  sluiceEnv,
-  startDevServer,
-  startRunner,
-} from "../../support/dev-server.ts";
+import { type DevServer, sluice, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Door } from "../../support/keys.ts";
-import { type Started, start } from "../../support/processes.ts";
+import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
@@ -290,18 +283,6 @@ describe("a runner", () => {
     runners.push(startRunner(await doorOf("runner"), { node: "granted-node" }));
     await makeWork("granted");
     await expectWorkDone("granted");
-  });
-
-  test("of the release before works with this gateway and the root key", REST, async () => {
-    const data = scratchFolder();
-    const command = [process.execPath, join(ROOT, "test/fixtures/earlier-runner.mjs"), data, "earlier-node"];
-    const earlier = start(command, { cwd: ROOT, env: sluiceEnv(server) });
-    runners.push(earlier);
-    await makeWork("earlier");
-    await expectWorkDone("earlier");
-    await earlier.stop();
-    expect(earlier.output()).not.toContain('"level":"error"');
-    removeScratch(data);
   });
 
   test(

@@ -123,7 +123,7 @@ describe("an open commit", () => {
     await stage(branch, session, "a");
     const finish = `POST ${branch.path}/sessions/${session}/finish`;
     const end = await good(finish, { body: { message: "done" }, caller: { keyId: "finisher" } });
-    expect(end).toMatchObject({ state: "finished", readsNote: true });
+    expect(end).toMatchObject({ state: "finished" });
     expect(await good(finish, { body: { message: "again" } })).toEqual(end);
     expect(await good(`GET ${branch.path}/commits/${end.commit}`)).toMatchObject({
       key: "finisher",

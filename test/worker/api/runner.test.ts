@@ -352,6 +352,30 @@ describe("a worker", () => {
     expect(answer.headers.get(WIRE_HEADER)).toBe(String(WIRE_VERSION));
   });
 
+  test.each([
+    "1",
+    "2",
+    "",
+    "x",
+  ])("of version %j of the wire is refused in words, before anything is done", async (said) => {
+    const body = { node: "too-old", executor: "process", capacity: 1 };
+    expect(await failed("POST /runner/heartbeat", { body, headers: { [WIRE_HEADER]: said } })).toMatchObject({
+      ...{ status: 400, code: "InvalidRequest" },
+      message: expect.stringMatching(/serves version 3 and later: update the runner, or the command line/),
+    });
+    const { nodes } = await good("GET /nodes");
+    expect(nodes.map(({ name }: { name: string }) => name)).not.toContain("too-old");
+  });
+
+  test.each([
+    String(WIRE_VERSION),
+    String(WIRE_VERSION + 1),
+  ])("of version %s of the wire is served", async (said) => {
+    const body = { node: "new", executor: "process", capacity: 1 };
+    const answer = await api("POST /runner/heartbeat", { body, headers: { [WIRE_HEADER]: said } });
+    expect(answer.status).toBe(200);
+  });
+
   test("that goes away while it waits leaves its slot to another one", async () => {
     await pipelineOf("leave");
     const asked = { pipeline: "leave", node: "node-1", max: 1 };

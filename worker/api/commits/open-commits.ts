@@ -93,7 +93,7 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   const { branch, openCommit } = openCommitInPath(asked);
   const said = hasBody(asked) ? await readJson(asked, SaidNote) : undefined;
   const end = await waitForEnd(asked, branch, { openCommit, note: noteOf(asked, said ?? {}) });
-  return Response.json({ ...end, ...(said && { readsNote: true }) } satisfies SessionEnd, {
+  return Response.json(end satisfies SessionEnd, {
     status: end.state === "applying" ? 202 : 200,
   });
 }

@@ -30,7 +30,7 @@ const SUM = `
 /** The bytes of a blob, as its name has them: of a chunk and of a manifest's page. */
 const CONDEMNED = `
   SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
-  FROM condemned WHERE sure = 1`;
+  FROM condemned`;
 
 interface Sum extends Amount {
   /** `kept`: by what `keep` says. `needed`: by others alone, beyond that. A number: by a single commit. */
