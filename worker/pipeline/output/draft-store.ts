@@ -21,7 +21,7 @@ export type EndingStep =
   | { readonly step: "stage" | "list"; readonly after: string };
 
 /**
- * The steps about bad datums (errors.ts). `after`: a datum's id at `cured` and `errors-stage`, a datum's key at `noted`,
+ * The steps about bad datums (bad-datums.ts). `after`: a datum's id at `cured` and `errors-stage`, a datum's key at `noted`,
  * null before the first. `told`: whether the errors branch has what is recorded.
  */
 type ErrorsStep =

@@ -11,16 +11,16 @@
  *  3. clear: removes what an end that was given up left of 4 and 5.
  *  4. died, born (collect.ts) [changed]: which datums went and came since the last output commit says what changes. A
  *     bad one contributes nothing. If there are bad datums, or were some, two steps come before: cured and noted
- *     (errors.ts) say which are bad no more and which are now.
- *  5. plan (plan.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
+ *     (bad-datums.ts) say which are bad no more and which are now.
+ *  5. plan (plan-output.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
  *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
  *     jobs.committing_at]: the branch may commit from here on, so that only its answer ends the job. What the job changes
- *     of what is told of bad datums is committed first, to the branch `errors` (errors.ts).
+ *     of what is told of bad datums is committed first, to the branch `errors` (bad-datums.ts).
  *  6. stage (job-commit.ts): a commit that is too large for one call goes to the branch in pages.
  *  7. commit (job-commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
- *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
+ *  8. publish (output-commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
  *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
- *  9. push (egress.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
+ *  9. push (push-output.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
  *     If results go to another store by now: forget what is pending, list the whole output, and push that.
  *
  * Who wins:
@@ -49,12 +49,12 @@ import type { EndingStep } from "../../output/draft-store.ts";
 import { failureText } from "../../output/reasons.ts";
 import { endStep, runningStep } from "../guards.ts";
 import { failOldest } from "../jobs/end.ts";
+import { errorsCommit, firstStep, noteBad, noteCured, recordErrors } from "./bad-datums.ts";
 import { collectChanges } from "./collect.ts";
-import { outputCommit, recordCommit } from "./commit.ts";
-import { awaitEgress, forgetPending, listOutput } from "./egress.ts";
-import { errorsCommit, firstStep, noteBad, noteCured, recordErrors } from "./errors.ts";
 import { makeCommit, stageCommit } from "./job-commit.ts";
-import { outputStep, planOutput } from "./plan.ts";
+import { outputCommit, recordCommit } from "./output-commit.ts";
+import { outputStep, planOutput } from "./plan-output.ts";
+import { awaitEgress, forgetPending, listOutput } from "./push-output.ts";
 import { redoDatum } from "./redo.ts";
 
 /** Whether the oldest job can go on without a runner. */

@@ -1,5 +1,5 @@
 /*
- * How a pipeline has its errors branch, which work/finish/errors.ts writes to. In brackets: what is written down.
+ * How a pipeline has its errors branch, which work/finish/bad-datums.ts writes to. In brackets: what is written down.
  *
  *  1. Begin [errors_claim]: before the branch is asked, so that a claim that comes to nothing is given back.
  *  2. Claim: the branch grants it, or is there already and somebody else's. It makes itself if it is not there.

@@ -8,7 +8,7 @@ import type { JobContext, PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, PlannedOperation } from "../../output/draft-store.ts";
 import { endStep } from "../guards.ts";
-import { stepAfterMark } from "./errors.ts";
+import { stepAfterMark } from "./bad-datums.ts";
 
 /** Finds the path to plan after one; from the first for null. */
 type NextPath = (after: string | null) => string | undefined;
