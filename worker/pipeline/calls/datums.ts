@@ -2,7 +2,7 @@ import type { DatumCalls } from "../contract.ts";
 import { datumDetail, datumOutputs } from "../views/datum.ts";
 import { listDatums } from "../views/datums.ts";
 import { explained, MAX_EXPLAINED } from "../views/why.ts";
-import type { PipelineFacet } from "./facet.ts";
+import { answered, type PipelineFacet } from "./facet.ts";
 
 export const datums: PipelineFacet<DatumCalls> = {
   async list(reach, { job: id, after, limit, why }) {
@@ -15,12 +15,10 @@ export const datums: PipelineFacet<DatumCalls> = {
   },
 
   async view(reach, call) {
-    const detail = await datumDetail(reach, call);
-    return typeof detail === "string" ? { ok: false, reason: detail } : { ok: true, ...detail };
+    return answered(await datumDetail(reach, call));
   },
 
   async outputs(reach, call) {
-    const page = datumOutputs(reach, call);
-    return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
+    return answered(datumOutputs(reach, call));
   },
 };

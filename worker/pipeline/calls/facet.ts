@@ -1,3 +1,4 @@
+import type { Refused } from "../../branch/contract.ts";
 import { within } from "../../objects/engine.ts";
 import type { Facet } from "../../objects/facets.ts";
 import type { PipelineContext } from "../context.ts";
@@ -25,4 +26,12 @@ export async function changeState({ engine }: Reach): Promise<void> {
 /** The loop that reads the inputs is at rest, or it takes long. */
 export async function inputsRest({ engine }: Reach): Promise<void> {
   await within(ANSWER_MS, engine.resting("inputs") ?? Promise.resolve());
+}
+
+/** What was found, or the reason why nothing was, as a call answers it. */
+export function answered<Found extends object | string>(
+  found: Found,
+): ({ readonly ok: true } & Exclude<Found, string>) | Refused<Extract<Found, string>>;
+export function answered(found: object | string): object {
+  return typeof found === "string" ? { ok: false, reason: found } : { ok: true, ...found };
 }

@@ -13,7 +13,7 @@ import { summarize } from "../views/summary.ts";
 import { flushPage } from "../work/catalogue.ts";
 import { stopJob } from "../work/jobs/end.ts";
 import { insertJob, pipelineEvent } from "../work/jobs/make.ts";
-import { changeState, inputsRest, type PipelineFacet, type Reach } from "./facet.ts";
+import { answered, changeState, inputsRest, type PipelineFacet, type Reach } from "./facet.ts";
 import { wakeUps } from "./wake-ups.ts";
 
 /** Greater than every job id. */
@@ -59,7 +59,7 @@ export const jobs: PipelineFacet<JobCalls> = {
 
   async summary(reach, id) {
     const row = rowOf(reach, id);
-    return row ? { ok: true, ...summarize(reach.ledger, row) } : { ok: false, reason: "no-such-job" };
+    return answered(row ? summarize(reach.ledger, row) : "no-such-job");
   },
 
   async stop(reach, id) {

@@ -3,7 +3,7 @@ import { foreseeUpdate } from "../views/foresee.ts";
 import { foundPipeline, restingPipeline } from "../views/pipeline.ts";
 import { listVersions, wholeVersion } from "../views/versions.ts";
 import { beginUpdate } from "../work/saga/update.ts";
-import { changeState, type PipelineFacet } from "./facet.ts";
+import { answered, changeState, type PipelineFacet } from "./facet.ts";
 
 /** The versions of the specification, and the next one. */
 export const specification: PipelineFacet<SpecificationCalls> = {
@@ -14,8 +14,7 @@ export const specification: PipelineFacet<SpecificationCalls> = {
 
   async version({ ledger }, version) {
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
-    const whole = wholeVersion(ledger, version);
-    return typeof whole === "string" ? { ok: false, reason: whole } : { ok: true, ...whole };
+    return answered(wholeVersion(ledger, version));
   },
 
   async update(reach, request) {

@@ -1,10 +1,9 @@
 import type { Job, WaitsFor } from "../../../protocol/pipelines.ts";
 import { ableNodes } from "../../core/parallelism.ts";
 import { nextExpiry } from "../attempts/task-store.ts";
-import type { PipelineContext } from "../context.ts";
+import type { NodeRoom, PipelineContext, PipelineRoom } from "../context.ts";
 import { type JobRow, skippedOf } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { type Shortage, shortage } from "./shortage.ts";
 
 /** Jobs for people, each with why it has not ended yet, and with what it waits for if nobody works on it. */
 export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
@@ -127,6 +126,47 @@ async function shortageOf(
   const definition = ledger.pipeline.definition();
   const room = definition && (await peers.room(definition.name));
   return room ? shortage({ ...room, open }) : null;
+}
+
+interface Shortage {
+  /** In words. */
+  readonly text: string;
+  /** Whether nothing of the pipeline can run as long as it is so. */
+  readonly isStill: boolean;
+}
+
+/**
+ * What the fleet lacks for a pipeline to work as its specification says; null if nothing. What is open can be
+ * less than the pipeline could run at once: then it lacks nothing.
+ */
+function shortage({
+  wanted,
+  open,
+  nodes,
+}: PipelineRoom & {
+  /** Datums that have not ended. */
+  readonly open: number;
+}): Shortage | null {
+  const workers = sum(nodes, (node) => node.workers);
+  const atOnce = sum(nodes, (node) => Math.min(node.workers, node.maxRunning ?? Number.POSITIVE_INFINITY));
+  const lacks: string[] = [];
+  if (workers < Math.min(wanted, open)) {
+    const noun = wanted === 1 ? "worker" : "workers";
+    lacks.push(`wants ${wanted} ${noun}, the fleet has room for ${workers}`);
+  }
+  if (atOnce < Math.min(workers, open)) lacks.push(`wants ${wanted} at once, its nodes run ${atOnce}`);
+  if (lacks.length > 0) return { text: lacks.join("; "), isStill: atOnce === 0 };
+  const full = nodes.every(({ running, maxRunning }) => maxRunning !== undefined && running >= maxRunning);
+  if (!full || sum(nodes, ({ own }) => own) >= Math.min(workers, open)) return null;
+  const running = sum(nodes, (node) => node.running);
+  return {
+    text: `its nodes are busy: they run ${running} commands at once, of all pipelines`,
+    isStill: true,
+  };
+}
+
+function sum(nodes: readonly NodeRoom[], of: (node: NodeRoom) => number): number {
+  return nodes.reduce((total, node) => total + of(node), 0);
 }
 
 const MAX_NODES_NAMED = 3;
