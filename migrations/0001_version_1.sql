@@ -8,7 +8,7 @@ CREATE TABLE branches (
   branch TEXT NOT NULL,
   version INTEGER NOT NULL,
   deleted INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
+  createdAt INTEGER NOT NULL,
   -- 1: the branch was made from a commit of another one, and its rows may still be on their way: ask the branch
   forking INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (repo, branch)
@@ -44,14 +44,14 @@ CREATE TABLE tags (
   branch TEXT NOT NULL,
   name TEXT NOT NULL,
   -- when the branch was created: tags of one that was deleted and made again are not those of the new one
-  branch_created_at INTEGER NOT NULL,
+  branchCreatedAt INTEGER NOT NULL,
   -- grows with each change of any tag of the branch
   version INTEGER NOT NULL,
   deleted INTEGER NOT NULL,
   -- empty if it is deleted
-  commit_id TEXT NOT NULL,
+  "commit" TEXT NOT NULL,
   -- when it was made or last moved
-  created_at INTEGER NOT NULL,
+  createdAt INTEGER NOT NULL,
   PRIMARY KEY (repo, branch, name)
 ) WITHOUT ROWID;
 
@@ -61,11 +61,11 @@ CREATE TABLE pipelines (
   version INTEGER NOT NULL,
   deleted INTEGER NOT NULL,
   state TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
+  createdAt INTEGER NOT NULL,
   -- JSON: [{"repo": …, "branch": …}], the branches it reads
   inputs TEXT NOT NULL,
-  output_repo TEXT NOT NULL,
-  output_branch TEXT NOT NULL,
+  outputRepo TEXT NOT NULL,
+  outputBranch TEXT NOT NULL,
   -- whether it writes to its branch 'errors', too, or is about to: an edge of the pipeline graph
   errors INTEGER NOT NULL DEFAULT 0,
   -- JSON: the parallelism_spec
@@ -86,8 +86,8 @@ CREATE TABLE proposals (
   uid TEXT NOT NULL,
   -- JSON: [{"repo": …, "branch": …}], the branches that it is to read
   inputs TEXT NOT NULL,
-  output_repo TEXT NOT NULL,
-  output_branch TEXT NOT NULL,
+  outputRepo TEXT NOT NULL,
+  outputBranch TEXT NOT NULL,
   errors INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (pipeline, id)
 ) WITHOUT ROWID;
@@ -109,34 +109,34 @@ CREATE TABLE nodes (
   name TEXT NOT NULL PRIMARY KEY,
   executor TEXT NOT NULL,
   capacity INTEGER NOT NULL,
-  seen_at INTEGER NOT NULL,
+  seenAt INTEGER NOT NULL,
   -- 1: it is to take nothing new. The mark stays when the agent restarts or says good-bye, until it is taken away.
   draining INTEGER NOT NULL DEFAULT 0,
   -- JSON: [{"pipeline": …, "workers": …, "running": …}]
   work TEXT NOT NULL DEFAULT '[]',
   -- what it has room for: commands at once, and workers
-  max_running INTEGER,
-  max_workers INTEGER
+  maxRunning INTEGER,
+  maxWorkers INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX nodes_by_seen ON nodes (seen_at);
+CREATE INDEX nodes_by_seen ON nodes (seenAt);
 CREATE INDEX nodes_draining ON nodes (name) WHERE draining = 1;
 
 -- The access keys but the root key, which comes from the environment: they live here alone. A revoked key's row is gone.
 CREATE TABLE access_keys (
   id TEXT NOT NULL PRIMARY KEY,
   -- base64: a nonce of 12 bytes, then the secret under AES-256-GCM with the id as additional data
-  sealed_secret TEXT NOT NULL,
+  sealedSecret TEXT NOT NULL,
   level TEXT NOT NULL,
   -- JSON: the names of the repos that it is for; null: all
   repos TEXT,
   -- whether a key that is limited to repos may create, update and start pipelines, which run code on the nodes
   pipelines INTEGER NOT NULL DEFAULT 0,
   description TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
+  createdAt INTEGER NOT NULL,
   -- the last day on which it was used, of UTC: '2026-01-31'; null: it was not used yet
-  last_used_on TEXT,
+  lastUsedOn TEXT,
   -- when it expires; null: never
-  expires_at INTEGER
+  expiresAt INTEGER
 ) WITHOUT ROWID;
 
 -- Which objects said that their database is almost full, and how full it was then. A hint, so that nobody needs to ask all of
@@ -146,7 +146,7 @@ CREATE TABLE almost_full (
   kind TEXT NOT NULL,
   -- of a branch its bucket
   name TEXT NOT NULL,
-  told_at INTEGER NOT NULL,
+  toldAt INTEGER NOT NULL,
   PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
 
@@ -158,6 +158,6 @@ CREATE TABLE erased_contents (
   token TEXT NOT NULL,
   -- <digest>-<size>; empty where the list begins
   content TEXT NOT NULL,
-  told_at INTEGER NOT NULL
+  toldAt INTEGER NOT NULL
 );
-INSERT INTO erased_contents (token, content, told_at) VALUES (lower(hex(randomblob(8))), '', 0);
+INSERT INTO erased_contents (token, content, toldAt) VALUES (lower(hex(randomblob(8))), '', 0);

@@ -21,8 +21,8 @@ export class AlmostFullTable {
   async tell({ kind, name, toldAt }: AlmostFullRow): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO almost_full (kind, name, told_at) VALUES (?1, ?2, ?3)
-         ON CONFLICT (kind, name) DO UPDATE SET told_at = max(told_at, excluded.told_at)`,
+        `INSERT INTO almost_full (kind, name, toldAt) VALUES (?1, ?2, ?3)
+         ON CONFLICT (kind, name) DO UPDATE SET toldAt = max(toldAt, excluded.toldAt)`,
       )
       .bind(kind, name, toldAt)
       .run();
@@ -31,7 +31,7 @@ export class AlmostFullTable {
   /** The newest words first. */
   async list(limit: number): Promise<AlmostFullRow[]> {
     const { results } = await this.#db
-      .prepare(`SELECT kind, name, told_at AS toldAt FROM almost_full ORDER BY told_at DESC LIMIT ?1`)
+      .prepare(`SELECT kind, name, toldAt FROM almost_full ORDER BY toldAt DESC LIMIT ?1`)
       .bind(limit)
       .all<AlmostFullRow>();
     return results;
@@ -40,7 +40,7 @@ export class AlmostFullTable {
   /** Removes what is no longer true, unless the object has said it again meanwhile. */
   async forget({ kind, name, toldAt }: AlmostFullRow): Promise<void> {
     await this.#db
-      .prepare(`DELETE FROM almost_full WHERE kind = ?1 AND name = ?2 AND told_at = ?3`)
+      .prepare(`DELETE FROM almost_full WHERE kind = ?1 AND name = ?2 AND toldAt = ?3`)
       .bind(kind, name, toldAt)
       .run();
   }

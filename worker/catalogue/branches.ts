@@ -22,7 +22,7 @@ export interface ListBranches {
 type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };
 
 export const BRANCHES_PROBE =
-  "SELECT repo, branch, version, deleted, created_at, forking FROM branches LIMIT 0";
+  "SELECT repo, branch, version, deleted, createdAt, forking FROM branches LIMIT 0";
 
 /** Most deleted branches of a repo, and most repos all of whose branches are deleted, that one call names. */
 const DELETED_AT_ONCE = 100;
@@ -42,9 +42,9 @@ export class BranchTable {
   async record({ repo, branch, version, deleted, createdAt, forking }: BranchRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO branches (repo, branch, version, deleted, created_at, forking) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        `INSERT INTO branches (repo, branch, version, deleted, createdAt, forking) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (repo, branch) DO UPDATE SET
-           version = excluded.version, deleted = excluded.deleted, created_at = excluded.created_at,
+           version = excluded.version, deleted = excluded.deleted, createdAt = excluded.createdAt,
            forking = excluded.forking
          WHERE excluded.version > branches.version
            OR (excluded.version = branches.version AND excluded.forking < branches.forking)`,
@@ -72,7 +72,7 @@ export class BranchTable {
   async #listAll({ after, limit }: Omit<ListBranches, "repos">): Promise<StoredRow[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT repo, branch, created_at AS createdAt, forking FROM branches
+        `SELECT repo, branch, createdAt, forking FROM branches
          WHERE (repo, branch) > (?1, ?2) AND deleted = 0 ORDER BY repo, branch LIMIT ?3`,
       )
       .bind(after?.repo ?? "", after?.branch ?? "", limit)
@@ -87,7 +87,7 @@ export class BranchTable {
   ): Promise<StoredRow[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT b.repo, b.branch, b.created_at AS createdAt, b.forking
+        `SELECT b.repo, b.branch, b.createdAt, b.forking
          FROM (SELECT DISTINCT value FROM json_each(?4)) AS wanted CROSS JOIN branches AS b ON b.repo = wanted.value AND b.branch IN (
            SELECT branch FROM branches
            WHERE repo = wanted.value AND branch > iif(repo = ?1, ?2, '') AND deleted = 0 ORDER BY branch LIMIT ?3)
@@ -102,7 +102,7 @@ export class BranchTable {
   async deletedOf(repo: string): Promise<string[]> {
     const { results } = await this.#db
       .prepare(
-        "SELECT branch FROM branches WHERE repo = ?1 AND deleted = 1 ORDER BY created_at DESC, branch LIMIT ?2",
+        "SELECT branch FROM branches WHERE repo = ?1 AND deleted = 1 ORDER BY createdAt DESC, branch LIMIT ?2",
       )
       .bind(repo, DELETED_AT_ONCE)
       .all<{ branch: string }>();
@@ -114,7 +114,7 @@ export class BranchTable {
     const { results } = await this.#db
       .prepare(
         `SELECT repo FROM branches WHERE ?1 IS NULL OR repo IN (SELECT value FROM json_each(?1))
-         GROUP BY repo HAVING min(deleted) = 1 ORDER BY max(created_at) DESC, repo LIMIT ?2`,
+         GROUP BY repo HAVING min(deleted) = 1 ORDER BY max(createdAt) DESC, repo LIMIT ?2`,
       )
       .bind(repos && JSON.stringify(repos), DELETED_AT_ONCE)
       .all<{ repo: string }>();

@@ -11,7 +11,7 @@ interface ErasedRow extends ErasedPlace {
   readonly content: string;
 }
 
-export const ERASED_CONTENTS_PROBE = "SELECT number, token, content, told_at FROM erased_contents LIMIT 0";
+export const ERASED_CONTENTS_PROBE = "SELECT number, token, content, toldAt FROM erased_contents LIMIT 0";
 
 /** Random: a place of a list that is gone is none of this one. */
 const TOKEN = "lower(hex(randomblob(8)))";
@@ -41,7 +41,7 @@ export class ErasedContentsTable {
     await this.#db.batch([
       this.#db
         .prepare(
-          `INSERT INTO erased_contents (token, content, told_at)
+          `INSERT INTO erased_contents (token, content, toldAt)
            SELECT ${TOKEN}, value, ?2 FROM json_each(?1)`,
         )
         .bind(JSON.stringify(contents), now),
@@ -49,8 +49,8 @@ export class ErasedContentsTable {
       this.#db
         .prepare(
           `DELETE FROM erased_contents WHERE number < (
-             SELECT max(number) FROM (SELECT number, told_at FROM erased_contents ORDER BY number LIMIT ?1)
-             WHERE told_at <= ?2)`,
+             SELECT max(number) FROM (SELECT number, toldAt FROM erased_contents ORDER BY number LIMIT ?1)
+             WHERE toldAt <= ?2)`,
         )
         .bind(looked, now - ERASED_KEPT_MS),
     ]);
@@ -75,7 +75,7 @@ export class ErasedContentsTable {
   async beginAnew(): Promise<void> {
     await this.#db.batch([
       this.#db.prepare("DELETE FROM erased_contents"),
-      this.#db.prepare(`INSERT INTO erased_contents (token, content, told_at) VALUES (${TOKEN}, '', 0)`),
+      this.#db.prepare(`INSERT INTO erased_contents (token, content, toldAt) VALUES (${TOKEN}, '', 0)`),
     ]);
   }
 

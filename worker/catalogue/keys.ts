@@ -10,18 +10,18 @@ export interface KeyRow extends KeyFacts {
 
 interface StoredRow {
   id: string;
-  sealed_secret: string;
+  sealedSecret: string;
   level: Key["level"];
   repos: string | null;
   pipelines: number;
   description: string;
-  created_at: number;
-  expires_at: number | null;
+  createdAt: number;
+  expiresAt: number | null;
   /** Only lists ask for it: no request needs the column to be let in. */
-  last_used_on?: string | null;
+  lastUsedOn?: string | null;
 }
 
-const COLUMNS = "id, level, repos, pipelines, description, created_at, expires_at";
+const COLUMNS = "id, level, repos, pipelines, description, createdAt, expiresAt";
 
 /** The access keys that were made here. The root key is not among them. */
 export class KeyTable {
@@ -46,7 +46,7 @@ export class KeyTable {
     const { id, sealedSecret, level, repos, pipelines, description, createdAt, expiresAt } = key;
     const { meta } = await this.#db
       .prepare(
-        `INSERT INTO access_keys (sealed_secret, ${COLUMNS})
+        `INSERT INTO access_keys (sealedSecret, ${COLUMNS})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ${onConflict}`,
       )
       .bind(
@@ -66,10 +66,10 @@ export class KeyTable {
   /** The key of an id, or null. */
   async find(id: string): Promise<KeyRow | null> {
     const row = await this.#db
-      .prepare(`SELECT sealed_secret, ${COLUMNS} FROM access_keys WHERE id = ?1`)
+      .prepare(`SELECT sealedSecret, ${COLUMNS} FROM access_keys WHERE id = ?1`)
       .bind(id)
       .first<StoredRow>();
-    return row && { ...keyOf(row), sealedSecret: row.sealed_secret };
+    return row && { ...keyOf(row), sealedSecret: row.sealedSecret };
   }
 
   /** What each of some keys is for, by id, as far as it was said and the key is there. */
@@ -88,25 +88,25 @@ export class KeyTable {
   /** By id, those after `after`. */
   async list({ after, limit }: { after?: string; limit: number }): Promise<KeyFacts[]> {
     const { results } = await this.#db
-      .prepare(`SELECT ${COLUMNS}, last_used_on FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
+      .prepare(`SELECT ${COLUMNS}, lastUsedOn FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
-      .all<Omit<StoredRow, "sealed_secret">>();
+      .all<Omit<StoredRow, "sealedSecret">>();
     return results.map(keyOf);
   }
 
   /** As `list`, of each its sealed secret too. */
   async sealed({ after, limit }: { after?: string; limit: number }): Promise<KeyRow[]> {
     const { results } = await this.#db
-      .prepare(`SELECT sealed_secret, ${COLUMNS} FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
+      .prepare(`SELECT sealedSecret, ${COLUMNS} FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
       .all<StoredRow>();
-    return results.map((row) => ({ ...keyOf(row), sealedSecret: row.sealed_secret }));
+    return results.map((row) => ({ ...keyOf(row), sealedSecret: row.sealedSecret }));
   }
 
   /** Replaces a sealed secret. Returns false if the key has another one by now, or is gone. */
   async reseal({ id, from, to }: { id: string; from: string; to: string }): Promise<boolean> {
     const { meta } = await this.#db
-      .prepare(`UPDATE access_keys SET sealed_secret = ?3 WHERE id = ?1 AND sealed_secret = ?2`)
+      .prepare(`UPDATE access_keys SET sealedSecret = ?3 WHERE id = ?1 AND sealedSecret = ?2`)
       .bind(id, from, to)
       .run();
     return meta.changes > 0;
@@ -116,8 +116,8 @@ export class KeyTable {
   async noteUse(id: string, day: string): Promise<void> {
     await this.#db
       .prepare(
-        `UPDATE access_keys SET last_used_on = ?2
-         WHERE id = ?1 AND (last_used_on IS NULL OR last_used_on < ?2)`,
+        `UPDATE access_keys SET lastUsedOn = ?2
+         WHERE id = ?1 AND (lastUsedOn IS NULL OR lastUsedOn < ?2)`,
       )
       .bind(id, day)
       .run();
@@ -136,18 +136,18 @@ function keyOf({
   repos,
   pipelines,
   description,
-  created_at,
-  expires_at,
-  last_used_on,
-}: Omit<StoredRow, "sealed_secret">): KeyFacts {
+  createdAt,
+  expiresAt,
+  lastUsedOn,
+}: Omit<StoredRow, "sealedSecret">): KeyFacts {
   return {
     id,
     level,
     repos: repos === null ? null : JSON.parse(repos),
     pipelines: pipelines === 1,
     description,
-    createdAt: created_at,
-    ...(expires_at !== null && { expiresAt: expires_at }),
-    ...(last_used_on && { lastUsedOn: last_used_on }),
+    createdAt,
+    ...(expiresAt !== null && { expiresAt }),
+    ...(lastUsedOn && { lastUsedOn }),
   };
 }

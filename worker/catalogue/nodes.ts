@@ -26,8 +26,8 @@ interface StoredBounds {
 type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds"> &
   StoredBounds & { readonly draining: number; readonly work: string };
 
-const BOUNDS = "max_running AS maxRunning, max_workers AS maxWorkers";
-const COLUMNS = `name, executor, capacity, seen_at AS seenAt, draining, work, ${BOUNDS}`;
+const BOUNDS = "maxRunning, maxWorkers";
+const COLUMNS = `name, executor, capacity, seenAt, draining, work, ${BOUNDS}`;
 
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
@@ -43,11 +43,11 @@ export class NodeTable {
   async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO nodes (name, executor, capacity, seen_at, work, max_running, max_workers)
+        `INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
-           seen_at = excluded.seen_at, work = excluded.work, max_running = excluded.max_running,
-           max_workers = excluded.max_workers`,
+           seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
+           maxWorkers = excluded.maxWorkers`,
       )
       .bind(
         ...[name, executor, capacity, seenAt, JSON.stringify(work)],
@@ -61,7 +61,7 @@ export class NodeTable {
     await this.#db.batch([
       this.#db.prepare(`DELETE FROM nodes WHERE name = ?1 AND draining = 0`).bind(name),
       this.#db
-        .prepare(`UPDATE nodes SET seen_at = min(seen_at, ?2), work = '[]' WHERE name = ?1`)
+        .prepare(`UPDATE nodes SET seenAt = min(seenAt, ?2), work = '[]' WHERE name = ?1`)
         // As if it had been silent just long enough to count as dead.
         .bind(name, now - ttlMs - 1),
     ]);
@@ -79,7 +79,7 @@ export class NodeTable {
   /** Nodes heard of since a time, by name, with what decides on their workers only: each heartbeat asks for this. */
   async seenSince(since: number): Promise<SeenNode[]> {
     const { results } = await this.#db
-      .prepare(`SELECT name, executor, draining, ${BOUNDS} FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
+      .prepare(`SELECT name, executor, draining, ${BOUNDS} FROM nodes WHERE seenAt >= ?1 ORDER BY name`)
       .bind(since)
       .all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>();
     return results.map(({ name, executor, draining, ...bounds }) => ({
@@ -91,7 +91,7 @@ export class NodeTable {
   /** Nodes heard of since a time and those that are marked, by name. */
   async list(since: number): Promise<NodeRow[]> {
     const { results } = await this.#db
-      .prepare(`SELECT ${COLUMNS} FROM nodes WHERE seen_at >= ?1 OR draining = 1 ORDER BY name`)
+      .prepare(`SELECT ${COLUMNS} FROM nodes WHERE seenAt >= ?1 OR draining = 1 ORDER BY name`)
       .bind(since)
       .all<StoredNode>();
     return results.map(nodeOf);

@@ -28,10 +28,10 @@ interface StoredRow {
   name: string;
   uid: string;
   state: PipelineRow["state"];
-  created_at: number;
+  createdAt: number;
   inputs: string;
-  output_repo: string;
-  output_branch: string;
+  outputRepo: string;
+  outputBranch: string;
   parallelism: string;
   container: string | null;
   errors: number;
@@ -39,7 +39,7 @@ interface StoredRow {
 }
 
 const COLUMNS =
-  "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container, errors, description";
+  "name, uid, state, createdAt, inputs, outputRepo, outputBranch, parallelism, container, errors, description";
 
 export const PIPELINES_PROBE = `SELECT ${COLUMNS}, version, deleted FROM pipelines LIMIT 0`;
 
@@ -57,8 +57,8 @@ export class PipelineTable {
       .prepare(
         `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT (name) DO UPDATE SET
-           uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, inputs = excluded.inputs,
-           output_repo = excluded.output_repo, output_branch = excluded.output_branch,
+           uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, inputs = excluded.inputs,
+           outputRepo = excluded.outputRepo, outputBranch = excluded.outputBranch,
            parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors, description = excluded.description,
            version = excluded.version, deleted = excluded.deleted
          WHERE excluded.version > pipelines.version`,
@@ -103,9 +103,9 @@ function pipelineRow(row: StoredRow): PipelineRow {
     name: row.name,
     uid: row.uid,
     state: row.state,
-    createdAt: row.created_at,
+    createdAt: row.createdAt,
     inputs: JSON.parse(row.inputs),
-    output: { repo: row.output_repo, branch: row.output_branch },
+    output: { repo: row.outputRepo, branch: row.outputBranch },
     errors: row.errors === 1,
     parallelism: JSON.parse(row.parallelism),
     ...(row.container === "required" && { container: row.container }),

@@ -20,12 +20,12 @@ export interface PlannedFlow extends Omit<Proposal, "id" | "uid"> {
 interface StoredRow {
   pipeline: string;
   inputs: string;
-  output_repo: string;
-  output_branch: string;
+  outputRepo: string;
+  outputBranch: string;
   errors: number;
 }
 
-const COLUMNS = "pipeline, id, uid, inputs, output_repo, output_branch, errors";
+const COLUMNS = "pipeline, id, uid, inputs, outputRepo, outputBranch, errors";
 
 export const PROPOSALS_PROBE = `SELECT ${COLUMNS} FROM proposals LIMIT 0`;
 
@@ -62,11 +62,11 @@ export class ProposalTable {
   async graph(): Promise<PlannedFlow[]> {
     const [established, proposed] = await this.#db.batch<StoredRow>([
       this.#db.prepare(
-        `SELECT name AS pipeline, inputs, output_repo, output_branch, errors FROM pipelines WHERE deleted = 0`,
+        `SELECT name AS pipeline, inputs, outputRepo, outputBranch, errors FROM pipelines WHERE deleted = 0`,
       ),
       // A release that knows no proposals may have deleted the pipeline and left these.
       this.#db.prepare(
-        `SELECT pipeline, inputs, output_repo, output_branch, errors FROM proposals AS p WHERE NOT EXISTS (
+        `SELECT pipeline, inputs, outputRepo, outputBranch, errors FROM proposals AS p WHERE NOT EXISTS (
            SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,
       ),
     ]);
@@ -81,7 +81,7 @@ function flowOf(row: StoredRow, { isProposed }: { isProposed: boolean }): Planne
   return {
     pipeline: row.pipeline,
     inputs: JSON.parse(row.inputs),
-    output: { repo: row.output_repo, branch: row.output_branch },
+    output: { repo: row.outputRepo, branch: row.outputBranch },
     errors: row.errors === 1,
     isProposed,
   };

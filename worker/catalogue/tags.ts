@@ -26,8 +26,7 @@ export interface ListTags {
   readonly limit: number;
 }
 
-export const TAGS_PROBE =
-  "SELECT repo, branch, name, branch_created_at, version, deleted, commit_id, created_at FROM tags LIMIT 0";
+export const TAGS_PROBE = `SELECT repo, branch, name, branchCreatedAt, version, deleted, "commit", createdAt FROM tags LIMIT 0`;
 
 /** Most tags in one write. */
 export const MAX_TAGS_PER_WRITE = 50;
@@ -47,11 +46,11 @@ export class TagTable {
   ): Promise<void> {
     if (records.length === 0) return;
     const statement = this.#db.prepare(
-      `INSERT INTO tags (repo, branch, name, branch_created_at, version, deleted, commit_id, created_at)
+      `INSERT INTO tags (repo, branch, name, branchCreatedAt, version, deleted, "commit", createdAt)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
        ON CONFLICT (repo, branch, name) DO UPDATE SET
-         branch_created_at = excluded.branch_created_at, version = excluded.version, deleted = excluded.deleted,
-         commit_id = excluded.commit_id, created_at = excluded.created_at
+         branchCreatedAt = excluded.branchCreatedAt, version = excluded.version, deleted = excluded.deleted,
+         "commit" = excluded."commit", createdAt = excluded.createdAt
        WHERE excluded.version > tags.version`,
     );
     await this.#db.batch(
@@ -93,10 +92,10 @@ export class TagTable {
   async list({ repo, branch, after, limit }: ListTags): Promise<TagRow[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT t.branch AS branch, t.name AS name, t.commit_id AS "commit", t.created_at AS createdAt
+        `SELECT t.branch, t.name, t."commit", t.createdAt
          FROM tags AS t CROSS JOIN branches AS b ON b.repo = t.repo AND b.branch = t.branch
          WHERE t.repo = ?1 AND (t.branch, t.name) > (?2, ?3) AND t.branch >= ?4 AND t.branch <= ?5
-           AND t.deleted = 0 AND b.deleted = 0 AND b.created_at = t.branch_created_at
+           AND t.deleted = 0 AND b.deleted = 0 AND b.createdAt = t.branchCreatedAt
          ORDER BY t.branch, t.name LIMIT ?6`,
       )
       .bind(repo, after?.branch ?? "", after?.name ?? "", branch ?? "", branch ?? LAST, limit)

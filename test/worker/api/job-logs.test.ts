@@ -184,7 +184,7 @@ describe("GET /jobs/{id}/logs", () => {
     await print("expired", a, 0, "before");
     const lines = linesOf(await api(`GET /jobs/${a.job}/logs?follow=true`, { caller }));
     expect((await lines.next()).value).toMatchObject({ line: "before" });
-    await env.DB.prepare("UPDATE access_keys SET expires_at = 1 WHERE id = ?1").bind(id).run();
+    await env.DB.prepare("UPDATE access_keys SET expiresAt = 1 WHERE id = ?1").bind(id).run();
     await expect(lines.next()).rejects.toThrow();
     await finish("expired", [a]);
   });

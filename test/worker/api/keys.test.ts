@@ -100,7 +100,7 @@ describe("POST /keys", () => {
 
   test("of before the right to run pipelines, for some repos, does not have it", async () => {
     const { id } = await made({ level: "admin", repos: ["images"], pipelines: true });
-    const columns = "sealed_secret, level, repos, description, created_at";
+    const columns = "sealedSecret, level, repos, description, createdAt";
     const old = "SLUICE0000000000000D";
     await env.DB.prepare(
       `INSERT INTO access_keys (id, ${columns}) SELECT ?1, ${columns} FROM access_keys WHERE id = ?2`,
@@ -149,7 +149,7 @@ describe("a key that expires", () => {
   /** A key whose time is over: it was good, and nobody has it in memory. */
   async function expired(body: object = camera): Promise<KeyCreated> {
     const key = await made({ ...body, expires: "1d" });
-    await env.DB.prepare("UPDATE access_keys SET expires_at = ?2 WHERE id = ?1").bind(key.id, PAST).run();
+    await env.DB.prepare("UPDATE access_keys SET expiresAt = ?2 WHERE id = ?1").bind(key.id, PAST).run();
     return key;
   }
   const PAST = Date.UTC(2026, 0, 31, 12, 30);
@@ -437,7 +437,7 @@ describe("the last use of a key", () => {
   test("is not needed to be let in: a D1 that lacks its column refuses the list alone, and says what to do", async () => {
     const key = await made();
     vi.spyOn(console, "warn").mockImplementation(() => {});
-    await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN last_used_on TO away");
+    await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN lastUsedOn TO away");
     try {
       expect(await ask(key)).toBe(200);
       const { status, message } = await failed("GET /keys");
@@ -447,7 +447,7 @@ describe("the last use of a key", () => {
       });
       expect((await made()).id).toBeDefined();
     } finally {
-      await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN away TO last_used_on");
+      await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN away TO lastUsedOn");
     }
   });
 });
@@ -513,7 +513,7 @@ describe("an export of keys", () => {
     const keys = await exported([key.id]);
     await good(`DELETE /keys/${key.id}`);
     await env.DB.prepare(
-      `INSERT INTO access_keys (id, sealed_secret, level, repos, pipelines, description, created_at)
+      `INSERT INTO access_keys (id, sealedSecret, level, repos, pipelines, description, createdAt)
        VALUES (?1, 'another', 'read', NULL, 0, 'another', 1)`,
     )
       .bind(key.id)
@@ -530,7 +530,7 @@ describe("an export of keys", () => {
   test("has when each expires, and an import makes none that has expired", async () => {
     const [forever, ahead, over] = [await made(), await made({ ...camera, expires: "30d" }), await made()];
     const ids = [forever.id, ahead.id, over.id];
-    await env.DB.prepare("UPDATE access_keys SET expires_at = 1 WHERE id = ?1").bind(over.id).run();
+    await env.DB.prepare("UPDATE access_keys SET expiresAt = 1 WHERE id = ?1").bind(over.id).run();
     const keys = await exported(ids);
     expect(keys).toHaveLength(3);
     for (const id of ids) await good(`DELETE /keys/${id}`);

@@ -119,7 +119,7 @@ describe("what runs on a node", () => {
 describe("the list of nodes", () => {
   test("is 304 to who has it already while nodes only live on, and new when something runs or one falls silent", async () => {
     const silence = (seenAt: number) =>
-      env.DB.prepare("UPDATE nodes SET seen_at = ?1 WHERE name = 'a'").bind(seenAt).run();
+      env.DB.prepare("UPDATE nodes SET seenAt = ?1 WHERE name = 'a'").bind(seenAt).run();
     await beat("a");
     const etag = (await api("GET /nodes")).headers.get("etag") ?? "";
     const again = () => api("GET /nodes", { headers: { "if-none-match": etag } });

@@ -67,7 +67,7 @@ describe("branches", () => {
 
   test("a page is read from the index of live branches, not past tombstones", async () => {
     const plan = await env.DB.prepare(
-      `EXPLAIN QUERY PLAN SELECT repo, branch, created_at AS createdAt FROM branches
+      `EXPLAIN QUERY PLAN SELECT repo, branch, createdAt FROM branches
        WHERE (repo, branch) > ('a', 'b') AND deleted = 0 ORDER BY repo, branch LIMIT 3`,
     ).all<{ detail: string }>();
     expect(plan.results.map((row) => row.detail).join("\n")).toContain(

@@ -71,7 +71,7 @@ describe("a key that was made", () => {
     const row = await env.DB.prepare("SELECT * FROM access_keys WHERE id = ?1").bind(id).first();
     expect(row).not.toBeNull();
     expect(JSON.stringify(row)).not.toContain(secret);
-    expect(atob(String(row?.sealed_secret))).not.toContain(secret);
+    expect(atob(String(row?.sealedSecret))).not.toContain(secret);
   });
 
   test("that is revoked is gone when its time in memory is over, also where it is used all the time", async () => {
