@@ -39,7 +39,7 @@ export interface Scrubbed {
   readonly failed: readonly { readonly file: string; readonly message: string }[];
 }
 
-/** A row of the table `rewrite`. Objects of a release before the columns came have neither. */
+/** A row of the table `rewrite`. */
 interface Debt {
   /** Until then rows may come to go that named what was erased. */
   readonly until: number;
@@ -144,7 +144,7 @@ function readDebt(database: DatabaseSync): Debt | undefined {
     .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'rewrite'")
     .get();
   const row = hasTable && database.prepare("SELECT * FROM rewrite").get();
-  return row && { until: Number(row.until ?? 0), paid: Number(row.paid ?? 0) === 1 };
+  return row && { until: Number(row.until), paid: Number(row.paid) === 1 };
 }
 
 /** In the copy: the debt is paid, and stands on until its time is over. */

@@ -32,8 +32,8 @@ interface StoredRow extends BranchAddress {
 }
 
 /**
- * What branches are set to. A row counts only beside the branch's own row of the same version: a release that does not
- * know of settings deletes and makes branches without telling here.
+ * What branches are set to. A row counts only beside the branch's own row of the same version: a branch that was deleted or made
+ * again since is set to nothing, also before it has told so here.
  */
 export class BranchSettingsTable {
   readonly #db: D1Database;

@@ -64,7 +64,7 @@ export class ProposalTable {
       this.#db.prepare(
         `SELECT name AS pipeline, inputs, outputRepo, outputBranch, errors FROM pipelines WHERE deleted = 0`,
       ),
-      // A release that knows no proposals may have deleted the pipeline and left these.
+      // Those of a pipeline that was deleted count no more, also before they are taken back.
       this.#db.prepare(
         `SELECT pipeline, inputs, outputRepo, outputBranch, errors FROM proposals AS p WHERE NOT EXISTS (
            SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,

@@ -212,15 +212,6 @@ describe("a scrub", () => {
     expect(at(NOW + 11, "all")).toBe(2);
   });
 
-  test("pays the debt of an object that has not run since the release before", () => {
-    const { stateDir, file } = state();
-    withDatabase(file, (database) =>
-      database.exec("ALTER TABLE rewrite DROP COLUMN until; ALTER TABLE rewrite DROP COLUMN paid"),
-    );
-    expect(scrub({ stateDir, extent: "due", now: NOW }).rewritten).toBe(2);
-    expect(foundIn(stateDir, [SECRET])).toEqual({});
-  });
-
   test("leaves a file as it is, with its debt, that somebody else has open, and says so", () => {
     const { stateDir, file } = state();
     withDatabase(file, (database) => {

@@ -97,7 +97,6 @@ class Tally {
       this[isKept ? "kept" : "run"]++;
       const reason = why?.[index];
       const parts = datums[index];
-      // An object of a release before tells no reasons.
       if (isKept || !reason || !parts) continue;
       const key = JSON.stringify(reason);
       const group = this.#groups.get(key) ?? { why: reason, count: 0, first: [] };

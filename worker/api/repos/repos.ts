@@ -302,13 +302,7 @@ async function settingsOf(
 ): Promise<Pick<BranchDetail, "lastModified" | "emptyOnly" | "public" | "writer">> {
   const settings = await branch.settings();
   if (!settings.ok) return {};
-  // An object of a release before has no such settings.
-  const {
-    public: isPublic,
-    writer,
-    modified = null,
-    emptyOnly = false,
-  } = settings as Partial<typeof settings>;
+  const { public: isPublic, writer, modified, emptyOnly } = settings;
   return {
     lastModified: modified === "file" ? "object" : modified,
     emptyOnly,

@@ -16,8 +16,8 @@ interface AskContext extends Pick<BranchContext, "ledger" | "now" | "wake" | "tu
 
 /**
  * Asks forks whose time has come what they still have of the bytes that are pinned for them, and drops the other pins. A fork
- * gives back by itself; this is for one that could not: an earlier release did not write down what to give back, and a fork
- * that was set back to an earlier time has forgotten it.
+ * gives back by itself; this is for one that could not: a fork that was set back to an earlier time has forgotten what to give
+ * back.
  */
 export async function askForks(context: AskContext): Promise<void> {
   const { ledger, now } = context;
@@ -46,7 +46,6 @@ async function askFork(context: AskContext, fork: string, after: PinPlace): Prom
     const pinned = ledger.pins.page(fork, { after: place, limit: PINS });
     const last = pinned.at(-1);
     if (!last) return undefined;
-    // An earlier release pinned for forks that were gone by then.
     const isGone = !root || root.goneAt !== null;
     const asked = { fork, paths: [], contents: pinned };
     const answer = isGone ? GONE : await branch(root.bucket).copies({ ...asked, given: root.given });

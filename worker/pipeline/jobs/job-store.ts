@@ -37,7 +37,7 @@ export interface JobRow {
   readonly turnAt: number | null;
   /** 1: the branch may have committed its output without our knowing, so that only the branch's answer ends it. */
   readonly committing: number;
-  /** Since when it does; null: not yet, or a release ended the job that did not write it down. */
+  /** Since when it does; null: not yet. */
   readonly committingAt: number | null;
   readonly total: number;
   readonly processed: number;

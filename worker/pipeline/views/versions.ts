@@ -3,8 +3,7 @@
  *
  * A version is written down by the update that makes it, with the key and the text that came along (version-store.ts), and is
  * looked at here from when it holds: one that waits for the jobs of the version before to end is not listed. What changed is
- * not written down but worked out from two versions that stand next to each other, so that versions of earlier releases have
- * it, too.
+ * not written down but worked out from two versions that stand next to each other.
  */
 import type { KnownVersion, VersionPage, WholeVersion } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
