@@ -4,7 +4,7 @@ import { Digest, InlineContent } from "./content.ts";
 import { list } from "./errors.ts";
 import { Attributes } from "./files.ts";
 import { isUlid, Name, TagName } from "./names.ts";
-import { SaidNote } from "./notes.ts";
+import { Line, SaidNote } from "./notes.ts";
 import { PATH_FAULT_TEXT, pathFault } from "./paths.ts";
 import { BranchWriter } from "./repos.ts";
 
@@ -162,11 +162,6 @@ export type FilesPage = z.infer<typeof FilesPage>;
  * What an import takes: rows that a gateway could have written.
  */
 
-/** A text as it stands in headers of answers, and in a line of a terminal. */
-const Line = z
-  .string()
-  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
-  .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });
 const KeyId = Line.min(1).max(128);
 const JobId = z.string().regex(/^[0-9A-Za-z_-]{1,64}$/, { error: "must be the id of a job" });
 const SoundSeq = Seq.max(MAX_IMPORTED);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CommitName } from "./names.ts";
-import { Code } from "./pipelines.ts";
+import { Code, FileState } from "./pipelines.ts";
 import { COMMIT_ID_PATTERN } from "./spec.ts";
 
 /** The id of a commit: a ULID. */
@@ -82,8 +82,6 @@ export const CommitDetail = Commit.extend({
   inputs: z.array(InputCommit),
 });
 export type CommitDetail = z.infer<typeof CommitDetail>;
-
-const FileState = z.object({ digest: z.string(), size: z.int() });
 
 /** What two commits have differently at one path. `changed` with the same content: other attributes. */
 export const PathChange = z.object({

@@ -5,7 +5,7 @@ import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
 import { list } from "./errors.ts";
 import { Name, SessionId } from "./names.ts";
-import { boundNote, NOTE_FIELDS } from "./notes.ts";
+import { boundNote, Line, NOTE_FIELDS } from "./notes.ts";
 import { ObjectTags } from "./object-tags.ts";
 
 /** Most operations in one call; a commit of more is staged in a session, call by call. */
@@ -19,11 +19,6 @@ export const MAX_PARTS_PER_CALL = 512;
 /** Most entries in one page of a listing. */
 export const MAX_LIST_ENTRIES = 1000;
 
-/** What an answer can carry as the value of a header (RFC 9110 §5.5). */
-const HeaderText = z
-  .string()
-  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
-  .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });
 /** What can stand behind `x-amz-meta-` in the name of a header (RFC 9110 §5.6.2). */
 export const METADATA_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const MetadataName = z
@@ -32,13 +27,13 @@ const MetadataName = z
 
 /** What is kept with a file beside its bytes: the headers that HTTP knows, and user metadata as S3 has it, in lower-case names without `x-amz-meta-`, and its tags. */
 export const Attributes = z.strictObject({
-  contentType: HeaderText.optional(),
-  cacheControl: HeaderText.optional(),
-  contentDisposition: HeaderText.optional(),
-  contentEncoding: HeaderText.optional(),
-  contentLanguage: HeaderText.optional(),
-  expires: HeaderText.optional(),
-  metadata: z.record(MetadataName, HeaderText).optional(),
+  contentType: Line.optional(),
+  cacheControl: Line.optional(),
+  contentDisposition: Line.optional(),
+  contentEncoding: Line.optional(),
+  contentLanguage: Line.optional(),
+  expires: Line.optional(),
+  metadata: z.record(MetadataName, Line).optional(),
   tags: ObjectTags.optional(),
 });
 export type Attributes = z.infer<typeof Attributes>;

@@ -4,8 +4,8 @@ import { utf8Length } from "./paths.ts";
 /** Most bytes (UTF-8) of what one request says of its commit: the message, and the names and values of the metadata. */
 export const MAX_NOTE_BYTES = 2048;
 
-/** A text that stays on one line, in headers as in terminals. */
-const Line = z
+/** A text that stays on one line: in a terminal, and as the value of a header (RFC 9110 §5.5). */
+export const Line = z
   .string()
   .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
   .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });

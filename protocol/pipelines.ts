@@ -73,7 +73,7 @@ export type Code = z.infer<typeof Code>;
 /** `killed`: its job ended before it was done. */
 export const DatumState = z.enum(["queued", "running", "success", "skipped", "failed", "killed"]);
 
-const FileState = z.object({ digest: z.string(), size: z.int() });
+export const FileState = z.object({ digest: z.string(), size: z.int() });
 
 /** Why a job ran a datum, or did not. `inputs` are named as in the specification, paths go from the root of the repo. */
 export const KnownWhy = z.discriminatedUnion("reason", [

@@ -1,6 +1,6 @@
 import { AwsClient } from "aws4fetch";
+import { jsonOf } from "../../protocol/json.ts";
 import { Readiness } from "../../protocol/ready.ts";
-import { jsonOf } from "../../runner/gateway/signed-pool.ts";
 import { Client, GatewayError, isAway } from "../gateway/client.ts";
 import { type Connection, type FoundConnection, findConnection } from "../gateway/connection/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";

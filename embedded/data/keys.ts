@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { jsonOf } from "../../protocol/json.ts";
 import { Settings } from "../../protocol/settings.ts";
 import { HostError } from "../host-error.ts";
 
@@ -89,7 +90,7 @@ function readKept<Schema extends z.ZodType>({
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  const kept = schema.safeParse(parsedJson(text));
+  const kept = schema.safeParse(jsonOf(text));
   if (!kept.success) throw new HostError(`${file} ${damaged}`);
   return kept.data;
 }
@@ -99,12 +100,4 @@ function keep(file: string, value: unknown): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, file);
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

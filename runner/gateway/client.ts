@@ -1,9 +1,10 @@
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
+import { jsonOf } from "../../protocol/json.ts";
 import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
 import type { Failure } from "./retry.ts";
-import { jsonOf, type Key, SignedPool, SKEWED } from "./signed-pool.ts";
+import { type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
 export interface ClientOptions extends Key {
   /** Origin, without a path. */

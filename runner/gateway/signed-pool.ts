@@ -104,12 +104,3 @@ type RefusalOf = (answer: Dispatcher.ResponseData) => Promise<Error & { readonly
 function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
   return statusCode >= 200 && statusCode < 300;
 }
-
-/** The value of a JSON text, or undefined if it is none. */
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

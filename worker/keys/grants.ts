@@ -4,6 +4,7 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { z } from "zod";
+import { jsonOf } from "../../protocol/json.ts";
 import { type BranchAddress, bucketName, parseBucketName } from "../../protocol/names.ts";
 import { LEASE_MS } from "../../protocol/runner.ts";
 import { base64url, bytesOfBase64 } from "./base64url.ts";
@@ -128,7 +129,7 @@ function signedOf({ pipeline, inputs, output }: Grant, { keyId, until }: Terms):
 function readSigned(payload: string): Signed | undefined {
   const bytes = bytesOf(payload);
   if (!bytes) return undefined;
-  const parsed = Signed.safeParse(parsedJson(new TextDecoder().decode(bytes)));
+  const parsed = Signed.safeParse(jsonOf(new TextDecoder().decode(bytes)));
   return parsed.success ? parsed.data : undefined;
 }
 
@@ -139,14 +140,6 @@ function grantOf({ p, o, i }: Signed): Grant | undefined {
     return address ? [{ ...address, commit, from }] : [];
   });
   return output && { pipeline: p, inputs, output };
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function bytesOf(text: string): Uint8Array | undefined {

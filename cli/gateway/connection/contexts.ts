@@ -16,6 +16,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { AccessKey } from "../../../embedded/data/keys.ts";
+import { jsonOf } from "../../../protocol/json.ts";
 import { CliError } from "../../output/failure.ts";
 
 /**
@@ -45,7 +46,7 @@ export function readContext(name: string, env: Variables): Context & { readonly 
       code: "NoSuchContext",
     });
   }
-  const context = Context.safeParse(jsonOrNothing(text));
+  const context = Context.safeParse(jsonOf(text));
   if (context.success) return { ...context.data, file };
   throw new CliError(`${file} holds no context: remove it with 'sluice context remove ${name}'`, {
     code: "BadContext",
@@ -152,13 +153,5 @@ function entriesOf(folder: string): string[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
-  }
-}
-
-function jsonOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { StorageOptions } from "@google-cloud/storage";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import { jsonOf } from "../../gateway/signed-pool.ts";
+import { jsonOf } from "../../../protocol/json.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
 import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
 import { EgressFault, statusOf } from "../store-failure.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
+import { jsonOf } from "../../../protocol/json.ts";
 import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import {
   FsckAsk,
@@ -86,17 +87,9 @@ async function lossOf(asked: ApiRequest, { repo, branch }: BranchAddress): Promi
 }
 
 function readPlace(text: string): Place {
-  const place = Place.safeParse(parsed(text));
+  const place = Place.safeParse(jsonOf(text));
   if (place.success) return place.data;
   throw invalidField("after", "is not what an earlier piece answered as next: send that, or nothing");
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 type Counts = { -readonly [Field in keyof Omit<FsckPiece, "next">]: FsckPiece[Field] };

@@ -2,6 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { z } from "zod";
 import { Digest } from "../../../protocol/content.ts";
 import { LEAF_BYTES, toHex } from "../../../protocol/digest.ts";
+import { jsonOf } from "../../../protocol/json.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import {
   type ChecksumAlgorithm,
@@ -130,16 +131,8 @@ export function writeMilestone({ done, subtrees, crc }: Milestone, seal: string)
 
 /** Reads a milestone. Returns null if the text is not one, or is one of something else. */
 export function readMilestone(text: string, seal: string): Milestone | null {
-  const read = MilestoneText.safeParse(parseJson(text));
+  const read = MilestoneText.safeParse(jsonOf(text));
   if (!read.success || read.data.seal !== seal) return null;
   const { done, subtrees, crc } = read.data;
   return { done, subtrees: subtrees.map(({ hash, height }) => ({ hash: fromHex(hash), height })), crc };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,8 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
+import { EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { ChunkSigning } from "../../app.ts";
 import { signatureIs } from "../auth/signature.ts";
-
-const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /**
  * Checks the signatures of an aws-chunked body, each of which covers the one before it and so the order of the
@@ -27,11 +26,11 @@ export class ChunkSignatures {
 
   /** Ends the chunk: whether `signature`, 64 hex digits, is its own. */
   endChunk(signature: string): boolean {
-    const digest = this.#hash?.digest("hex") ?? EMPTY_SHA256;
+    const digest = this.#hash?.digest("hex") ?? EMPTY_DIGEST;
     this.#hash = undefined;
     return this.#isNext(signature, {
       name: "AWS4-HMAC-SHA256-PAYLOAD",
-      hashes: `${EMPTY_SHA256}\n${digest}`,
+      hashes: `${EMPTY_DIGEST}\n${digest}`,
     });
   }
 
