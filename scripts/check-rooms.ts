@@ -29,7 +29,7 @@ interface Exceptions {
 }
 
 const NOT_YET: Exceptions = {
-  tied: ["worker/branch", "worker/branch/lifecycle"],
+  tied: ["worker/branch"],
   long: ["worker/branch/branch.ts", "worker/branch/contract.ts"],
 };
 

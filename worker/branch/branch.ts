@@ -6,13 +6,13 @@ import type { Body, Content } from "../blobs/content.ts";
 import { openBlobStore, removeUnwanted } from "../blobs/stores.ts";
 import { openCatalogue } from "../catalogue/catalogue.ts";
 import { type Env, readConfig } from "../env.ts";
-import { Alarm } from "../objects/alarm.ts";
+import { Engine } from "../objects/engine.ts";
 import { mustNotBeNobody } from "../objects/made-objects.ts";
 import { yieldToOthers } from "../objects/turns.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
 import { ErasureCalls } from "./erasures/calls.ts";
-import { askForks } from "./forks/ask.ts";
+import { forkCheck } from "./forks/ask.ts";
 import { Forker, shownFork } from "./forks/forker.ts";
 import { LendCalls } from "./forks/lend.ts";
 import { ExportCalls } from "./history/archives/export.ts";
@@ -30,7 +30,7 @@ import { Courier } from "./lifecycle/courier.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
 import { Rounds } from "./lifecycle/rules/rounds.ts";
 import { isPublic, letsIn } from "./lifecycle/settings.ts";
-import { earliest, nextTidy, tidy, tidyContents } from "./lifecycle/tidy.ts";
+import { housekeeping } from "./lifecycle/tidy.ts";
 import { branchUsage } from "./lifecycle/usage.ts";
 import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { openCommitChanges } from "./open-commits/changes.ts";
@@ -52,15 +52,10 @@ import { Gate } from "./write/gate.ts";
 export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #ledger: Ledger;
   readonly #context: BranchContext;
-  readonly #alarm: Alarm;
-  readonly #courier: Courier;
-  readonly #collector: Collector;
+  readonly #engine: Engine;
   readonly #sweeper: Sweeper;
   readonly #checks: CheckCalls;
-  readonly #applier: Applier;
   readonly #forker: Forker;
-  readonly #rounds: Rounds;
-  readonly #retainer: Retainer;
   readonly #gate: Gate;
   readonly #lend: LendCalls;
   readonly #exports: ExportCalls;
@@ -82,27 +77,13 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const ledger = new Ledger(ctx.storage, {
       ...(read.ok && { limitBytes: read.config.branchBytes, modified: read.config.lastModified }),
       almostFull: () => ctx.waitUntil(this.#tellAlmostFull()),
-      givesBack: () => this.#alarm.ringBy(Date.now()),
     });
     this.#ledger = ledger;
-    this.#alarm = new Alarm({
-      now: Date.now,
-      nextDue: () =>
-        earliest(
-          ledger.outbox.nextDue(),
-          ledger.pins.nextAsk(),
-          nextTidy(ledger, Date.now()),
-          this.#retainer.nextDue(),
-        ),
-      set: (at) => void ctx.storage.setAlarm(at),
-      unset: () => {},
-    });
     const context: BranchContext = {
       ledger,
       now: Date.now,
       moment: () => ({ now: Date.now(), id: (createdAt) => this.#ulid(createdAt) }),
-      wake: (at) => this.#alarm.ringBy(at),
-      later: (work) => ctx.waitUntil(work),
+      resting: async (loop) => this.#engine.resting(loop),
       pause: (ms) => scheduler.wait(ms),
       turn: yieldToOthers,
       durable: () => ctx.storage.sync(),
@@ -113,22 +94,14 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const courier = new Courier({ ...context, receivers });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
     this.#gate = gate;
-    const retainer = new Retainer(context);
-    this.#retainer = retainer;
-    const committer = new Committer({ ...context, courier, retainer });
+    const committer = new Committer(context);
     const applier = new Applier({ ...context, committer, gate });
-    this.#courier = courier;
-    this.#collector = new Collector({
-      ...context,
-      remove: (unwanted) => removeUnwanted(this.env, unwanted),
-    });
     this.#sweeper = new Sweeper({
       ...context,
       store: () => openBlobStore(this.env),
       bucket: () => this.#bucket(),
     });
     this.#checks = new CheckCalls(context);
-    this.#applier = applier;
     this.#forker = new Forker({
       ...context,
       courier,
@@ -136,54 +109,47 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       bucket: () => this.#bucket(),
       branch: (bucket) => this.#other(bucket),
     });
-    this.#rounds = new Rounds({ ...context, committer, applier });
     this.#lend = new LendCalls(context);
     this.#exports = new ExportCalls(context);
     this.#importer = new Importer({
       ...context,
       courier,
-      retainer,
       forker: this.#forker,
       bucket: () => this.#bucket(),
     });
-    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate, retainer, forker: this.#forker });
+    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate, forker: this.#forker });
     this.#uploads = new UploadCalls(uploadContext);
     this.#multiparts = new MultipartCalls(uploadContext);
     this.#openCommits = new OpenCommitCalls(context);
     this.#writes = new WriteCalls({ ...context, committer, gate, applier });
     this.#history = new HistoryCalls(context);
     this.#tags = new TagCalls({ ...context, courier });
-    this.#erasures = new ErasureCalls({ ...context, courier, gate, retainer });
-    // What a crash cut off goes on with the first call that wakes the object.
-    if (ledger.exists) {
-      applier.goOn();
-      this.#forker.goOn();
-      this.#rounds.goOn();
-      retainer.goOn();
-      this.#importer.goOn();
-      // A release that knows no asking has left it without an alarm.
-      const ask = ledger.pins.nextAsk();
-      if (ask !== undefined) this.#alarm.ringBy(ask);
-    }
+    this.#erasures = new ErasureCalls({ ...context, gate });
+    this.#engine = new Engine({
+      object: () => `branch ${this.#bucket()}`,
+      exists: () => ledger.exists,
+      now: Date.now,
+      storage: ctx.storage,
+      loops: [
+        courier,
+        housekeeping(context),
+        new Collector({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
+        this.#sweeper,
+        applier,
+        this.#forker,
+        forkCheck({ ...context, branch: (bucket) => this.#other(bucket) }),
+        new Rounds({ ...context, committer }),
+        new Retainer(context),
+        this.#importer,
+      ],
+    });
+    ledger.listener = (woken) => this.#engine.woken(woken);
+    // What a crash cut off goes on with the first call, without waiting for the alarm.
+    if (ledger.exists) ctx.waitUntil(this.#engine.resume());
   }
 
   override async alarm(): Promise<void> {
-    this.#alarm.rang();
-    const ledger = this.#ledger;
-    if (!ledger.exists) return;
-    ledger.transaction((tx) => tidy(tx, ledger, Date.now()));
-    this.#applier.goOn();
-    this.#forker.goOn();
-    this.#rounds.goOn();
-    this.#retainer.goOn({ early: true });
-    this.#importer.tidy();
-    await this.#courier.deliverDue();
-    await askForks({ ...this.#context, branch: (bucket) => this.#other(bucket) });
-    await tidyContents(this.#context);
-    await this.#collector.collect();
-    await this.#retainer.idle();
-    await this.#sweeper.work();
-    this.#alarm.renew();
+    await this.#engine.alarm();
   }
 
   async create(request?: Contract.CreateBranch) {
@@ -230,9 +196,6 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async dropRoot(request: Contract.RequestOf<"dropRoot">): Promise<void> {
     this.#lend.dropRoot(request);
-    // A fork that was deleted may have waited for it.
-    if (this.#ledger.exists) this.#forker.goOn();
-    this.#retainer.released();
   }
 
   async beginExport() {
@@ -253,8 +216,6 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async endExport(request: Contract.RequestOf<"endExport">): Promise<void> {
     this.#exports.end(request);
-    // What it held back may go.
-    this.#retainer.released();
   }
 
   async beginImport(request: Contract.RequestOf<"beginImport">): Promise<Contract.AnswerOf<"beginImport">> {
@@ -297,10 +258,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     if (!this.#ledger.live) return this.#absent();
     const fault = letsIn(change) ? await openCatalogue(this.env.DB).fault() : undefined;
     if (fault === "catalogue-outdated" || fault === "other-family") return refused(fault);
-    const answer = await this.#lifecycle.configure(change);
-    // Other rules may have stopped a large commit, for which writers wait.
-    if (change.lifecycle !== undefined) this.#applier.goOn();
-    return answer;
+    return await this.#lifecycle.configure(change);
   }
 
   async destroy(request?: Contract.DestroyBranch) {
@@ -345,9 +303,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async redactCommit(request: Contract.RequestOf<"redactCommit">) {
-    return this.#told(
-      await redactCommit({ ...this.#context, gate: this.#gate, retainer: this.#retainer }, request),
-    );
+    return this.#told(await redactCommit({ ...this.#context, gate: this.#gate }, request));
   }
 
   async diff(request: Contract.DiffCommits) {
@@ -517,10 +473,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async abortOpenCommit(request: { openCommit: string }) {
-    const answer = this.#openCommits.abort(request);
-    if (this.#ledger.exists) this.#applier.goOn();
-    this.#retainer.released();
-    return answer;
+    return this.#openCommits.abort(request);
   }
 
   async erase(request: Contract.EraseVersions) {
@@ -554,18 +507,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async unsubscribe(request: Contract.RequestOf<"unsubscribe">): Promise<void> {
     this.#history.unsubscribe(request);
-    this.#neededLess();
   }
 
   async need(request: Contract.SubscriberNeed): Promise<void> {
     this.#history.need(request);
-    this.#neededLess();
-  }
-
-  /** What waited for a subscriber may go on: a fork that was deleted, and the history. */
-  #neededLess(): void {
-    if (this.#ledger.exists) this.#forker.goOn();
-    this.#retainer.released();
   }
 
   async feed(request: { cursor: Contract.Cursor; limit: number }) {
@@ -598,9 +543,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async claim(owner: { pipeline: string; uid: string }) {
     this.#makeTables();
-    const claimed = await this.#lifecycle.claim(owner);
-    this.#applier.goOn();
-    return claimed;
+    return await this.#lifecycle.claim(owner);
   }
 
   async release(request: { uid: string; destroy: boolean }): Promise<void> {

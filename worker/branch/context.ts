@@ -1,4 +1,4 @@
-import type { Ledger } from "./ledger/ledger.ts";
+import type { BranchLoop, Ledger } from "./ledger/ledger.ts";
 
 /** What identifies something new in the history: the time, and an id that fits it. */
 export interface Moment {
@@ -8,16 +8,14 @@ export interface Moment {
   readonly id: (createdAt: number) => string;
 }
 
-/** What the calls of a Branch object share: its ledger, and its clock, ids, alarm and turns. */
+/** What the calls of a Branch object share: its ledger, and its clock, ids, loops and turns. */
 export interface BranchContext {
   readonly ledger: Ledger;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly moment: () => Moment;
-  /** Sees to it that the alarm rings at this time or before. Call it in the turn that wrote down what for. */
-  readonly wake: (at: number) => void;
-  /** Goes on with work when the call is answered. */
-  readonly later: (work: Promise<unknown>) => void;
+  /** Resolves when a loop has come to rest. */
+  readonly resting: (loop: BranchLoop) => Promise<void>;
   /** Lets other calls in for so many milliseconds; with 0, those that have arrived. */
   readonly pause: (ms: number) => Promise<unknown>;
   /** Lets everybody in, between two slices of long work (worker/objects/turns.ts). */

@@ -46,14 +46,14 @@ export class Engine {
   woken(woken: Woken): void {
     for (const [name, at] of woken) {
       if (at > this.#options.now()) this.#alarm.ringBy(at);
-      else void this.wake(name);
+      else this.#loop(name).woken();
     }
   }
 
   /** Has a loop look for what there is to do. Resolves when it has come to rest. Never rejects. */
-  wake(name: string): Promise<void> {
+  wake(name: string, how?: { readonly later?: boolean }): Promise<void> {
     this.#alarm.ringBy(this.#options.now() + WATCH_MS);
-    return this.#loop(name).wake();
+    return this.#loop(name).wake(how);
   }
 
   /** Resolves when the loop has come to rest; undefined: it rests. */
@@ -67,7 +67,7 @@ export class Engine {
     if (!exists()) return;
     for (const loop of this.#loops.values()) {
       const next = loop.next();
-      if (next !== undefined && next <= now()) void this.wake(loop.name);
+      if (next !== undefined && next <= now()) void this.wake(loop.name, { later: true });
     }
     // One loop may wake another that was at rest already.
     for (let running = this.#running(); running.length > 0; running = this.#running())
@@ -79,8 +79,11 @@ export class Engine {
    * would wait for a call. Instead the next alarm is set, and the failure told.
    */
   async alarm(): Promise<void> {
-    const { object, now } = this.#options;
+    const { object, exists, now } = this.#options;
+    // This alone may fail: tables of another family are not to be touched, not even by another alarm.
+    if (!exists()) return;
     this.#alarm.rang();
+    for (const loop of this.#loops.values()) loop.rang();
     try {
       await within(ALARM_MS, this.resume());
       this.#alarm.renew();

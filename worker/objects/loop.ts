@@ -11,10 +11,22 @@ export interface NamedLoop {
   due(): number | undefined;
   /**
    * One step: a transaction, or a call that is awaited. Finds what is to be done by itself, also after a crash in any other
-   * step. Returns true if it is to be called again at once; else it is called when it is due, or woken.
+   * step.
    */
-  step(): boolean | undefined | Promise<boolean | undefined> | Promise<void>;
+  step(): Next | Promise<Next> | Promise<void>;
+  /** A wake finds out whether the loop is due before anything else. For one that is woken often, and mostly in vain. */
+  readonly checksDue?: true;
+  /** It was woken now: something changed of which `due` can't learn from rows. */
+  heard?(): void;
+  /** The alarm rang: what was put off to be done together is to be done. */
+  rang?(): void;
 }
+
+/**
+ * What becomes of a loop after a step. `true`: it goes on at once. `next alarm`: it has done as much as one alarm may, since
+ * the platform bounds the calls that one makes. Otherwise it goes on when it is due, or woken.
+ */
+export type Next = boolean | "next alarm" | undefined;
 
 /** How a loop stands. `due`: when it goes on by itself; milliseconds since 1970, null: it rests until it is woken. */
 export interface LoopStanding {
@@ -69,10 +81,13 @@ export class Loop {
     return this.#loop.name;
   }
 
-  /** Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. */
-  wake(): Promise<void> {
+  /**
+   * Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. `later`: not before the call
+   * that is under way has its answer, which nobody is to wait for longer.
+   */
+  wake({ later = false }: { readonly later?: boolean } = {}): Promise<void> {
     this.#again = true;
-    this.#running ??= this.#run().finally(() => {
+    this.#running ??= this.#run(later).finally(() => {
       this.#running = undefined;
       this.#rest();
     });
@@ -82,6 +97,24 @@ export class Loop {
   /** Resolves when it has come to rest. Undefined: it rests. */
   get resting(): Promise<void> | undefined {
     return this.#running;
+  }
+
+  /** A transaction gave it something to do, in whose turn this is called. */
+  woken(): void {
+    this.#loop.heard?.();
+    const due = this.#loop.checksDue && !this.#running ? (this.#loop.due() ?? null) : 0;
+    if (due === null) return;
+    const { now, ringBy } = this.#options;
+    if (due > now()) ringBy(due);
+    else {
+      ringBy(now() + WATCH_MS);
+      void this.wake({ later: true });
+    }
+  }
+
+  /** The alarm rang. */
+  rang(): void {
+    this.#loop.rang?.();
   }
 
   /** When the alarm is to look after it; undefined if it rests with nothing to do. */
@@ -104,17 +137,19 @@ export class Loop {
     };
   }
 
-  async #run(): Promise<void> {
-    // A wake may come from inside a transaction, or in the turn of a call: the step must not run in it.
-    await Promise.resolve();
+  async #run(later: boolean): Promise<void> {
+    // A wake may come from inside a transaction: the step must not run in it.
+    await (later ? scheduler.wait(0) : Promise.resolve());
     this.#retryAt = 0;
     for (let steps = 1; this.#again; steps++) {
       this.#again = false;
       try {
-        const goesOn = (await this.#loop.step()) === true;
+        const next = await this.#loop.step();
+        const goesOn = next === true;
         this.#tries = 0;
         this.#error = null;
         this.#again ||= goesOn;
+        this.#retryAt = next === "next alarm" ? this.#options.now() : 0;
         if (goesOn || (this.#again && steps % STEPS_PER_TURN === 0)) await yieldToOthers();
       } catch (error) {
         this.#failed(error);

@@ -63,10 +63,7 @@ export class Pipeline extends DurableObject<Env> implements Faceted {
   }
 
   override async alarm(): Promise<void> {
-    const { memory, engine } = this.#reach;
-    // The alarm is what a round of telling that came too soon was left to.
-    memory.toldAt = Number.NEGATIVE_INFINITY;
-    await engine.alarm();
+    await this.#reach.engine.alarm();
   }
 
   async call(name: string, args: readonly unknown[]): Promise<unknown> {

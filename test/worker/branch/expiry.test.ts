@@ -7,6 +7,7 @@ import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { Collector } from "../../../worker/branch/lifecycle/collector.ts";
+import { housekeeping } from "../../../worker/branch/lifecycle/tidy.ts";
 import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
 import { Alarm } from "../../../worker/objects/alarm.ts";
@@ -112,7 +113,7 @@ describe("what runs out", () => {
         ledger.transaction(() => ledger.contents.keepForReaders(["b/1"], now));
         throw new Error("the store is away");
       };
-      await new Collector({ ledger, now: () => now, remove }).collect();
+      await new Collector({ ledger, now: () => now, remove }).step();
       const rows = storage.sql.exec<{ blob: string; due: number }>(
         "SELECT blob, due FROM condemned ORDER BY blob",
       );
@@ -135,7 +136,7 @@ describe("what runs out", () => {
         throw new Error("the store is away");
       };
       for (let tries = 0; tries < 30; tries++) {
-        await new Collector({ ledger, now: () => now, remove }).collect();
+        await new Collector({ ledger, now: () => now, remove }).step();
         const due = ledger.contents.nextDue() ?? 0;
         waits.push((due - now) / 1000);
         now = due;
@@ -213,7 +214,20 @@ describe("what runs out", () => {
     });
   });
 
-  test("many open commits end with one alarm, as far as what they staged lets them", async () => {
+  /** Takes the steps of the object's housekeeping, and counts the rows of a table after each until none is left. */
+  function leftAfterEach(branch: BranchStub, table: string): Promise<number[]> {
+    return runInDurableObject(branch, async (_, { storage }) => {
+      const loop = housekeeping({ ledger: new Ledger(storage), now: Date.now });
+      const counts: number[] = [];
+      while (counts.at(-1) !== 0) {
+        loop.step();
+        counts.push(Number(storage.sql.exec(`SELECT count(*) AS n FROM ${table}`).one().n));
+      }
+      return counts;
+    });
+  }
+
+  test("many open commits end in one step, as far as what they staged lets them", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 20; n++) {
       const openCommit = await startOpenCommit(branch);
@@ -221,35 +235,21 @@ describe("what runs out", () => {
       if (n !== 9) continue;
       for (const folder of ["a/", "b/"]) await stage(branch, openCommit, { deletes: numbered(folder, 750) });
     }
-    const left = await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE sessions SET due = number");
-      const counts: unknown[] = [];
-      while (counts.at(-1) !== 0) {
-        await object.alarm();
-        counts.push(sql.exec("SELECT count(*) AS n FROM sessions").one().n);
-      }
-      return counts;
     });
-    expect(left).toEqual([11, 0]);
+    expect(await leftAfterEach(branch, "sessions")).toEqual([11, 0]);
     await expect.poll(() => ledgerOf(branch)).toMatchObject({ refs: [] });
   });
 
-  test("many uploads go in slices, one alarm after another", async () => {
+  test("many uploads go in slices", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 12; n++) {
       const upload = await begin(branch, { path: `p${n}` });
       await branch.addPart({ upload, number: 1, content: chunked(`one ${n}`, [`b/${n}`]) });
     }
     await passed(branch, DAY_MS + 1000);
-    const left = await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
-      const counts: unknown[] = [];
-      while (counts.at(-1) !== 0) {
-        await object.alarm();
-        counts.push(sql.exec("SELECT count(*) AS n FROM uploads").one().n);
-      }
-      return counts;
-    });
-    expect(left).toEqual([7, 2, 0]);
+    expect(await leftAfterEach(branch, "uploads")).toEqual([7, 2, 0]);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], blobs: [], holds: 0, uploads: 0 });
   });
 

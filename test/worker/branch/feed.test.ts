@@ -179,11 +179,12 @@ describe("doorbells", () => {
     const heard = { rings: [] as string[], reachable: true };
     await runInDurableObject(branch, (instance) => {
       const held = instance as unknown as { env: object };
-      const ring = async ({ uid }: { uid: string }) => {
+      const call = async (name: string, [{ uid }]: [{ uid: string }]) => {
+        expect(name).toBe("wakeUps.ring");
         if (!heard.reachable) throw new Error("unreachable");
         heard.rings.push(uid);
       };
-      held.env = { ...held.env, PIPELINE: { getByName: (name: string) => ({ ring: ring.bind(name) }) } };
+      held.env = { ...held.env, PIPELINE: { getByName: () => ({ call }) } };
     });
     return heard;
   }

@@ -460,24 +460,6 @@ describe("an object rests", () => {
     expect(alarm - Date.now()).toBeGreaterThan(2 * DAY_MS);
     expect(alarm - Date.now()).toBeLessThan(3 * DAY_MS + DAY_MS / 24);
   });
-
-  test("and finds what a release without rules has written meanwhile", async () => {
-    const branch = await freshBranch();
-    await setRules(branch, LOGS);
-    await passed(branch, 2);
-    await night(branch);
-    await put(branch, "logs/a");
-    await runInDurableObject(branch, async (_, { storage }) => {
-      storage.sql.exec("UPDATE rounds SET due = NULL");
-      await storage.deleteAlarm();
-    });
-    await passed(branch, 9);
-    await branch.status();
-    await passed(branch, 2);
-    await branch.status();
-    await night(branch);
-    expect(await listed(branch)).toEqual([]);
-  });
 });
 
 describe("a crash", () => {

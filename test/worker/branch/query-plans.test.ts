@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { DIFFERENCES } from "../../../worker/branch/history/diff.ts";
+import { AT_WORK } from "../../../worker/branch/lifecycle/rules/round-store.ts";
 import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
@@ -38,8 +39,8 @@ const GROWING = [
 ];
 /** Tables that grow, as statements name them whose names begin others. */
 const GROWING_TOO = ["f", "c", "other", "next", "erasures", "pins", "give_backs"];
-/** Sort what they found by index; bounded by NEAR_HEAD_CHANGES, NEAR_BIRTHS, and the paths asked about. */
-const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES];
+/** Sort what they found by index; bounded by NEAR_HEAD_CHANGES, NEAR_BIRTHS, the paths asked about, and the rules that there may be. */
+const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES, AT_WORK];
 
 /** Calls whatever a Branch object can do. */
 async function useEverything(branch: BranchApi): Promise<void> {

@@ -215,11 +215,9 @@ describe("a full branch", () => {
       const finish = (id: string) => ledger.transaction((tx) => finishOpenCommit(tx, ledger, { id, moment }));
       // It looks at the size once in so many operations, and from then on each time.
       ledger.isFull(1000);
-      const none = () => {};
       const uploads = new UploadCalls({
         ledger,
         now: () => moment.now,
-        wake: none,
         turn: async () => {},
         newId: () => upload,
       });

@@ -1,10 +1,7 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { AnswerOf, CommitRefused, Committed, RequestOf } from "../contract.ts";
-import type { Courier } from "../lifecycle/courier.ts";
 import { hastenRounds } from "../lifecycle/rules/plan.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
-import type { Retainer } from "../retention/retainer.ts";
 import type { Rowids } from "../tree/content-store.ts";
 import { commitChanges } from "../write/commit.ts";
 import type { Gate } from "../write/gate.ts";
@@ -17,12 +14,8 @@ import { rowidsAhead } from "./rowids.ts";
 /** Most erasures that one answer tells of. */
 const TOLD = 500;
 
-interface ErasureCallsOptions
-  extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn" | "pause"> {
-  readonly courier: Courier;
+interface ErasureCallsOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "turn" | "pause"> {
   readonly gate: Gate;
-  /** Hears of each commit. */
-  readonly retainer: Pick<Retainer, "committed">;
 }
 
 /** The calls of BranchApi about versions that are erased. */
@@ -84,28 +77,18 @@ export class ErasureCalls {
   }
 
   #erase(request: RequestOf<"erase">, rowids: Rowids): AnswerOf<"erase"> {
-    const { ledger, courier, retainer, later, wake } = this.#options;
+    const { ledger } = this.#options;
     const moment = this.#options.moment();
-    const { answer, round } = ledger.transaction((tx) => {
+    return ledger.transaction((tx) => {
       const before = ledger.live?.head ?? { seq: 0, births: 0 };
       const answer = eraseVersions(tx, ledger, { request, rowids, moment });
-      if (!answer.ok) return { answer };
+      if (!answer.ok) return answer;
       const deleted = this.#deleted(tx, { request, moment });
       const event = deleted?.ok && deleted.commit ? deleted.commit : answer.commit;
       if (event !== null) ledger.outbox.ring(ledger.subscribers.all(), { event, now: moment.now });
-      return {
-        answer: { ...answer, ...(deleted && { deleted }) },
-        round: hastenRounds(tx, ledger, { before, now: moment.now, by: "erasure" }),
-      };
+      hastenRounds(tx, ledger, { before, now: moment.now, by: "erasure" });
+      return { ...answer, ...(deleted && { deleted }) };
     });
-    if (round !== undefined) wake(round);
-    courier.watch();
-    later(courier.dispatch());
-    tidySoon(this.#options);
-    const ask = ledger.pins.nextAsk();
-    if (ask !== undefined) wake(ask);
-    retainer.committed();
-    return answer;
   }
 
   #deleted(

@@ -58,6 +58,7 @@ export class PinStore extends Store {
     this.sql.run`
       INSERT INTO pin_asks (fork, due, wait) VALUES (${fork}, ${due}, ${FIRST_ASK_MS})
       ON CONFLICT DO UPDATE SET due = min(due, excluded.due), wait = excluded.wait`;
+    this.wake("fork check", due);
   }
 
   /** The contents that are pinned for a fork. */

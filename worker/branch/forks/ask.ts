@@ -1,15 +1,16 @@
 import { contentName } from "../../../protocol/content.ts";
+import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
 import type { BranchApi } from "../contract.ts";
 import type { PinPlace } from "../erasures/pin-store.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
 
 /** Most forks that one alarm asks, calls to each, and pins that one call is about. */
 const FORKS = 5;
 const CALLS = 20;
 const PINS = 1000;
 
-interface AskContext extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
+interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   /** Another branch. Its calls reject if it can't be reached. */
   readonly branch: (bucket: string) => Pick<BranchApi, "copies">;
 }
@@ -19,7 +20,15 @@ interface AskContext extends Pick<BranchContext, "ledger" | "now" | "wake" | "tu
  * gives back by itself; this is for one that could not: a fork that was set back to an earlier time has forgotten what to give
  * back.
  */
-export async function askForks(context: AskContext): Promise<void> {
+export function forkCheck(context: AskContext): NamedLoop {
+  return {
+    name: "fork check" satisfies BranchLoop,
+    due: () => context.ledger.pins.nextAsk(),
+    step: () => askForks(context),
+  };
+}
+
+async function askForks(context: AskContext): Promise<Next> {
   const { ledger, now } = context;
   for (const { fork, after } of ledger.pins.dueAsks(now(), FORKS)) {
     const stopped = await askFork(context, fork, after).catch((error) => {
@@ -31,6 +40,7 @@ export async function askForks(context: AskContext): Promise<void> {
       else ledger.pins.asked(fork, now());
     });
   }
+  return "next alarm";
 }
 
 /** What a fork says that is no more. */
@@ -60,7 +70,6 @@ async function askFork(context: AskContext, fork: string, after: PinPlace): Prom
       );
       ledger.contents.removeReleased(now());
     });
-    tidySoon(context);
     if (pinned.length < PINS) return undefined;
     place = last;
   }

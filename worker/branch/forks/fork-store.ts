@@ -90,6 +90,7 @@ export class ForkStore extends Store {
   ): void {
     this.sql.run`
       UPDATE forks SET state = ${COPYING}, gen = ${gen}, commit_id = ${commit}, total = ${total} WHERE uid = ${uid}`;
+    this.wake("forks");
   }
 
   advance(uid: string, { copied, files }: { copied: string; files: number }): void {
@@ -112,14 +113,16 @@ export class ForkStore extends Store {
 
   purge(uid: string): void {
     this.sql.run`UPDATE forks SET state = ${PURGING} WHERE uid = ${uid}`;
+    this.wake("forks");
   }
 
   /** Forks whose generation was deleted have to go. */
   purgeEnded(): void {
-    this.sql.run`
+    const ended = this.sql.run`
       UPDATE forks SET state = ${PURGING} WHERE state = ${MADE} AND EXISTS (
         SELECT 1 FROM generations WHERE generations.gen = forks.gen AND deleted_at IS NOT NULL
       )`;
+    if (ended) this.wake("forks");
   }
 
   remove(uid: string): void {

@@ -1,16 +1,15 @@
+import { type NamedLoop, WATCH_MS } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
 import type { Courier } from "../lifecycle/courier.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
 import type { Committer } from "../write/committer.ts";
 import { copySlice, publishFork } from "./copy.ts";
 import type { Fork } from "./fork-store.ts";
 import { purgeSlice } from "./purge.ts";
-import { FORK_WATCH_MS, forkAtWork } from "./work.ts";
+import { forkAtWork } from "./work.ts";
 
-type ForkContext = Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn">;
-
-interface ForkerOptions extends ForkContext {
+interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "turn"> {
   readonly courier: Courier;
   readonly committer: Committer;
   /** The object's own bucket. */
@@ -38,10 +37,12 @@ interface ForkerOptions extends ForkContext {
  * Of a fork of a fork the blobs may be the grandparent's. The one in the middle keeps its rows, and with them its own
  * root, while a fork of it stands: whoever names a blob either owns it or has a root in a branch that names it.
  */
-export class Forker {
+export class Forker implements NamedLoop {
+  readonly name = "forks" satisfies BranchLoop;
   readonly #options: ForkerOptions;
-  /** Set while it goes on. */
-  #run: Promise<void> | undefined;
+  /** Forks that could not go on, and the last reason: they hold up no other one. */
+  #failed = new Set<string>();
+  #error: unknown;
   /** The page that comes after the ones that are being written. */
   #ahead: { readonly uid: string; readonly after: string; readonly page: Promise<Page> } | undefined;
 
@@ -61,7 +62,6 @@ export class Forker {
     if (!fork || !isSame) return refused("already-exists");
     const rooted = fork.state === "asked" ? await this.#rootNow(fork) : DONE;
     if (!rooted.ok) return rooted;
-    this.goOn();
     if (courier.catalogueWaits && !(await courier.flushCatalogue())) return refused("catalogue-unavailable");
     const made = ledger.forks.get(fork.uid);
     return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
@@ -73,26 +73,41 @@ export class Forker {
     if (fork?.state === "asked") await this.#rootNow(fork);
   }
 
-  /** Goes on with what there is to do, if that does not go on already. There must be tables. */
-  goOn(): void {
-    const { ledger, later, wake, now } = this.#options;
-    if (this.#run || ledger.forks.isEmpty) return;
-    ledger.transaction(() => ledger.forks.purgeEnded());
-    if (!forkAtWork(ledger)) return;
-    wake(now() + FORK_WATCH_MS);
-    this.#run = this.#goThrough();
-    later(this.#run);
+  due(): number | undefined {
+    const { forks } = this.#options.ledger;
+    return !forks.isEmpty && forkAtWork(this.#options.ledger) ? 0 : undefined;
+  }
+
+  /** Goes on with one fork; fails, once all others are done, if one could not go on. */
+  async step(): Promise<boolean> {
+    const fork = forkAtWork(this.#options.ledger, this.#failed);
+    if (!fork) {
+      const [isFailed, error] = [this.#failed.size > 0, this.#error];
+      this.#failed = new Set();
+      if (isFailed) throw error;
+      return false;
+    }
+    try {
+      await this.#step(fork);
+    } catch (error) {
+      this.#failed.add(fork.uid);
+      this.#error = new Error(`the fork ${fork.uid} of ${fork.parent} could not go on: ${error}`, {
+        cause: error,
+      });
+    }
+    return true;
   }
 
   #ask({ parent, commit, note }: Contract.ForkBranch): Fork | undefined {
-    const { ledger, wake } = this.#options;
+    const { ledger } = this.#options;
     const { now, id } = this.#options.moment();
     return ledger.transaction(() => {
       if (ledger.generations.live()) return undefined;
       const createdAt = ledger.clock.next(now);
       const uid = id(createdAt);
       ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, note });
-      wake(now + FORK_WATCH_MS);
+      // Not sooner: the call goes on with it itself.
+      ledger.wake(this.name, now + WATCH_MS);
       return ledger.forks.get(uid);
     });
   }
@@ -112,7 +127,7 @@ export class Forker {
     parent,
     commit,
   }: Fork): Promise<Contract.Done | Exclude<Contract.AnswerOf<"fork">, { ok: true }>> {
-    const { ledger, branch, bucket, now, courier } = this.#options;
+    const { ledger, branch, bucket, now } = this.#options;
     const asked = { fork: uid, bucket: bucket(), ...(commit !== null && { commit }) };
     const rooted = await branch(parent).addRoot(asked);
     return ledger.transaction(() => {
@@ -131,30 +146,8 @@ export class Forker {
       const gen = ledger.generations.reserve({ uid, createdAt: present.createdAt });
       ledger.forks.startCopying(uid, { gen, commit: rooted.commit, total: rooted.total });
       ledger.outbox.tellCatalogue({ event: uid, now: now() });
-      courier.watch();
       return DONE;
     });
-  }
-
-  async #goThrough(): Promise<void> {
-    const { ledger, turn, wake, now } = this.#options;
-    const failed = new Set<string>();
-    try {
-      for (;;) {
-        await turn();
-        const fork = forkAtWork(ledger, failed);
-        if (!fork) return;
-        try {
-          await this.#step(fork);
-        } catch (error) {
-          console.warn(`the fork ${fork.uid} of ${fork.parent} could not go on and is tried again: ${error}`);
-          failed.add(fork.uid);
-          wake(now() + FORK_WATCH_MS);
-        }
-      }
-    } finally {
-      this.#run = undefined;
-    }
   }
 
   async #step(fork: Fork): Promise<void> {
@@ -165,7 +158,7 @@ export class Forker {
 
   /** Writes one page, while the next one is on its way. */
   async #copy({ uid, parent, copied }: Fork): Promise<void> {
-    const { ledger, committer, courier, later, turn } = this.#options;
+    const { ledger, committer, turn } = this.#options;
     const page = await this.#page({ uid, parent, after: copied });
     if (!page.ok) throw new Error(`${parent} has no root for it`);
     if (page.next !== null) this.#fetchAhead({ uid, parent, after: page.next });
@@ -175,8 +168,8 @@ export class Forker {
     }
     if (page.next !== null || ledger.forks.get(uid)?.state !== "copying") return;
     committer.one((tx, moment) => publishFork(tx, ledger, { uid, moment }));
-    courier.watch();
-    later(courier.dispatch());
+    // Nobody else tells the catalogue.
+    ledger.wake("outbox");
   }
 
   #page({ uid, parent, after }: PageRequest): Promise<Page> {
@@ -197,9 +190,7 @@ export class Forker {
   #purgeSome({ gen }: Fork): boolean {
     const { ledger, now } = this.#options;
     if (gen === null) return false;
-    const found = ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }));
-    tidySoon(this.#options);
-    return found;
+    return ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }));
   }
 
   async #letGo({ uid, parent }: Fork): Promise<void> {

@@ -10,7 +10,7 @@ import type { OwnedContent } from "../tree/content-store.ts";
  *  - A lent content goes at the end of the transaction that released it last, whoever released it, and what is to be given back
  *    is written in the same transaction (`noteUnkept`). So nobody ever finds a lent content that nothing keeps, and the same
  *    bytes, put again, come as the fork's own. A content that is gone never comes back as a lent one.
- *  - The outbox wakes the courier, no more. It tells the parent of some, and forgets these when the parent has answered.
+ *  - The outbox wakes its dispatcher, no more. It tells the parent of some, and forgets these when the parent has answered.
  *  - The parent drops its pin. If it is a fork itself, and that was the last that kept the content, the same goes on there.
  *
  * Telling twice or late does no harm. A give-back that comes before its pin wins: the fork numbers what it gives back, its
@@ -26,13 +26,6 @@ type ReturnStores = Pick<Ledger, "giveBacks" | "generations" | "outbox">;
 export function noteUnkept(_: Tx, ledger: ReturnStores, unkept: readonly OwnedContent[]): void {
   ledger.giveBacks.add(unkept);
   for (const gen of new Set(unkept.map((content) => content.gen))) wakeFor(ledger, gen);
-}
-
-/** What an earlier release has left waiting, or does not know of, is told as well. */
-export function wakeForAll(_: Tx, ledger: ReturnStores): boolean {
-  const gens = ledger.giveBacks.gens();
-  for (const gen of gens) wakeFor(ledger, gen);
-  return gens.length > 0;
 }
 
 function wakeFor({ giveBacks, generations, outbox }: ReturnStores, gen: number): void {

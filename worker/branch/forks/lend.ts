@@ -3,7 +3,6 @@ import type { BranchContext } from "../context.ts";
 import type { AnswerOf, LentContent, LentFile, RequestOf, RootSlice } from "../contract.ts";
 import { seqOf } from "../history/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import type { Root } from "./root-store.ts";
@@ -50,7 +49,7 @@ interface PathRow {
   readonly bytes: number | null;
 }
 
-type LendContext = Pick<BranchContext, "ledger" | "now" | "turn" | "wake">;
+type LendContext = Pick<BranchContext, "ledger" | "now" | "turn">;
 
 /** The calls of BranchApi for forks of this branch: a commit is written down as a root, and its rows are read. */
 export class LendCalls {
@@ -103,7 +102,6 @@ export class LendCalls {
       ledger.pins.drop(fork, ledger.pins.of(fork));
       ledger.contents.removeReleased(now());
     });
-    tidySoon(this.#context);
   }
 
   /** The fork names these contents of this branch no more. A fork that is not known, or gone, has nothing here to drop. */
@@ -115,7 +113,6 @@ export class LendCalls {
       ledger.pins.drop(fork, contents);
       ledger.contents.removeReleased(now());
     });
-    tidySoon(this.#context);
     return { ok: true };
   }
 }

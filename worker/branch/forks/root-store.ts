@@ -41,6 +41,9 @@ export class RootStore extends Store {
     this.sql.run`
       INSERT INTO roots (fork, bucket, gen, seq, made_at, gone_at) VALUES (${fork}, '', 0, 0, ${now}, ${now})
       ON CONFLICT DO UPDATE SET gone_at = ifnull(gone_at, excluded.gone_at)`;
+    this.wake("history GC");
+    // A fork that was deleted may have waited for it.
+    this.wake("forks");
   }
 
   /** The forks of a generation that stand. */

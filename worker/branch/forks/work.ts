@@ -2,9 +2,6 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { neededFrom } from "../retention/floor.ts";
 import type { Fork } from "./fork-store.ts";
 
-/** How long after it was begun, or could not go on, the alarm looks after a fork; milliseconds. */
-export const FORK_WATCH_MS = 10_000;
-
 type WorkStores = Pick<Ledger, "sql" | "forks" | "roots" | "commits" | "subscribers" | "contents">;
 
 /** The fork that there is something to do for now, but none of `except`. */

@@ -11,7 +11,7 @@ import { justAfter } from "../tree/path-ranges.ts";
 import { comparePaths, spanOf } from "./compare.ts";
 import { readChanges, readEvents } from "./feed.ts";
 
-type HistoryContext = Pick<BranchContext, "ledger" | "now" | "turn" | "wake">;
+type HistoryContext = Pick<BranchContext, "ledger" | "now" | "turn">;
 
 /** The calls of BranchApi for pipelines, which follow the history and read the tree at positions in it. */
 export class HistoryCalls {
@@ -53,8 +53,8 @@ export class HistoryCalls {
 
   /** Leaves to the alarm what one slice did not forget. */
   #forgetRest(): void {
-    const { ledger, wake, now } = this.#context;
-    if (hasOldNews(ledger)) wake(now());
+    const { ledger } = this.#context;
+    if (hasOldNews(ledger)) ledger.wake("housekeeping");
   }
 
   #tellStarts(uid: string, starts: readonly Contract.InputStart[]): void {

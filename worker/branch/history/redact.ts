@@ -4,7 +4,6 @@ import type { AnswerOf, RequestOf } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
 import { commitNamed } from "../read/views.ts";
-import type { Retainer } from "../retention/retainer.ts";
 import { noteOfCommit } from "../tree/note.ts";
 import type { Gate } from "../write/gate.ts";
 
@@ -35,21 +34,15 @@ type RedactStores = Pick<
 
 interface RedactOptions extends Pick<BranchContext, "ledger" | "now"> {
   readonly gate: Gate;
-  /** Hears that exports have ended, for which what they read was kept. */
-  readonly retainer: Pick<Retainer, "released">;
 }
 
 /** It waits for a large commit like any write. */
 export async function redactCommit(
-  { ledger, now, gate, retainer }: RedactOptions,
+  { ledger, now, gate }: RedactOptions,
   request: RequestOf<"redactCommit">,
 ): Promise<AnswerOf<"redactCommit">> {
   if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
-  const answer = await gate.pass(() =>
-    ledger.transaction((tx) => redact(tx, ledger, { request, now: now() })),
-  );
-  if (answer.ok && answer.change !== "none") retainer.released();
-  return answer;
+  return await gate.pass(() => ledger.transaction((tx) => redact(tx, ledger, { request, now: now() })));
 }
 
 function redact(

@@ -4,7 +4,7 @@ import type { Courier } from "../lifecycle/courier.ts";
 import { commitNamed } from "../read/views.ts";
 import type { TagRow } from "../tree/tag-store.ts";
 
-interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "wake"> {
+interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
   readonly courier: Courier;
 }
 
@@ -87,18 +87,14 @@ export class TagCalls {
     if (position?.gen === gen) untagged.keep(position, { name, now });
   }
 
-  /** The change and the news of it are one transaction; the alarm looks after the news. */
+  /** The change and the news of it are one transaction. */
   #change(write: (now: number) => void): void {
-    const { ledger, moment, courier } = this.#options;
+    const { ledger, moment } = this.#options;
     const { now, id } = moment();
     ledger.transaction(() => {
       write(now);
       ledger.outbox.tellCatalogue({ event: id(now), now });
     });
-    courier.watch();
-    // The time of what is kept for now is to end, and then it may have lost its last name.
-    const due = ledger.untagged.nextDue();
-    if (due !== undefined) this.#options.wake(due);
   }
 
   /** Whether the catalogue knows all. Asked also if nothing changed: the caller may come back after a refusal. */

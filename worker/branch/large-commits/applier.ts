@@ -1,7 +1,8 @@
+import type { NamedLoop } from "../../objects/loop.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { Committed } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { BranchLoop, Ledger } from "../ledger/ledger.ts";
 import { moveHead } from "../write/commit.ts";
 import type { Committer } from "../write/committer.ts";
 import type { Gate } from "../write/gate.ts";
@@ -10,13 +11,10 @@ import { checkSlice } from "./check.ts";
 import { concludeRevert, stageRevert } from "./revert.ts";
 import { type Writing, writeSlice } from "./write.ts";
 
-/** How long after it began, or was seen, the alarm looks whether a large commit goes on; milliseconds. */
-export const APPLYING_WATCH_MS = 10_000;
-
 /** How long a caller waits for the end of a large commit before the answer is that it goes on; milliseconds. */
 const ANSWER_MS = 1000;
 
-interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "turn" | "later"> {
+interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "resting"> {
   readonly committer: Committer;
   readonly gate: Pick<Gate, "opened">;
 }
@@ -32,43 +30,28 @@ interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" 
  * The gate is closed all the while, so HEAD stays where the check saw it. The one row of `applying` says how far it came:
  * each slice is a transaction that writes that down too, and the instance that comes up after a crash goes on from there.
  */
-export class Applier {
+export class Applier implements NamedLoop {
+  readonly name = "large commit" satisfies BranchLoop;
   readonly #options: ApplierOptions;
-  /** Set while it goes on. */
-  #run: Promise<void> | undefined;
 
   constructor(options: ApplierOptions) {
     this.#options = options;
   }
 
-  /** Goes on with what is being applied, if anything is and it does not go on already. There must be tables. */
-  goOn(): void {
-    const { ledger, later, gate } = this.#options;
-    if (this.#run) return;
-    if (ledger.applying.get()) {
-      this.#run = this.#goThrough();
-      later(this.#run);
-    } else gate.opened();
+  due(): number | undefined {
+    return this.#options.ledger.applying.get() ? 0 : undefined;
+  }
+
+  step(): boolean {
+    if (this.#slice()) return true;
+    this.#options.gate.opened();
+    return false;
   }
 
   /** Resolves when nothing goes on any more, or after a second: then it is worth to look again. */
   async idle(): Promise<void> {
-    await Promise.race([this.#run, this.#options.pause(ANSWER_MS)]);
-  }
-
-  async #goThrough(): Promise<void> {
-    const { turn, gate } = this.#options;
-    try {
-      do await turn();
-      while (this.#slice());
-    } catch (error) {
-      // The alarm tries again.
-      console.warn(`a large commit could not go on and is tried again: ${error}`);
-      return;
-    } finally {
-      this.#run = undefined;
-    }
-    gate.opened();
+    const { pause, resting } = this.#options;
+    await Promise.race([resting(this.name), pause(ANSWER_MS)]);
   }
 
   /** Returns whether anything is left. */

@@ -71,6 +71,7 @@ export class ApplyingStore extends Store {
     this.sql.run`
       INSERT INTO applying (one, session, gen, checked, births, deaths, said)
       VALUES (1, ${number}, ${gen}, '', 0, 0, ${noteText(note)})`;
+    this.wake("large commit");
     this.forget();
   }
 
@@ -84,6 +85,7 @@ export class ApplyingStore extends Store {
     this.sql.run`
       INSERT INTO reverting (one, session, gen, target, head, walk, seq, path)
       VALUES (1, ${number}, ${gen}, ${target}, ${head}, 0, ${target + 1}, '')`;
+    this.wake("large commit");
     this.forget();
   }
 
@@ -140,6 +142,9 @@ export class ApplyingStore extends Store {
   clear(): void {
     this.sql.run`DELETE FROM applying WHERE one = 1`;
     this.sql.run`DELETE FROM reverting WHERE one = 1`;
+    // Writers wait for its end, and so do lifecycle rules.
+    this.wake("large commit");
+    this.wake("lifecycle scan");
     this.forget();
   }
 

@@ -9,7 +9,7 @@ import { ErasedContentStore } from "../erasures/erased-content-store.ts";
 import { ErasureStore } from "../erasures/erasure-store.ts";
 import { PinStore } from "../erasures/pin-store.ts";
 import { ForkStore } from "../forks/fork-store.ts";
-import { noteUnkept, wakeForAll } from "../forks/give-back.ts";
+import { noteUnkept } from "../forks/give-back.ts";
 import { GiveBackStore } from "../forks/give-back-store.ts";
 import { RootStore } from "../forks/root-store.ts";
 import { ExportStore } from "../history/archives/export-store.ts";
@@ -38,6 +38,22 @@ import { SweepStore } from "../uploads/sweep-store.ts";
 import { UploadStore } from "../uploads/upload-store.ts";
 import { CommitClock } from "./clock.ts";
 import { MIGRATIONS } from "./migrations.ts";
+
+/** How long after one round of giving history back the next one may begin, so that many commits are one round; milliseconds. */
+export const BETWEEN_ROUNDS_MS = 5000;
+
+/** The background jobs of a Branch object. */
+export type BranchLoop =
+  | "outbox"
+  | "housekeeping"
+  | "blob reaper"
+  | "orphan scan"
+  | "large commit"
+  | "forks"
+  | "fork check"
+  | "lifecycle scan"
+  | "history GC"
+  | "imports";
 
 /** Parts of what an object's database may have: from where on it takes commits of deletions alone, and none. The rest is for what is under way. */
 const FULL_AT = 0.95;
@@ -88,40 +104,33 @@ export class Ledger {
   readonly #storage: LedgerStorage;
   readonly #limitBytes: number;
   readonly #tell: () => void;
-  readonly #givesBack: () => void;
   readonly #transactions: Transactions;
   #ready = false;
-  /** Whether the transaction that is under way has written down something to give back. */
-  #hasUnkept = false;
   #operationsToLook = 0;
   readonly #watch = new SpaceWatch();
 
   /**
-   * `almostFull`: is called when the database gets almost full, and with each hundredth after that. `givesBack`: is called in
-   * the turn of each transaction that has written down something to give back to a parent. `modified`: whose time Last-Modified
-   * is in a branch that does not say.
+   * `almostFull`: is called when the database gets almost full, and with each hundredth after that. `modified`: whose time
+   * Last-Modified is in a branch that does not say.
    */
   constructor(
     storage: LedgerStorage,
     {
       limitBytes = OBJECT_BYTES,
       almostFull = () => {},
-      givesBack = () => {},
       modified = "branch",
     }: {
       limitBytes?: number;
       almostFull?: () => void;
-      givesBack?: () => void;
       modified?: ModifiedOf;
     } = {},
   ) {
     this.#storage = storage;
     this.#tell = almostFull;
-    this.#givesBack = givesBack;
     this.#limitBytes = limitBytes;
     const transactions = new Transactions({
       storage,
-      atEnd: (tx) => this.#takeUnkept(tx),
+      atEnd: (tx) => this.#conclude(tx),
       forget: () => this.#forget(),
     });
     const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
@@ -183,16 +192,9 @@ export class Ledger {
   /** Makes the tables, or brings them to this version's form. */
   makeTables(): void {
     if (this.#ready) return;
-    const waits = this.#transactions.run((tx) => {
-      migrate(tx, this.sql, MIGRATIONS);
-      // An earlier release leaves lent contents that nothing keeps, and forgets why the outbox has a row.
-      const left = this.contents.takeLeftUnkept();
-      if (left.length > 0) noteUnkept(tx, this, left);
-      return wakeForAll(tx, this);
-    });
+    this.#transactions.run((tx) => migrate(tx, this.sql, MIGRATIONS));
     this.#ready = true;
     this.clock.load();
-    if (waits) this.#givesBack();
   }
 
   /** The object's own bucket name. The platform tells it only sometimes: then it is written down. */
@@ -209,13 +211,12 @@ export class Ledger {
    * keeps any more, whatever released them, and what is to be given back is written down.
    */
   transaction<T>(work: (tx: Tx) => T): T {
-    try {
-      const answer = this.#transactions.run(work);
-      if (this.#hasUnkept) this.#givesBack();
-      return answer;
-    } finally {
-      this.#hasUnkept = false;
-    }
+    return this.#transactions.run(work);
+  }
+
+  /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
+  wake(loop: BranchLoop, at?: number): void {
+    this.#transactions.wake(loop, at);
   }
 
   /** Whom it tells of loops that have something to do. */
@@ -234,11 +235,21 @@ export class Ledger {
     this.subscribers.forget();
   }
 
-  #takeUnkept(tx: Tx): void {
+  /** What a transaction leaves behind, whatever it was about. */
+  #conclude(tx: Tx): void {
     const unkept = this.contents.takeUnkept();
-    if (unkept.length === 0) return;
-    noteUnkept(tx, this, unkept);
-    this.#hasUnkept = true;
+    if (unkept.length > 0) {
+      noteUnkept(tx, this, unkept);
+      // A fork that was deleted goes when it has nothing of its parent any more.
+      this.wake("forks");
+    }
+    if (this.contents.mayHaveDead) this.wake("housekeeping");
+    const committedAt = this.generations.takeAdvance();
+    const gen = committedAt === undefined ? undefined : this.generations.live()?.gen;
+    // What the commit replaced may go soon. Many commits are one round.
+    if (committedAt !== undefined && gen !== undefined && this.settings.of(gen).keep !== null) {
+      this.wake("history GC", committedAt + BETWEEN_ROUNDS_MS);
+    }
   }
 
   /** Something is gone that nobody may find any more, not even in free pages of the database: it is to be written anew. */

@@ -1,19 +1,15 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { Forker } from "../forks/forker.ts";
-import type { Retainer } from "../retention/retainer.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
-import { nextRound } from "./rules/plan.ts";
 import { changeSettings, letsIn, notEmptyRefusal, protectionRefusal } from "./settings.ts";
 
-interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
+interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
   readonly courier: Courier;
   readonly gate: Gate;
-  readonly forker: Pick<Forker, "settled" | "goOn">;
-  readonly retainer: Pick<Retainer, "goOn" | "released">;
+  readonly forker: Pick<Forker, "settled">;
 }
 
 /** The calls of BranchApi that make a branch, set what it is to be like, claim it for a pipeline, and end it. */
@@ -53,18 +49,13 @@ export class LifecycleCalls {
    * lets somebody in is acknowledged once the catalogue knows of it.
    */
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
-    const { ledger, courier, moment, wake } = this.#options;
+    const { ledger, courier, moment } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
     const { now } = moment();
     const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now }));
     if (!changed.ok) return changed;
-    const round = change.lifecycle === undefined ? undefined : nextRound(ledger, now);
-    if (round !== undefined) wake(round);
-    // Lifecycle rules may say how much of the history stays, too.
-    if (change.keep !== undefined || change.lifecycle !== undefined) this.#options.retainer.goOn();
     if (!courier.settingsWait) return { ok: true };
-    courier.watch();
     const isTold = await courier.flushSettings();
     return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
   }
@@ -97,7 +88,6 @@ export class LifecycleCalls {
       }
       if (newest.deletedAt === null) ledger.tags.tellAll(newest.gen);
     });
-    courier.watch();
   }
 
   destroy(request: Contract.DestroyBranch = {}): Promise<Contract.AnswerOf<"destroy">> {
@@ -110,7 +100,6 @@ export class LifecycleCalls {
     await forker.settled();
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok || !courier.catalogueWaits) return claimed;
-    courier.watch();
     return (await courier.flushCatalogue()) ? claimed : refused("catalogue-unavailable");
   }
 
@@ -143,7 +132,7 @@ export class LifecycleCalls {
     modified = null,
     emptyOnly = false,
   }: Contract.CreateBranch): void {
-    const { ledger, courier } = this.#options;
+    const { ledger } = this.#options;
     const moment = this.#options.moment();
     ledger.transaction((tx) => {
       if (!ledger.generations.live()) beginGeneration(tx, ledger, moment);
@@ -154,7 +143,6 @@ export class LifecycleCalls {
       const change = { public: isPublic, modified, emptyOnly, ...(losesNone && { keep }) };
       changeSettings(tx, ledger, { live, change, now: moment.now });
     });
-    courier.watch();
   }
 
   async #destroy({ key, withFiles }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
@@ -174,13 +162,11 @@ export class LifecycleCalls {
       return refusal;
     });
     if (refusal) return refusal;
-    this.#options.forker.goOn();
-    this.#options.retainer.released();
     return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
   }
 
   async #release({ uid, destroy }: { uid: string; destroy: boolean }): Promise<void> {
-    const { ledger, wake } = this.#options;
+    const { ledger } = this.#options;
     if (!ledger.exists || ledger.claim.get()?.uid !== uid) return;
     const { live } = ledger;
     const moment = this.#options.moment();
@@ -188,18 +174,12 @@ export class LifecycleCalls {
       releaseBranch(tx, ledger, moment);
       if (destroy && live) endGeneration(tx, ledger, { live, moment });
     });
-    wake(moment.now + UPLOAD_LEASE_MS);
-    if (destroy && live) this.#options.retainer.released();
     if (destroy && live) await this.#announceDeletion();
   }
 
   /** The catalogue first: a caller waits for it. */
   async #announceDeletion(): Promise<boolean> {
-    const { courier, later } = this.#options;
-    courier.watch();
-    const announced = courier.flushCatalogue();
-    later(announced.then(() => courier.dispatch()));
-    return await announced;
+    return await this.#options.courier.flushCatalogue();
   }
 }
 

@@ -1,5 +1,7 @@
 import type { Removed, UnwantedBlob } from "../../blobs/port.ts";
+import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
 
 /** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
 const BLOBS = 1000;
@@ -17,17 +19,22 @@ interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
  * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
  * that can't be read. What it lists goes with it then, or with a sweep (uploads/sweeper.ts), which finds that nothing names it.
  */
-export class Collector {
+export class Collector implements NamedLoop {
+  readonly name = "blob reaper" satisfies BranchLoop;
   readonly #options: CollectorOptions;
 
   constructor(options: CollectorOptions) {
     this.#options = options;
   }
 
-  async collect(): Promise<void> {
+  due(): number | undefined {
+    return this.#options.ledger.contents.nextDue();
+  }
+
+  async step(): Promise<Next> {
     const { ledger, now, remove } = this.#options;
     const due = ledger.transaction(() => ledger.contents.due(now(), BLOBS));
-    if (due.length === 0) return;
+    if (due.length === 0) return false;
     const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
     const waits = ledger.transaction(() => {
       ledger.contents.forgetCondemned(gone);
@@ -40,6 +47,7 @@ export class Collector {
         `${what} could not be deleted; nothing is forgotten, and it is tried again in ${seconds} s: ${error}`,
       );
     }
+    return "next alarm";
   }
 }
 

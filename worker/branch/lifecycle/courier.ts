@@ -1,11 +1,11 @@
+import type { NamedLoop } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
 import type { Subscriber } from "../contract.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
 import type { OutboxRow } from "./outbox-store.ts";
 
-/** Deliveries at the same time, and most in one alarm. */
+/** Deliveries at the same time. */
 const BATCH = 20;
-/** How long after something was written down the alarm looks whether it was delivered. */
-const WATCH_MS = 10_000;
 
 /** Whom the courier delivers to. Each call rejects if the receiver can't be reached. */
 export interface Receivers {
@@ -24,51 +24,33 @@ export interface Receivers {
   parent(fork: string): Promise<boolean>;
 }
 
-interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
+interface CourierOptions extends Pick<BranchContext, "ledger" | "now"> {
   readonly receivers: Receivers;
 }
 
 /**
- * Carries the news in the outbox to the catalogue and to subscribers: at once, and again from the alarm if a receiver
- * could not be reached or a crash came in between. Delivering twice does no harm; a row goes only when it was delivered.
+ * Carries the news in the outbox to the catalogue and to subscribers: at once, and again later if a receiver could not be
+ * reached or a crash came in between. Delivering twice does no harm; a row goes only when it was delivered.
  */
-export class Courier {
+export class Courier implements NamedLoop {
+  readonly name = "outbox" satisfies BranchLoop;
   readonly #options: CourierOptions;
-  #dispatching = false;
   #catalogue: Promise<unknown> = Promise.resolve();
 
   constructor(options: CourierOptions) {
     this.#options = options;
   }
 
-  /** The alarm will look after what was just written down. Call it in the same turn, so that both are written or neither. */
-  watch(): void {
-    this.#options.wake(this.#options.now() + WATCH_MS);
+  due(): number | undefined {
+    return this.#options.ledger.outbox.nextDue();
   }
 
-  /** Delivers what is due, until nothing is. If that is going on already, it takes the new rows along. */
-  async dispatch(): Promise<void> {
-    if (this.#dispatching) return;
-    this.#dispatching = true;
-    const { ledger, now, turn } = this.#options;
-    const due = (): OutboxRow[] => ledger.outbox.due(now(), BATCH);
-    try {
-      // What fails is due later: this ends.
-      for (let rows = due(); rows.length > 0; rows = due()) {
-        await this.#deliverBatch(rows);
-        await turn();
-      }
-    } finally {
-      this.#dispatching = false;
-    }
-    this.#rearm();
-  }
-
-  /** One bounded batch; what is left is for the next alarm. */
-  async deliverDue(): Promise<void> {
+  /** Delivers some of what is due. What fails is due later: this ends. */
+  async step(): Promise<boolean> {
     const { ledger, now } = this.#options;
-    await this.#deliverBatch(ledger.outbox.due(now(), BATCH));
-    this.#rearm();
+    const rows = ledger.outbox.due(now(), BATCH);
+    await this.#deliverBatch(rows);
+    return rows.length > 0;
   }
 
   /**
@@ -78,9 +60,7 @@ export class Courier {
   flushCatalogue(): Promise<boolean> {
     const flushed = this.#catalogue.then(async () => {
       const row = this.#pending("catalogue");
-      const known = row ? await this.#deliverOne(row) : true;
-      this.#rearm();
-      return known;
+      return row ? await this.#deliverOne(row) : true;
     });
     this.#catalogue = flushed.catch(() => {});
     return flushed;
@@ -114,8 +94,7 @@ export class Courier {
 
   /**
    * Tells the catalogue now what the branch is set to, and returns whether it knows. If two are told at once, the
-   * catalogue keeps the newer one, whichever arrives first. If it can't be told, the alarm that watches sees to it: one that
-   * were set for what is due now would tell of a creation that is being announced.
+   * catalogue keeps the newer one, whichever arrives first.
    */
   async flushSettings(): Promise<boolean> {
     const row = this.#pending("settings");
@@ -165,12 +144,6 @@ export class Courier {
     const { ledger, receivers } = this.#options;
     const claim = ledger.claim.get();
     if (claim?.uid === uid) await receivers.kept(claim);
-  }
-
-  #rearm(): void {
-    const { ledger, wake } = this.#options;
-    const due = ledger.outbox.nextDue();
-    if (due !== undefined) wake(due);
   }
 }
 

@@ -1,3 +1,4 @@
+import { WATCH_MS } from "../../objects/loop.ts";
 import { Store } from "../../objects/store.ts";
 import type { Subscriber } from "../contract.ts";
 import type { Need } from "../retention/floor.ts";
@@ -31,43 +32,40 @@ const MOST_DOUBLINGS = 20;
 
 /** News for the catalogue and for subscribers, written in the transaction of what it is about. One row a receiver, however much happened. */
 export class Outbox extends Store {
-  /** The catalogue is to hear how the branch stands. */
+  /** The catalogue is to hear how the branch stands. Whoever waits for that tells it; the alarm does if that can't be. */
   tellCatalogue(news: News): void {
     this.#put({ topic: "catalogue", uid: "" }, news);
+    this.wake("outbox", news.now + WATCH_MS);
   }
 
-  /** The catalogue is to hear what the branch is set to. */
+  /** The catalogue is to hear what the branch is set to. As of the branch. */
   tellSettings(news: News): void {
     this.#put({ topic: "settings", uid: "" }, news);
+    this.wake("outbox", news.now + WATCH_MS);
   }
 
-  /**
-   * The catalogue is to hear which contents were erased. A release that does not know this drops it as the bell of a
-   * subscriber that is gone; what waits then goes along with the next one.
-   */
+  /** The catalogue is to hear which contents were erased. */
   tellErased(news: News): void {
     this.#put({ topic: "erased", uid: "" }, news);
+    this.wake("outbox");
   }
 
   /** Subscribers are to hear that there is news. */
   ring(subscribers: readonly Subscriber[], news: News): void {
     for (const { uid } of subscribers) this.#put({ topic: "bell", uid }, news);
+    if (subscribers.length > 0) this.wake("outbox");
   }
 
-  /**
-   * The pipeline that holds the branch is to hear that fewer commits are kept. A release that does not know this takes it
-   * for the bell of a subscriber that is gone.
-   */
+  /** The pipeline that holds the branch is to hear that fewer commits are kept. */
   tellHolder(uid: string, news: News): void {
     this.#put({ topic: "kept", uid }, news);
+    this.wake("outbox");
   }
 
-  /**
-   * The parent of a fork is to hear what the fork needs no more (forks/give-back.ts). A release that does not know this takes
-   * it for the bell of a subscriber that is gone.
-   */
+  /** The parent of a fork is to hear what the fork needs no more (forks/give-back.ts). */
   tellParent(fork: string, news: News): void {
     this.#put({ topic: "give-back", uid: fork }, news);
+    this.wake("outbox");
   }
 
   find({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): OutboxRow | undefined {
@@ -95,6 +93,7 @@ export class Outbox extends Store {
     const due = now + Math.min(FIRST_RETRY_MS * 2 ** Math.min(tries, MOST_DOUBLINGS), LONGEST_RETRY_MS);
     this.sql.run`
       UPDATE outbox SET tries = ${tries + 1}, due = ${due} WHERE topic = ${topic} AND uid = ${uid}`;
+    this.wake("outbox", due);
   }
 
   drop({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): void {
@@ -143,11 +142,19 @@ export class SubscriberStore extends Store {
     this.sql.run`
       UPDATE subscribers SET needs_gen = ${gen}, needs_seq = ${seq}, needs_job = ${job}
       WHERE uid = ${uid} AND (needs_gen IS NULL OR (needs_gen, needs_seq) <= (${gen}, ${seq}))`;
+    this.#neededLess();
   }
 
   remove(uid: string): void {
     this.sql.run`DELETE FROM subscribers WHERE uid = ${uid}`;
+    this.#neededLess();
     this.forget();
+  }
+
+  /** What waited for a subscriber may go on: the history, and a fork that was deleted. */
+  #neededLess(): void {
+    this.wake("history GC");
+    this.wake("forks");
   }
 
   /** What is in memory may not be what is written. */

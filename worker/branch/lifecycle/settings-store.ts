@@ -84,6 +84,7 @@ export class SettingsStore extends Store {
         revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer,
         lifecycle = excluded.lifecycle, keep = excluded.keep, last_modified = excluded.last_modified,
         empty_only = excluded.empty_only`;
+    this.wake("history GC");
     this.forget();
   }
 

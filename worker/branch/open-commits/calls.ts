@@ -2,7 +2,7 @@ import type { BranchContext } from "../context.ts";
 import type { AnswerOf, RequestOf } from "../contract.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
 
-type OpenCommitContext = Pick<BranchContext, "ledger" | "moment" | "wake">;
+type OpenCommitContext = Pick<BranchContext, "ledger" | "moment">;
 
 /** The calls of BranchApi about open commits, but for their end, which is a write. */
 export class OpenCommitCalls {
@@ -13,7 +13,7 @@ export class OpenCommitCalls {
   }
 
   start({ ttlMs, note }: RequestOf<"startOpenCommit">): AnswerOf<"startOpenCommit"> {
-    const { ledger, moment, wake } = this.#context;
+    const { ledger, moment } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
     if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
@@ -27,7 +27,6 @@ export class OpenCommitCalls {
       return refusal;
     });
     if (refusal) return refusal;
-    wake(now + ttlMs);
     return { ok: true, openCommit };
   }
 
@@ -60,7 +59,7 @@ export class OpenCommitCalls {
   }
 
   abort({ openCommit: id }: RequestOf<"abortOpenCommit">): AnswerOf<"abortOpenCommit"> {
-    const { ledger, moment, wake } = this.#context;
+    const { ledger, moment } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: true };
     const { now } = moment();
@@ -74,7 +73,6 @@ export class OpenCommitCalls {
         ledger.applying.clear();
       }
       ledger.openCommits.end(openCommit, now);
-      wake(now);
       return { ok: true };
     });
   }

@@ -64,15 +64,13 @@ const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND 
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends Store {
-  #hasEnded = false;
-  #leavesUploads = false;
-
   open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
       INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin, note, base)
       VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)},
         ${base ?? null})`;
+    if (due !== null) this.wake("housekeeping", due);
   }
 
   /** An open commit of this generation that has not ended. */
@@ -168,14 +166,19 @@ export class OpenCommitStore extends Store {
     this.#endUploads(openCommit, now);
     this.sql.run`
       UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${openCommit.number}`;
+    this.wake("housekeeping");
   }
 
-  /** Multipart uploads into it have nowhere to go. Nobody finds them any more (`MultipartStore`), and the alarm ends them. */
+  /**
+   * Multipart uploads into it have nowhere to go. Nobody finds them any more (`MultipartStore`), and the alarm ends them. It
+   * names the commit no more that it began with.
+   */
   #endUploads({ id, gen }: OpenCommit, now: number): void {
-    this.#hasEnded = true;
-    this.#leavesUploads ||= this.sql.run`
+    const leavesUploads = this.sql.run`
       UPDATE uploads SET due = ${now} WHERE id IN (
         SELECT upload FROM multiparts INDEXED BY multiparts_by_path WHERE gen = ${gen} AND session = ${id})`;
+    if (leavesUploads) this.wake("housekeeping");
+    this.wake("history GC");
   }
 
   /** The generation is gone, and its open commits with it. */
@@ -183,6 +186,7 @@ export class OpenCommitStore extends Store {
     this.sql.run`
       UPDATE sessions INDEXED BY sessions_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen}`;
+    this.wake("housekeeping");
   }
 
   /** Ends what is staged of jobs' outputs, but for `except`: its rows are being written, so it goes on. */
@@ -190,20 +194,7 @@ export class OpenCommitStore extends Store {
     this.sql.run`
       UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen} AND origin IS NOT NULL AND number IS NOT ${except ?? null}`;
-  }
-
-  /** Whether one has ended since this was asked last: it names the commit no more that it began with. */
-  takeEnded(): boolean {
-    const ended = this.#hasEnded;
-    this.#hasEnded = false;
-    return ended;
-  }
-
-  /** Whether one has ended since this was asked last that left uploads for the alarm. */
-  takeLeftUploads(): boolean {
-    const left = this.#leavesUploads;
-    this.#leavesUploads = false;
-    return left;
+    this.wake("housekeeping");
   }
 
   remove(number: number): void {

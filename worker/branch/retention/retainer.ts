@@ -1,33 +1,30 @@
+import type { NamedLoop } from "../../objects/loop.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext } from "../context.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
+import { BETWEEN_ROUNDS_MS, type BranchLoop, type Ledger } from "../ledger/ledger.ts";
 import { floorNow } from "./floor.ts";
 import { freeAliveSlice, freeLineages, freeSlice, purgeRest } from "./free.ts";
 import { markSlice, unholdSlice } from "./mark.ts";
 
-/** How long after one round the next one may begin, so that many commits are one round; milliseconds. */
-const BETWEEN_MS = 5000;
-/** How long after it was begun, or could not go on, the alarm looks after it; milliseconds. */
-const WATCH_MS = 10_000;
 /** So many times as long as a slice took, others and all, it then rests; milliseconds at most. */
 const REST_FACTOR = 3;
 const LONGEST_REST_MS = 200;
 
-/** How long an alarm waits for the end of a round; milliseconds. */
-const IDLE_MS = 1000;
-
-type RetainerOptions = Pick<BranchContext, "ledger" | "now" | "wake" | "later" | "turn" | "pause">;
+type RetainerOptions = Pick<BranchContext, "ledger" | "now" | "pause">;
 
 /**
  * Gives back what no kept commit has (free.ts tells how), in rounds: the floors rise as far as they may, and then rows go in
  * slices until none is left. Between two slices it rests for a multiple of what the slice took, so that a branch at work
- * keeps most of its time. What a crash cuts off the alarm goes on with, from what is written down.
+ * keeps most of its time. What a crash cuts off begins again, from what is written down.
  */
-export class Retainer {
+export class Retainer implements NamedLoop {
+  readonly name = "history GC" satisfies BranchLoop;
+  readonly checksDue = true;
   readonly #options: RetainerOptions;
-  /** Set while a round goes on. */
-  #run: Promise<void> | undefined;
+  /** What is left of the round that goes on. */
+  #round: Generator<void> | undefined;
+  /** When its last slice began. */
+  #sliceAt = 0;
   #lastEnd = Number.NEGATIVE_INFINITY;
   /** Whether a held commit may be named no more. Nobody knows what an earlier instance was about to look at. */
   #namesChanged = true;
@@ -36,70 +33,53 @@ export class Retainer {
     this.#options = options;
   }
 
-  /**
-   * Begins a round if one is due, else sees to it that the alarm does. `early`: a round may follow soon after another one.
-   * There must be tables.
-   */
-  goOn({ early = false }: { readonly early?: boolean } = {}): void {
-    const { now, later, wake } = this.#options;
-    if (this.#run) return;
-    const due = early ? this.#dueAt(now()) : this.nextDue();
-    if (due === undefined) return;
-    if (due > now()) {
-      wake(due);
-      return;
-    }
-    wake(now() + WATCH_MS);
-    this.#run = this.#round();
-    later(this.#run);
-  }
-
-  /** Resolves when no round goes on, or after a while. */
-  async idle(): Promise<void> {
-    if (this.#run) await Promise.race([this.#run, this.#options.pause(IDLE_MS)]);
-  }
-
-  /** A write is done: what a commit replaced may go soon, and what an open commit held. Mostly costs no query. */
-  committed(): void {
-    const { ledger, now, wake } = this.#options;
-    const hasEnded = this.#lookAtEnds();
-    const live = ledger.generations.live();
-    if (!live) return;
-    const isDue =
-      ledger.settings.of(live.gen).keep !== null || (hasEnded && ledger.horizons.hasHeld(live.gen));
-    if (isDue) wake(now() + BETWEEN_MS);
-  }
-
-  /** Something names a commit no more, or a subscriber needs less. */
-  released(): void {
-    const { ledger, wake } = this.#options;
+  /** Something names a commit no more, or a subscriber needs less. What a commit replaced has a time instead. */
+  heard(): void {
     this.#namesChanged = true;
-    const due = ledger.exists ? this.nextDue() : undefined;
-    if (due !== undefined) wake(due);
   }
 
-  /** When a round is to begin, or the alarm to look after one; undefined if nothing is to be given back. There must be tables. */
-  nextDue(): number | undefined {
-    const now = this.#options.now();
-    if (this.#run) return now + WATCH_MS;
-    const due = this.#dueAt(now);
-    return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_MS);
+  /** A round may follow soon after another one. */
+  rang(): void {
+    this.#lastEnd = Number.NEGATIVE_INFINITY;
   }
 
-  /**
-   * An open commit that ended, whether it was finished or ran out, names the commit no more that it began with; and of a tag
-   * that went, the time may be over that its commit was still kept.
-   */
-  #lookAtEnds(): boolean {
-    const { openCommits, untagged } = this.#options.ledger;
-    const hasEnded = [openCommits.takeEnded(), untagged.takeForgotten()].includes(true);
-    this.#namesChanged ||= hasEnded;
-    return hasEnded;
+  due(): number | undefined {
+    if (this.#round) return 0;
+    const due = this.#dueAt(this.#options.now());
+    return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_ROUNDS_MS);
+  }
+
+  /** One slice of a round. */
+  async step(): Promise<boolean> {
+    const { ledger, now, pause } = this.#options;
+    if (!this.#round) {
+      const due = this.due();
+      if (due === undefined || due > now()) return false;
+      this.#namesChanged = false;
+      this.#round = slices(ledger, now);
+    } else {
+      // What others took in between counts, too.
+      const tookMs = now() - this.#sliceAt;
+      if (tookMs > 0) await pause(Math.min(REST_FACTOR * tookMs, LONGEST_REST_MS));
+    }
+    this.#sliceAt = now();
+    try {
+      if (this.#round.next().done) this.#end();
+    } catch (error) {
+      this.#end();
+      this.#namesChanged = true;
+      throw error;
+    }
+    return true;
+  }
+
+  #end(): void {
+    this.#round = undefined;
+    this.#lastEnd = this.#options.now();
   }
 
   #dueAt(now: number): number | undefined {
     const { ledger } = this.#options;
-    this.#lookAtEnds();
     let earliest: number | undefined;
     for (const gen of ledger.horizons.unpurged()) {
       // What an export reads stays until it ends, or its reader is gone.
@@ -108,35 +88,6 @@ export class Retainer {
       if (due !== undefined) earliest = Math.min(due, earliest ?? due);
     }
     return earliest;
-  }
-
-  async #round(): Promise<void> {
-    const { ledger, now, turn, pause, wake } = this.#options;
-    this.#namesChanged = false;
-    try {
-      // Not in the turn of the call that began it.
-      await turn();
-      let startedAt = now();
-      for (const _ of slices(ledger, now)) {
-        tidySoon(this.#options);
-        const news = ledger.outbox.nextDue();
-        if (news !== undefined) wake(news);
-        await turn();
-        const tookMs = now() - startedAt;
-        if (tookMs > 0) await pause(Math.min(REST_FACTOR * tookMs, LONGEST_REST_MS));
-        startedAt = now();
-      }
-    } catch (error) {
-      console.warn(`what is kept no more could not be given back, and is tried again: ${error}`);
-      this.#namesChanged = true;
-      wake(now() + WATCH_MS);
-    } finally {
-      this.#run = undefined;
-      this.#lastEnd = now();
-    }
-    // What came meanwhile is for another round.
-    const due = this.nextDue();
-    if (due !== undefined) wake(due);
   }
 }
 

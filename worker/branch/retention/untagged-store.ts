@@ -10,13 +10,12 @@ const UNTAGGED_KEPT_MS = 24 * 60 * 60 * 1000;
  * says: who looks whether a commit is kept, and who gives back, see the same.
  */
 export class UntaggedStore extends Store {
-  #hasForgotten = false;
-
   /** A tag is gone from a commit: one row a commit, which stands since the last time. */
   keep({ gen, seq }: Position, { name, now }: { name: string; now: number }): void {
     this.sql.run`
       INSERT INTO untagged (gen, seq, due, name) VALUES (${gen}, ${seq}, ${now + UNTAGGED_KEPT_MS}, ${name})
       ON CONFLICT DO UPDATE SET due = max(due, excluded.due), name = excluded.name`;
+    this.wake("housekeeping", now + UNTAGGED_KEPT_MS);
   }
 
   /** Lets go of some of those whose time is over. */
@@ -25,15 +24,8 @@ export class UntaggedStore extends Store {
       SELECT gen, seq FROM untagged INDEXED BY untagged_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
     for (const { gen, seq } of rows) {
       this.sql.run`DELETE FROM untagged WHERE gen = ${gen} AND seq = ${seq}`;
-      this.#hasForgotten = true;
     }
-  }
-
-  /** Whether one was let go of since this was asked last. */
-  takeForgotten(): boolean {
-    const forgotten = this.#hasForgotten;
-    this.#hasForgotten = false;
-    return forgotten;
+    if (rows.length > 0) this.wake("history GC");
   }
 
   /** When the time of the next one is over; undefined if there is none. */

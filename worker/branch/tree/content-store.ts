@@ -93,7 +93,6 @@ export class ContentStore extends Store {
   #mayBeUnkept = false;
   /** Whether this instance knows of lent contents; undefined: it has not looked. */
   #hasLent: boolean | undefined;
-  #condemnedBy: number | undefined;
 
   has({ digest, size, gen }: OwnedContent): boolean {
     const found = this.sql.first`
@@ -306,13 +305,6 @@ export class ContentStore extends Store {
     return this.#mayBeDead;
   }
 
-  /** When what this instance condemned since it was last asked is due; undefined if that is nothing. */
-  takeCondemned(): number | undefined {
-    const due = this.#condemnedBy;
-    this.#condemnedBy = undefined;
-    return due;
-  }
-
   /** Some of the condemned blobs whose time has come. None of them should be in a content: one that is is let off. */
   due(now: number, limit: number): UnwantedBlob[] {
     const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
@@ -441,7 +433,7 @@ export class ContentStore extends Store {
       INSERT INTO condemned (blob, due, borrowed)
       SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
-    if (some) this.#condemnedBy = Math.min(due, this.#condemnedBy ?? due);
+    if (some) this.wake("blob reaper", due);
   }
 }
 

@@ -32,6 +32,7 @@ export class GenerationStore extends Store {
   readonly #commits: CommitStore;
   /** Null: there is none; undefined: not loaded. */
   #live: Live | null | undefined;
+  #advancedAt: number | undefined;
 
   constructor(sql: Sql) {
     super(sql);
@@ -123,12 +124,21 @@ export class GenerationStore extends Store {
 
   end(gen: number, deletedAt: number): void {
     this.sql.run`UPDATE generations SET deleted_at = ${deletedAt} WHERE gen = ${gen}`;
+    this.wake("history GC");
     this.forget();
   }
 
   /** The live generation has a commit more. */
   advance(head: Head): void {
     if (this.#live) this.#live = { ...this.#live, head };
+    this.#advancedAt = head.modifiedAt;
+  }
+
+  /** The time of the newest commit since this was asked last; undefined if there is none. */
+  takeAdvance(): number | undefined {
+    const at = this.#advancedAt;
+    this.#advancedAt = undefined;
+    return at;
   }
 
   /** What is in memory may not be what is written. */

@@ -1,9 +1,7 @@
 import { isValid } from "ulid";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import { UPLOAD_LEASE_MS } from "../contract.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
 import { notOpen } from "../read/views.ts";
 import type { UploadRow } from "./upload-store.ts";
 
@@ -12,7 +10,7 @@ type NoUpload = Contract.Refused<"no-such-upload">;
 /** Contents that nobody has named yet take room, too. */
 const FULL = { ok: false, reason: "branch-full" } as const;
 
-export interface UploadCallsOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
+export interface UploadCallsOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   /** A new upload's id. */
   readonly newId: (now: number) => string;
 }
@@ -26,7 +24,7 @@ export class UploadCalls {
   }
 
   open({ lease, openCommit, key }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
-    const { ledger, newId, wake } = this.#options;
+    const { ledger, newId } = this.#options;
     const { live } = ledger;
     const claim = live && ledger.claim.get();
     const claimed = claim !== null;
@@ -54,8 +52,6 @@ export class UploadCalls {
     if (opened === undefined) return { ok: false, reason: "lost-lease" };
     if ("reason" in opened) return opened;
     const { upload } = opened;
-    if (lease === undefined) wake(now + UPLOAD_LEASE_MS);
-    tidySoon(this.#options);
     return { ok: true, upload, uid: live.uid };
   }
 
@@ -74,14 +70,12 @@ export class UploadCalls {
       ledger.uploads.close(upload, now, { leaves });
       ledger.contents.removeReleased(now);
     });
-    tidySoon(this.#options);
   }
 
   async trim({ uploads }: Contract.RequestOf<"trimUploads">): Promise<void> {
-    const { ledger, now, turn, wake } = this.#options;
+    const { ledger, now, turn } = this.#options;
     for (const { upload, keep } of uploads) {
       if (!ledger.exists) return;
-      wake(now() + UPLOAD_LEASE_MS);
       ledger.transaction(() => {
         if (keep.length === 0) ledger.uploads.retire(upload, now());
         else {
@@ -90,7 +84,6 @@ export class UploadCalls {
         }
         ledger.contents.removeReleased(now());
       });
-      tidySoon(this.#options);
       await turn();
     }
   }
@@ -106,12 +99,11 @@ export class UploadCalls {
       }
       ledger.contents.removeReleased(now());
     });
-    tidySoon(this.#options);
   }
 
   add({ upload, contents }: Contract.RequestOf<"addContents">): Contract.AnswerOf<"addContents"> {
     const { ledger, now } = this.#options;
-    const answer = this.#withOpen(upload, (row): Contract.Done | typeof FULL => {
+    return this.#withOpen(upload, (row): Contract.Done | typeof FULL => {
       // A job is told when it commits: what it has computed is not to be computed again.
       if (row.lease === null && ledger.isFull(contents.length)) return FULL;
       const lacking = contents.find((content) => ledger.contents.lacksKept(content, row.gen));
@@ -119,8 +111,6 @@ export class UploadCalls {
       ledger.uploads.add(row, { contents, now: now() });
       return { ok: true };
     });
-    tidySoon(this.#options);
-    return answer;
   }
 
   reserve({ upload, contents }: Contract.RequestOf<"reserve">): Contract.AnswerOf<"reserve"> {
@@ -129,15 +119,13 @@ export class UploadCalls {
   }
 
   abortLeases({ leases }: Contract.RequestOf<"abortLeases">): void {
-    const { ledger, newId, wake } = this.#options;
+    const { ledger, newId } = this.#options;
     const { live } = ledger;
     if (!live) return;
     const now = this.#options.now();
-    const holding = ledger.transaction(() =>
-      leases.filter((lease) => ledger.uploads.abortLease(lease, { id: newId(now), gen: live.gen, now })),
-    );
-    wake(holding.length > 0 ? now : now + UPLOAD_LEASE_MS);
-    tidySoon(this.#options);
+    ledger.transaction(() => {
+      for (const lease of leases) ledger.uploads.abortLease(lease, { id: newId(now), gen: live.gen, now });
+    });
   }
 
   bodies({ upload, contents }: Contract.RequestOf<"heldBodies">): Contract.AnswerOf<"heldBodies"> {

@@ -2,7 +2,7 @@ import { Store } from "../../objects/store.ts";
 import type { MultipartStatus } from "../contract.ts";
 
 /** How long a completed multipart upload is remembered for clients that ask again; milliseconds. */
-export const COMPLETION_KEPT_MS = 24 * 60 * 60 * 1000;
+const COMPLETION_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** Multipart uploads that were completed lately. */
 export class CompletionStore extends Store {
@@ -10,6 +10,7 @@ export class CompletionStore extends Store {
     this.sql.run`
       INSERT INTO completions (upload, gen, due, status)
       VALUES (${upload}, ${gen}, ${now + COMPLETION_KEPT_MS}, ${JSON.stringify(status)})`;
+    this.wake("housekeeping", now + COMPLETION_KEPT_MS);
   }
 
   find(upload: string, gen: number): MultipartStatus | undefined {

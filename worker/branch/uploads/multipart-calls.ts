@@ -3,7 +3,6 @@ import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
 import { expectRounds } from "../lifecycle/rules/plan.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
 import { notOpen } from "../read/views.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { UploadCallsOptions } from "./calls.ts";
@@ -21,7 +20,7 @@ export class MultipartCalls {
 
   create(request: Contract.CreateMultipart): Contract.AnswerOf<"createMultipart"> {
     const { path, attributes, checksum = null, ttlMs, openCommit = null, note } = request;
-    const { ledger, newId, wake } = this.#options;
+    const { ledger, newId } = this.#options;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
     const { live } = ledger;
@@ -33,18 +32,16 @@ export class MultipartCalls {
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
-    let round: number | undefined;
     const refusal = ledger.transaction((tx) => {
       const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
       if (refusal) return refusal;
-      if (openCommit === null) round = expectRounds(tx, ledger, { action: "abort", writtenAt: now });
+      if (openCommit === null) expectRounds(tx, ledger, { action: "abort", writtenAt: now });
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
       const multipart = { upload, gen, path, initiatedAt: now, checksum, attributes, openCommit, note };
       ledger.multiparts.add(multipart);
       return undefined;
     });
     if (refusal) return refusal;
-    wake(Math.min(now + ttlMs, round ?? Number.POSITIVE_INFINITY));
     return { ok: true, upload, uid };
   }
 
@@ -84,7 +81,6 @@ export class MultipartCalls {
       }
       return DONE;
     });
-    tidySoon(this.#options);
     return answer;
   }
 
@@ -128,7 +124,6 @@ export class MultipartCalls {
       contents.removeReleased(now);
       return DONE;
     });
-    tidySoon(this.#options);
     return answer;
   }
 

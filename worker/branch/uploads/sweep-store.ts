@@ -46,8 +46,6 @@ type SweepRow = Omit<Sweep, "removes" | "phase"> & { readonly removes: 0 | 1; re
  * found. One is under way at a time.
  */
 export class SweepStore extends Store {
-  #wakeAt: number | undefined;
-
   /** The generation may have left something. */
   mark(gen: number, now: number): void {
     const due = now + SWEEP_AFTER_MS;
@@ -61,7 +59,7 @@ export class SweepStore extends Store {
         due = ifnull(due, max(excluded.due, ifnull(ended_at, 0) + ${BETWEEN_SWEEPS_MS})),
         removes = CASE WHEN began_at IS NULL THEN 1 ELSE removes END
       RETURNING due AS at`;
-    if (marked) this.#wakeAt = Math.min(marked.at, this.#wakeAt ?? marked.at);
+    if (marked) this.wake("orphan scan", marked.at);
   }
 
   /** Somebody wants all generations swept from the beginning, now. A sweep that was to remove comes after one that counts. */
@@ -75,13 +73,7 @@ export class SweepStore extends Store {
       ON CONFLICT DO UPDATE SET due = excluded.due, asked_at = excluded.asked_at,
         again = CASE WHEN excluded.removes = 1 THEN NULL WHEN removes = 1 THEN ifnull(again, due) ELSE again END,
         removes = excluded.removes`;
-  }
-
-  /** When what this instance has marked since it was last asked is due; undefined if that is nothing. */
-  takeMarked(): number | undefined {
-    const at = this.#wakeAt;
-    this.#wakeAt = undefined;
-    return at;
+    this.wake("orphan scan");
   }
 
   /** When the one under way goes on, or else the next one begins; undefined if there is none. */

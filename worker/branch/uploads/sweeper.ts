@@ -1,8 +1,10 @@
 import { BLOB_FOLDERS, blobFolder, parseBlobName } from "../../blobs/blob-name.ts";
 import { type JsonBlob, MissingBlobError, manifestPages, pageBlobs } from "../../blobs/manifest.ts";
 import { type BlobStore, deleteEach } from "../../blobs/port.ts";
+import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
 import type { Sweep } from "./sweep-store.ts";
 
 /** Most steps of one alarm, each with a few calls to the store: together fewer than the 1,000 that an invocation may make. */
@@ -20,7 +22,7 @@ const RETRY_MS = 60_000;
 /** How often a sweep waits so for orphans that can't be deleted, before it goes on without them. */
 const TRIES = 5;
 
-interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
+interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   readonly store: () => BlobStore;
   /** The object's own bucket. */
   readonly bucket: () => string;
@@ -47,7 +49,8 @@ interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "wake" |
  * have died with the gateway; or a request could not remove what it had brought. A branch whose uploads all end well is
  * never listed. An orphan that can't be deleted is left to another sweep after some tries. What is done is written down with each step; a crash does the last one again.
  */
-export class Sweeper {
+export class Sweeper implements NamedLoop {
+  readonly name = "orphan scan" satisfies BranchLoop;
   readonly #options: SweeperOptions;
 
   constructor(options: SweeperOptions) {
@@ -56,11 +59,10 @@ export class Sweeper {
 
   /** Sweeps every generation from the beginning. */
   ask({ remove }: Contract.RequestOf<"sweep">): Contract.AnswerOf<"sweep"> {
-    const { ledger, now, wake } = this.#options;
+    const { ledger, now } = this.#options;
     if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
     const since = now();
     ledger.transaction(() => ledger.sweeps.ask({ removes: remove, now: since }));
-    wake(since);
     return { ok: true, since };
   }
 
@@ -70,14 +72,18 @@ export class Sweeper {
     return { ok: true, ...ledger.sweeps.totals(since) };
   }
 
-  /** Some steps of what is due, from the alarm. What is left stays due, so that the alarm is set again. */
-  async work(): Promise<void> {
+  due(): number | undefined {
+    return this.#options.ledger.sweeps.nextDue();
+  }
+
+  /** So many steps of what is due as one alarm may take. */
+  async step(): Promise<Next> {
     const { ledger, now, turn } = this.#options;
     for (let step = 0; step < STEPS; step++) {
       // The common case writes nothing.
-      if ((ledger.sweeps.nextDue() ?? Number.POSITIVE_INFINITY) > now()) return;
+      if ((ledger.sweeps.nextDue() ?? Number.POSITIVE_INFINITY) > now()) return false;
       const sweep = ledger.transaction(() => ledger.sweeps.current(now()));
-      if (!sweep) return;
+      if (!sweep) return false;
       try {
         await this.#step(sweep);
       } catch (error) {
@@ -86,6 +92,7 @@ export class Sweeper {
       }
       await turn();
     }
+    return "next alarm";
   }
 
   #step(sweep: Sweep): void | Promise<void> {

@@ -47,7 +47,6 @@ export class UploadStore extends Store {
   readonly #sweeps: SweepStore;
   /** When this instance of the object came up, as ids of uploads begin. */
   readonly #since = encodeTime(Date.now(), ULID_TIME_LENGTH);
-  #mayHaveEnded = false;
 
   constructor(
     sql: Sql,
@@ -72,6 +71,7 @@ export class UploadStore extends Store {
     this.sql.run`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
+    if (due !== null) this.wake("housekeeping", due);
     return id;
   }
 
@@ -79,12 +79,14 @@ export class UploadStore extends Store {
   openImport({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
     this.sql.run`
       INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 0)`;
+    this.wake("housekeeping", now + ttlMs);
   }
 
   /** Opens an upload of which `MultipartStore` says more. */
   openMultipart({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
     this.sql.run`
       INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 1)`;
+    this.wake("housekeeping", now + ttlMs);
   }
 
   /** The upload, if it is open, of this generation, and no multipart upload. */
@@ -105,11 +107,8 @@ export class UploadStore extends Store {
       WHERE id = ${id} AND gen = ${gen} AND lost = 0`;
   }
 
-  /**
-   * The lease is lost: nothing is uploaded under it from now on. What it holds goes with the next look at what ran out.
-   * Returns whether it holds anything.
-   */
-  abortLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): boolean {
+  /** The lease is lost: nothing is uploaded under it from now on. What it holds goes with the next look at what ran out. */
+  abortLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): void {
     const forgotten = now + UPLOAD_LEASE_MS;
     const row = this.sql.first<{ id: string; gen: number; due: number }>`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart, lost)
@@ -118,13 +117,14 @@ export class UploadStore extends Store {
         due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
       RETURNING id, gen, due`;
     if (row && this.#isOfEarlier(row.id)) this.#sweeps.mark(row.gen, now);
-    return row?.due === now;
+    if (row) this.wake("housekeeping", row.due);
   }
 
   /** The pipeline is gone: its uploads run out like others. */
   forgetLeases(now: number): void {
     this.sql.run`
       UPDATE uploads SET lease = NULL, due = min(ifnull(due, 9e15), ${now + UPLOAD_LEASE_MS}) WHERE lease >= ''`;
+    this.wake("housekeeping", now + UPLOAD_LEASE_MS);
   }
 
   /** The generation is gone: the next look at what ran out ends its multipart uploads. */
@@ -132,6 +132,7 @@ export class UploadStore extends Store {
     this.sql.run`
       UPDATE uploads SET due = ${now} FROM multiparts
       WHERE multiparts.gen = ${gen} AND uploads.id = multiparts.upload`;
+    this.wake("housekeeping");
   }
 
   /** Forgets some lost leases after their time. Returns nothing: what is left is due still. */
@@ -261,6 +262,7 @@ export class UploadStore extends Store {
     const isLeased = this.sql.run`
       UPDATE uploads SET lost = 1, due = ${now + UPLOAD_LEASE_MS} WHERE id = ${id} AND lease IS NOT NULL`;
     if (isLeased) {
+      this.wake("housekeeping", now + UPLOAD_LEASE_MS);
       this.#giveUp(id, { gen: upload.gen, multipart: 0, atMost: RELEASED });
       if (this.#isOfEarlier(id)) this.#sweeps.mark(upload.gen, now);
     } else this.close(id, now);
@@ -280,7 +282,6 @@ export class UploadStore extends Store {
   releaseEnded(atMost: number): void {
     for (let room = atMost; room > 0; ) {
       const next = this.sql.first<{ upload: string; gen: number }>`SELECT upload, gen FROM ended LIMIT 1`;
-      this.#mayHaveEnded = next !== undefined;
       if (!next) return;
       const given = this.#giveSome(next.upload, { gen: next.gen, multipart: 1, atMost: room });
       if (given < room) this.sql.run`DELETE FROM ended WHERE upload = ${next.upload}`;
@@ -293,17 +294,12 @@ export class UploadStore extends Store {
     return this.sql.has`SELECT 1 FROM ended LIMIT 1`;
   }
 
-  /** Whether this instance may have left such an upload to the alarm. */
-  get mayHaveEnded(): boolean {
-    return this.#mayHaveEnded;
-  }
-
   /** Gives up what an upload holds that ends: so much at most, and the rest is for `releaseEnded`. Returns how much that was. */
   #giveUp(id: string, giving: Giving): number {
     const given = this.#giveSome(id, giving);
     if (given < giving.atMost) return given;
     this.sql.run`INSERT INTO ended (upload, gen) VALUES (${id}, ${giving.gen}) ON CONFLICT DO NOTHING`;
-    this.#mayHaveEnded = true;
+    this.wake("housekeeping");
     return given;
   }
 

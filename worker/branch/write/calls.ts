@@ -1,11 +1,10 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import { APPLYING_WATCH_MS, type Applier } from "../large-commits/applier.ts";
+import type { Applier } from "../large-commits/applier.ts";
 import { beginRevert } from "../large-commits/revert.ts";
 import { finishOpenCommit, finishOutput } from "../open-commits/finish.ts";
 import { stageOutput } from "../open-commits/job-output.ts";
 import { completeMultipart } from "../uploads/complete-multipart.ts";
-import { COMPLETION_KEPT_MS } from "../uploads/completion-store.ts";
 import { commitChanges, commitOutput, putFile } from "./commit.ts";
 import type { Committer, Outcome, Work } from "./committer.ts";
 import type { Gate } from "./gate.ts";
@@ -19,7 +18,7 @@ type OutputAnswer = Contract.AnswerOf<"commitOutput">;
 type FinishAnswer = Contract.AnswerOf<"finishOpenCommit">;
 type NoBranch = Contract.Refused<"no-such-branch">;
 
-interface WriteCallsOptions extends Pick<BranchContext, "ledger" | "now" | "durable" | "pause" | "wake"> {
+interface WriteCallsOptions extends Pick<BranchContext, "ledger" | "now" | "durable" | "pause"> {
   readonly committer: Committer;
   readonly gate: Gate;
   readonly applier: Applier;
@@ -66,16 +65,12 @@ export class WriteCalls {
   }
 
   completeMultipart(request: Contract.CompleteMultipart): MaybeLater<Contract.AnswerOf<"completeMultipart">> {
-    const { ledger, now, wake } = this.#options;
+    const { ledger } = this.#options;
     const { live } = ledger;
     const openCommit = live ? ledger.multiparts.find(request.upload, live.gen)?.openCommit : undefined;
     return this.#write({
       waits: this.#waits(openCommit ?? undefined),
-      work: (tx, moment) => {
-        const answer = completeMultipart(tx, ledger, { request, moment });
-        if (answer.ok) wake(now() + COMPLETION_KEPT_MS);
-        return answer;
-      },
+      work: (tx, moment) => completeMultipart(tx, ledger, { request, moment }),
     });
   }
 
@@ -152,11 +147,7 @@ export class WriteCalls {
   }): MaybeLater<A | NoBranch | Contract.Refused<"busy">> {
     const { ledger, committer, gate } = this.#options;
     if (!ledger.exists) return NO_BRANCH;
-    const write = () => {
-      const answer = committer.one(work);
-      this.#setOut();
-      return answer;
-    };
+    const write = () => committer.one(work);
     return waits ? gate.pass(write) : write();
   }
 
@@ -165,14 +156,6 @@ export class WriteCalls {
     return committer.each(puts, (tx, moment, put): CommitAnswer | typeof WAIT =>
       this.#waits(put.openCommit) ? WAIT : putFile(tx, ledger, { put, moment }),
     );
-  }
-
-  /** Goes on with the large commit that a call began. In the turn that wrote it down, so that both it and the alarm are written or neither. */
-  #setOut(): void {
-    const { ledger, applier, wake, now } = this.#options;
-    if (!ledger.applying.get()) return;
-    wake(now() + APPLYING_WATCH_MS);
-    applier.goOn();
   }
 }
 

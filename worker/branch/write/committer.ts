@@ -1,20 +1,13 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
-import type { Courier } from "../lifecycle/courier.ts";
 import { expectRounds, hastenRounds } from "../lifecycle/rules/plan.ts";
-import { tidySoon } from "../lifecycle/tidy.ts";
-import type { Retainer } from "../retention/retainer.ts";
 
 /** An answer that may have made a commit. */
 export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };
 /** What a write does in its transaction. */
 export type Work<A> = (tx: Tx, moment: Moment) => A;
 
-interface CommitterOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "later" | "wake"> {
-  readonly courier: Courier;
-  /** Hears of each commit. */
-  readonly retainer: Pick<Retainer, "committed">;
-}
+type CommitterOptions = Pick<BranchContext, "ledger" | "moment">;
 
 /** Makes commits. The bells that they ring are written down in the same transaction, so that no commit stays unheard. */
 export class Committer {
@@ -46,25 +39,16 @@ export class Committer {
   }
 
   #commit<T>({ now }: Moment, work: (tx: Tx) => { answer: T; last: Outcome | undefined }): T {
-    const { ledger, courier, retainer, later, wake } = this.#options;
-    const subscribers = ledger.subscribers.all();
-    const { answer, round } = ledger.transaction((tx) => {
+    const { ledger } = this.#options;
+    return ledger.transaction((tx) => {
       const before = ledger.live?.head ?? { seq: 0, births: 0 };
       const { answer, last } = work(tx);
-      if (!last?.ok || !last.commit) return { answer };
-      ledger.outbox.ring(subscribers, { event: last.commit, now });
-      const isBorn = (ledger.live?.head.births ?? 0) > before.births;
-      if (!isBorn) return { answer };
-      const expected = expectRounds(tx, ledger, { action: "expire", writtenAt: now });
-      return { answer, round: hastenRounds(tx, ledger, { before, now, by: "commit" }) ?? expected };
+      if (!last?.ok || !last.commit) return answer;
+      ledger.outbox.ring(ledger.subscribers.all(), { event: last.commit, now });
+      if ((ledger.live?.head.births ?? 0) === before.births) return answer;
+      expectRounds(tx, ledger, { action: "expire", writtenAt: now });
+      hastenRounds(tx, ledger, { before, now, by: "commit" });
+      return answer;
     });
-    if (round !== undefined) wake(round);
-    if (subscribers.length > 0) {
-      courier.watch();
-      later(courier.dispatch());
-    }
-    tidySoon(this.#options);
-    retainer.committed();
-    return answer;
   }
 }

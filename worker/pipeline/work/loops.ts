@@ -60,6 +60,10 @@ export function loopsOf(context: PipelineContext): NamedLoop[] {
       name: "needs",
       due: () => (isActive() ? needsDueAt(context) : undefined),
       step: () => tellNeeds(context),
+      // The alarm is what a round of telling that came too soon was left to.
+      rang: () => {
+        context.memory.toldAt = Number.NEGATIVE_INFINITY;
+      },
     },
   ];
 }

@@ -11,6 +11,7 @@ interface Export extends Position {
 export class ExportStore extends Store {
   open({ id, gen, seq }: Export, due: number): void {
     this.sql.run`INSERT INTO exports (id, gen, seq, due) VALUES (${id}, ${gen}, ${seq}, ${due})`;
+    this.wake("housekeeping", due);
   }
 
   find(id: string, now: number): Export | undefined {
@@ -22,12 +23,12 @@ export class ExportStore extends Store {
   }
 
   close(id: string): void {
-    this.sql.run`DELETE FROM exports WHERE id = ${id}`;
+    if (this.sql.run`DELETE FROM exports WHERE id = ${id}`) this.wake("history GC");
   }
 
   /** None of a generation can be one state of it any more. */
   endAll(gen: number): void {
-    this.sql.run`DELETE FROM exports WHERE gen = ${gen}`;
+    if (this.sql.run`DELETE FROM exports WHERE gen = ${gen}`) this.wake("history GC");
   }
 
   /** Whether one reads a generation: nothing of that may go meanwhile. */
@@ -44,7 +45,7 @@ export class ExportStore extends Store {
 
   /** Forgets those whose readers are gone. */
   forgetOld(now: number): void {
-    this.sql.run`DELETE FROM exports WHERE due <= ${now}`;
+    if (this.sql.run`DELETE FROM exports WHERE due <= ${now}`) this.wake("history GC");
   }
 
   /** When the next one ends by itself; undefined if there is none. */

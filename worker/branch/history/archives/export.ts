@@ -81,7 +81,7 @@ interface FileRow {
   readonly bytes: ArrayBuffer | null;
 }
 
-type ExportContext = Pick<BranchContext, "ledger" | "moment" | "now" | "wake" | "turn">;
+type ExportContext = Pick<BranchContext, "ledger" | "moment" | "now" | "turn">;
 
 /**
  * The calls of BranchApi that read a branch with its history, in pages. What they read is what was there when the export
@@ -99,7 +99,7 @@ export class ExportCalls {
   }
 
   begin(): AnswerOf<"beginExport"> {
-    const { ledger, moment, wake } = this.#context;
+    const { ledger, moment } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
     const { now, id: newId } = moment();
@@ -109,7 +109,6 @@ export class ExportCalls {
       ledger.exports.forgetOld(now);
       ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
     });
-    wake(now + EXPORT_LEASE_MS);
     const { isPublic, cors, writer, modified, emptyOnly, keep, lifecycle } = ledger.settings.of(gen);
     const settings = { public: isPublic, cors, writer, modified, emptyOnly, keep, lifecycle };
     return {

@@ -2,9 +2,6 @@ import type { FilePlace } from "../../../../protocol/archives.ts";
 import { Store } from "../../../objects/store.ts";
 import type { Imported, ImportSettings } from "../../contract.ts";
 
-/** How long after the purge of an import was begun the alarm looks after it; milliseconds. */
-export const PURGE_WATCH_MS = 10_000;
-
 /** The state of an import, by the number in its row. */
 const STATES = ["coming", "made", "purging"] as const;
 type ImportState = (typeof STATES)[number];
@@ -66,6 +63,7 @@ export class ImportStore extends Store {
         tags, files)
       VALUES (${uid}, ${gen}, ${archive}, ${COMING}, ${due}, ${upload}, ${createdAt}, ${head}, ${floor},
         ${JSON.stringify(settings)}, 0, '', '', 0, 0, 0, 0)`;
+    this.wake("imports", due);
   }
 
   get(uid: string): Import | undefined {
@@ -103,6 +101,7 @@ export class ImportStore extends Store {
   made(uid: string, { at, by }: { at: number; by: string | null }): void {
     this.sql.run`
       UPDATE imports SET state = ${MADE}, due = NULL, made_at = ${at}, made_by = ${by} WHERE uid = ${uid}`;
+    this.wake("history GC");
   }
 
   /** How a generation came out of an archive; undefined if it did not. */
@@ -118,6 +117,7 @@ export class ImportStore extends Store {
 
   giveUp(uid: string): void {
     this.sql.run`UPDATE imports SET state = ${PURGING}, due = NULL WHERE uid = ${uid}`;
+    this.wake("imports");
   }
 
   remove(uid: string): void {

@@ -1,26 +1,24 @@
 import { branchFault } from "../../../../protocol/archive-rules.ts";
 import { IMPORT_LEASE_MS } from "../../../../protocol/archives.ts";
+import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
 import type { AnswerOf, Refused, RequestOf } from "../../contract.ts";
 import type { Forker } from "../../forks/forker.ts";
 import { purgeSlice } from "../../forks/purge.ts";
+import type { BranchLoop } from "../../ledger/ledger.ts";
 import type { Courier } from "../../lifecycle/courier.ts";
-import { tidySoon } from "../../lifecycle/tidy.ts";
-import type { Retainer } from "../../retention/retainer.ts";
 import { countsFault } from "./import-counts.ts";
 import { importCommits, importFiles, importTags, type PageFault, UndoneError } from "./import-rows.ts";
-import { type Import, PURGE_WATCH_MS } from "./import-store.ts";
+import type { Import } from "./import-store.ts";
 
 /** Between the numbers of a generation that lives or lived and of one that comes: so many may begin meanwhile. */
 const GAP = 1_000_000;
 /** Rows that one slice of a purge removes. */
 const PURGED_ROWS = 1000;
 
-interface ImporterOptions
-  extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn"> {
+interface ImporterOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "turn"> {
   readonly courier: Courier;
-  readonly retainer: Pick<Retainer, "released">;
   readonly forker: Pick<Forker, "settled">;
   readonly bucket: () => string;
 }
@@ -39,9 +37,9 @@ type Gone = Refused<"no-such-import" | "already-exists">;
  * A pipeline that follows the name of the branch would make a job of each old commit. So none may: it is stopped first,
  * and started again when the branch is there.
  */
-export class Importer {
+export class Importer implements NamedLoop {
+  readonly name = "imports" satisfies BranchLoop;
   readonly #options: ImporterOptions;
-  #purge: Promise<void> | undefined;
 
   constructor(options: ImporterOptions) {
     this.#options = options;
@@ -49,7 +47,7 @@ export class Importer {
 
   /** There must be tables. */
   async begin({ archive, branch }: RequestOf<"beginImport">): Promise<AnswerOf<"beginImport">> {
-    const { ledger, forker, bucket, wake } = this.#options;
+    const { ledger, forker, bucket } = this.#options;
     await forker.settled();
     const { now, id: newId } = this.#options.moment();
     const answer = ledger.transaction((tx): Import | Exclude<AnswerOf<"beginImport">, { ok: true }> => {
@@ -71,12 +69,10 @@ export class Importer {
       const { createdAt, head, floor, settings } = branch;
       ledger.imports.begin({ uid, gen, archive, upload, createdAt, head, floor, settings }, due);
       ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
-      wake(due);
       const begun = ledger.imports.get(uid);
       if (!begun) throw new Error("an import that was just written down is not there");
       return begun;
     });
-    this.goOn();
     return "ok" in answer ? answer : shown(answer);
   }
 
@@ -129,9 +125,6 @@ export class Importer {
     }
     // Commits that come now are later than those that came.
     ledger.clock.load();
-    this.#options.retainer.released();
-    tidySoon(this.#options);
-    courier.watch();
     const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
     if (!isTold) return refused("catalogue-unavailable");
     return { ok: true, head: ledger.live?.head.id ?? null };
@@ -161,28 +154,21 @@ export class Importer {
       const row = ledger.imports.get(uid);
       if (row?.state === "coming") this.#giveUp(tx, row);
     });
-    this.goOn();
   }
 
-  /** Gives up what nothing came to for too long, and goes on with what there is to purge. There must be tables. */
-  tidy(): void {
+  due(): number | undefined {
+    const { imports } = this.#options.ledger;
+    return imports.purging() ? 0 : imports.nextDue();
+  }
+
+  /** Expires an import to which nothing came for too long, or goes on with what there is to purge. */
+  async step(): Promise<void> {
     const { ledger, now } = this.#options;
     ledger.transaction((tx) => {
       const expired = ledger.imports.expired(now());
       if (expired) this.#giveUp(tx, expired);
     });
-    this.goOn();
-  }
-
-  /** Goes on with a purge, if none goes on already. There must be tables. */
-  goOn(): void {
-    const { ledger, later, wake, now } = this.#options;
-    if (this.#purge || !ledger.imports.purging()) return;
-    wake(now() + PURGE_WATCH_MS);
-    this.#purge = this.#purgeAll().finally(() => {
-      this.#purge = undefined;
-    });
-    later(this.#purge);
+    await this.#purgeAll();
   }
 
   /** Why no branch may come out of an archive here now. */
@@ -215,7 +201,7 @@ export class Importer {
   ): { readonly ok: true; readonly progress: Progress } | Gone | Refused<"branch-full"> | Fault {
     const { ledger, now } = this.#options;
     if (!ledger.exists) return refused("no-such-import");
-    const answer = ledger.transaction((tx) => {
+    return ledger.transaction((tx) => {
       const row = ledger.imports.get(uid);
       if (row?.state !== "coming") return refused("no-such-import");
       // Whoever makes the branch meanwhile has it.
@@ -228,8 +214,6 @@ export class Importer {
       ledger.uploads.renew(done.upload, { gen: done.gen, now: time });
       return { ok: true as const, progress: progressOf(done) };
     });
-    tidySoon(this.#options);
-    return answer;
   }
 
   #publish(
@@ -277,7 +261,6 @@ export class Importer {
       ledger.transaction(() => ledger.imports.remove(uid));
       await turn();
     }
-    tidySoon(this.#options);
   }
 }
 

@@ -9,10 +9,7 @@ import type { Tx } from "../../../objects/transaction.ts";
 import type { Lifecycle } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Head, Live } from "../../tree/generation-store.ts";
-import type { Round, RoundKey } from "./round-store.ts";
-
-/** How long after a round was begun, or could not go on, the alarm looks after it; milliseconds. */
-export const ROUND_WATCH_MS = 10_000;
+import type { Round } from "./round-store.ts";
 
 const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
 
@@ -70,18 +67,22 @@ function stopRound(
 
 /**
  * Something was written at a time: rules of this action for which nothing could become due may have something now. Costs no
- * query while there are no rules, or none waits. Returns when the first of them looks; undefined if none waited.
+ * query while there are no rules, or none waits.
  */
 export function expectRounds(
   _: Tx,
   { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
   { action, writtenAt }: { action: RoundAction; writtenAt: number },
-): number | undefined {
+): void {
   const lifecycle = live && settings.of(live.gen).lifecycle;
-  if (!live || !lifecycle) return undefined;
-  const waiting = rounds.waiting(live.gen).filter((round) => round.action === action);
-  const times = waiting.map((round) => expectOne(rounds, { live, lifecycle, round, writtenAt }));
-  return times.length === 0 ? undefined : Math.min(...times);
+  if (!live || !lifecycle) return;
+  for (const round of rounds.waiting(live.gen)) {
+    if (round.action !== action) continue;
+    const rule = lifecycle.rules.find(({ id }) => id === round.rule);
+    const term = rule && termOf(rule, action);
+    const midnight = term ? dueMidnight(term, writtenAt) : 0;
+    rounds.expect(round, roundTime({ midnight, after: writtenAt, uid: live.uid }));
+  }
 }
 
 /** Commits with more births are not looked through: they are taken for such as set tags. */
@@ -90,39 +91,21 @@ const MOST_BIRTHS = 10_000;
 /**
  * Files may be due whose rows are new and whose bytes are old. Where somebody set tags, rules that go by tags look at the next
  * midnight; where a version was erased and an older one is there again, all do. Costs no query while there are no such rules.
- * `before`: HEAD as it was. Returns when they look; undefined if none has to.
+ * `before`: HEAD as it was.
  */
 export function hastenRounds(
   _: Tx,
   { live, settings, rounds, files }: Pick<Ledger, "live" | "settings" | "rounds" | "files">,
   { before, now, by }: { before: Pick<Head, "seq" | "births">; now: number; by: "commit" | "erasure" },
-): number | undefined {
+): void {
   const rules = (live && settings.of(live.gen).lifecycle?.rules) ?? [];
   const hastened = rules.filter((rule) => (by === "erasure" || rule.tags) && termOf(rule, "expire"));
-  if (!live || hastened.length === 0) return undefined;
+  if (!live || hastened.length === 0) return;
   const { gen, uid, head } = live;
   const isLarge = head.births - before.births > MOST_BIRTHS;
-  if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return undefined;
+  if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return;
   const due = roundTime({ midnight: 0, after: now, uid });
   rounds.hasten(gen, { rules: hastened.map(({ id }) => id), due });
-  return due;
-}
-
-function expectOne(
-  rounds: Ledger["rounds"],
-  {
-    live: { uid },
-    lifecycle,
-    round,
-    writtenAt,
-  }: { live: Live; lifecycle: Lifecycle; round: RoundKey; writtenAt: number },
-): number {
-  const rule = lifecycle.rules.find(({ id }) => id === round.rule);
-  const term = rule && termOf(rule, round.action);
-  const midnight = term ? dueMidnight(term, writtenAt) : 0;
-  const due = roundTime({ midnight, after: writtenAt, uid });
-  rounds.expect(round, due);
-  return due;
 }
 
 /** When the branch's rules have something to do next; undefined if nothing can become due. */
@@ -131,5 +114,5 @@ export function nextRound(
   now: number,
 ): number | undefined {
   if (!live || !settings.of(live.gen).lifecycle) return undefined;
-  return rounds.atWork(live.gen, now) ? now + ROUND_WATCH_MS : rounds.nextDue(live.gen);
+  return rounds.atWork(live.gen, now) ? now : rounds.nextDue(live.gen);
 }

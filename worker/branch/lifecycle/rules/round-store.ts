@@ -63,7 +63,8 @@ const SELECT = `
     seen, retagged
   FROM rounds WHERE gen = ?1`;
 const ALL = `${SELECT} ORDER BY rule, action`;
-const AT_WORK = `${SELECT} AND (midnight IS NOT NULL OR due <= ?2) ORDER BY midnight IS NULL, rule, action LIMIT 1`;
+/** Sorts what it finds: two rows for each rule of a branch, at most. */
+export const AT_WORK = `${SELECT} AND (midnight IS NOT NULL OR due <= ?2) ORDER BY midnight IS NULL, rule, action LIMIT 1`;
 
 /** What lifecycle rules have to do: a row for each of their actions. Those that wait for a first file are kept in memory, since each commit asks. */
 export class RoundStore extends Store {
@@ -109,6 +110,7 @@ export class RoundStore extends Store {
   plan({ gen, rule, action }: RoundKey, due: number): void {
     this.sql.run`
       INSERT OR REPLACE INTO rounds (gen, rule, action, due) VALUES (${gen}, ${rule}, ${ACTIONS.indexOf(action)}, ${due})`;
+    this.wake("lifecycle scan", due);
     this.forget();
   }
 
@@ -117,6 +119,7 @@ export class RoundStore extends Store {
     this.sql.run`
       UPDATE rounds SET due = ${due}
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)} AND due IS NULL`;
+    this.wake("lifecycle scan", due);
     this.forget();
   }
 
@@ -156,15 +159,8 @@ export class RoundStore extends Store {
    * on. No row is written of which that is known already.
    */
   hasten(gen: number, { rules, due }: { rules: readonly string[]; due: number }): void {
-    if (this.sql.query(HASTEN, [gen, JSON.stringify(rules), due]).length > 0) this.forget();
-  }
-
-  /** Those that wait, and have not seen what a release that knows no rules committed or began meanwhile, are due then. */
-  rouse(gen: number, { head, due }: { head: number; due: number }): void {
-    this.sql.run`
-      UPDATE rounds SET due = ${due}
-      WHERE gen = ${gen} AND due IS NULL AND midnight IS NULL
-        AND (seen IS NOT ${head} OR (action = 1 AND EXISTS (SELECT 1 FROM multiparts WHERE multiparts.gen = ${gen})))`;
+    if (this.sql.query(HASTEN, [gen, JSON.stringify(rules), due]).length === 0) return;
+    this.wake("lifecycle scan", due);
     this.forget();
   }
 

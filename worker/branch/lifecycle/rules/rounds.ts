@@ -7,21 +7,20 @@ import {
   type Term,
   termOf,
 } from "../../../core/lifecycle-rules.ts";
+import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
-import { APPLYING_WATCH_MS, type Applier } from "../../large-commits/applier.ts";
+import type { BranchLoop } from "../../ledger/ledger.ts";
 import type { Live } from "../../tree/generation-store.ts";
 import { writableBranch } from "../../write/admission.ts";
 import type { Committer } from "../../write/committer.ts";
-import { tidySoon } from "../tidy.ts";
 import { abortSlice } from "./abort-uploads.ts";
 import { expireFound, findExpired } from "./expire.ts";
-import { nextRound, ROUND_WATCH_MS } from "./plan.ts";
+import { nextRound } from "./plan.ts";
 import type { Round, RoundWork } from "./round-store.ts";
 
-interface RoundsOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn"> {
+interface RoundsOptions extends Pick<BranchContext, "ledger" | "now" | "moment"> {
   readonly committer: Committer;
-  readonly applier: Pick<Applier, "goOn">;
 }
 
 /** What a slice is about. */
@@ -49,75 +48,27 @@ interface Doing {
  * Each slice is a transaction that says how far it is, and a round is for the midnight before it began, however long it
  * takes: after a crash it goes on, or begins again and finds dead what it has deleted, and makes no second commit.
  */
-export class Rounds {
+export class Rounds implements NamedLoop {
+  readonly name = "lifecycle scan" satisfies BranchLoop;
   readonly #options: RoundsOptions;
-  /** Set while it goes on. */
-  #run: Promise<void> | undefined;
-  #roused = false;
 
   constructor(options: RoundsOptions) {
     this.#options = options;
   }
 
-  /** Goes on with what is due, if anything is and it does not go on already. There must be tables. */
-  goOn(): void {
-    const { ledger, now, wake, later } = this.#options;
-    const { live } = ledger;
-    if (this.#run || !live || !ledger.settings.of(live.gen).lifecycle) return;
-    this.#rouse(live);
-    if (ledger.applying.get() || !ledger.rounds.atWork(live.gen, now())) return;
-    wake(now() + ROUND_WATCH_MS);
-    this.#run = this.#goThrough();
-    later(this.#run);
+  due(): number | undefined {
+    return nextRound(this.#options.ledger, this.#options.now());
   }
 
-  /** Once an instance: a release that knows no rules may have written since, and planned nothing. */
-  #rouse({ gen, uid, head }: Live): void {
-    if (this.#roused) return;
-    this.#roused = true;
-    const { ledger, now, wake } = this.#options;
-    const lost = this.#lostRounds(gen);
-    if (ledger.rounds.waiting(gen).length === 0 && lost.length === 0) return;
-    const due = roundTime({ midnight: 0, after: now(), uid });
-    ledger.transaction(() => {
-      ledger.rounds.rouse(gen, { head: head.seq, due });
-      for (const { id } of lost) ledger.rounds.plan({ gen, rule: id, action: "expire" }, due);
-    });
-    const next = nextRound(ledger, now());
-    if (next !== undefined) wake(next);
-  }
-
-  /** Rules of tags without a round: a release that knows no tags has none for them. */
-  #lostRounds(gen: number): LifecycleRule[] {
-    const { ledger } = this.#options;
-    const rules = ledger.settings.of(gen).lifecycle?.rules ?? [];
-    const ofTags = rules.filter((rule) => rule.tags && termOf(rule, "expire"));
-    if (ofTags.length === 0) return [];
-    const rounds = new Set(ledger.rounds.all(gen).map(({ rule }) => rule));
-    return ofTags.filter(({ id }) => !rounds.has(id));
-  }
-
-  async #goThrough(): Promise<void> {
-    const { turn, ledger, now, wake } = this.#options;
-    try {
-      do await turn();
-      while (this.#slice());
-    } catch (error) {
-      // The alarm tries again.
-      console.warn(`what lifecycle rules say could not be done and is tried again: ${error}`);
-      return;
-    } finally {
-      this.#run = undefined;
-    }
-    const next = nextRound(ledger, now());
-    if (next !== undefined) wake(next);
+  /** One slice. Rests while a large commit is applied, whose end wakes it. */
+  step(): boolean {
+    return this.#slice();
   }
 
   /** Returns whether anything is left that can be done now. */
   #slice(): boolean {
     const { ledger, now } = this.#options;
     const { live } = ledger;
-    // Its end wakes nobody, but the alarm looks after it anyway.
     if (!live || ledger.applying.get()) return false;
     const round = ledger.rounds.atWork(live.gen, now());
     const lifecycle = ledger.settings.of(live.gen).lifecycle;
@@ -163,22 +114,18 @@ export class Rounds {
       if (walking.round.action === "expire") findExpired(tx, ledger, { ...walking, moment });
       else abortSlice(tx, ledger, { ...walking, now: moment.now });
     });
-    tidySoon(this.#options);
   }
 
   #conclude(concluding: Doing & { work: RoundWork }): void {
-    const { ledger, committer, applier, now, wake } = this.#options;
+    const { ledger, committer } = this.#options;
     const { live, round, work } = concluding;
-    const answer = committer.one((tx, moment) => {
+    committer.one((tx, moment) => {
       const answer = expireFound(tx, ledger, { ...concluding, moment });
       if (answer.ok) this.#end(concluding);
       else if (answer.reason === "again") ledger.rounds.begin(round, { ...work, seen: live.head.seq });
       else if (answer.reason !== "applying") this.#putOff({ live, round, reason: answer.reason });
       return answer;
     });
-    if (answer.ok || answer.reason !== "applying") return;
-    wake(now() + APPLYING_WATCH_MS);
-    applier.goOn();
   }
 
   /** What came while the round went on, behind its back, is not older than the round, unless tags alone were set. */
