@@ -10,6 +10,7 @@ import { openTryingPlace } from "./data-folder.ts";
 import { executorFindings } from "./executors.ts";
 import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
+import { loopFindings } from "./loops.ts";
 import { kernelSetting, machineFindings, userNamespacesFinding } from "./machine.ts";
 import { pipelineFindings } from "./pipelines.ts";
 import { spaceFindings } from "./space.ts";
@@ -73,7 +74,7 @@ async function furtherFindings(
 ): Promise<Finding[]> {
   const space = await spaceFindings(...from);
   const news = space.filter(({ found }) => !known.some((finding) => finding.found === found));
-  return [...(await pipelineFindings(...from)), ...news];
+  return [...(await pipelineFindings(...from)), ...(await loopFindings(...from)), ...news];
 }
 
 function isReached({ check, state }: Finding): boolean {

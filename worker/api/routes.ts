@@ -77,6 +77,7 @@ import {
   setLastModified,
   setPublic,
   setWriter,
+  showBranchLoops,
 } from "./repos/repos.ts";
 import { catalogueUsage, repoUsage } from "./repos/usage.ts";
 import { ANY_KEY, noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
@@ -217,6 +218,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: TO_READ_REPO, handle: inspectBranch },
     DELETE: { needs: TO_MANAGE_REPO, handle: deleteBranch },
   },
+  "/repos/:repo/branches/:branch/loops": { GET: { needs: TO_MANAGE_REPO, handle: showBranchLoops } },
   "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
   "/repos/:repo/branches/:branch/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
   "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },

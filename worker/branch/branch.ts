@@ -130,6 +130,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       exists: () => ledger.exists,
       now: Date.now,
       storage: ctx.storage,
+      afterAnswers: true,
       loops: [
         courier,
         housekeeping(context),
@@ -276,6 +277,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const { uid, createdAt, head } = live;
     const claimedBy = this.#ledger.claim.get()?.pipeline ?? null;
     return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
+  }
+
+  async loops(): Promise<Contract.AnswerOf<"loops">> {
+    return this.#ledger.exists ? { loops: this.#engine.standing() } : null;
   }
 
   async usage(request: Contract.RequestOf<"usage">) {

@@ -1,3 +1,4 @@
+import type { Loops } from "../../protocol/admin.ts";
 import type {
   ArchivedCommit,
   ArchivedFile,
@@ -177,6 +178,9 @@ export interface BranchApi {
     | Protected
     | Refused<"no-such-branch" | "forking" | "not-its-output" | "pipeline-output" | CatalogueFault>
   >;
+
+  /** How its background jobs stand; null if the object was never made. */
+  loops(): Promise<Loops | null>;
 
   /** What the branch takes up. `sizes`: only how large its database is. */
   usage(request: { sizes?: boolean }): Promise<BranchUsage | Refused<"no-such-branch" | "forking">>;

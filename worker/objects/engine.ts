@@ -13,6 +13,8 @@ interface EngineOptions {
   readonly now: () => number;
   readonly storage: Pick<DurableObjectStorage, "setAlarm" | "deleteAlarm">;
   readonly loops: readonly NamedLoop[];
+  /** Loops that are woken begin after the answer of the call that woke them. Absent: in its next breath. */
+  readonly afterAnswers?: true;
 }
 
 /**
@@ -27,7 +29,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const { now, storage, loops } = options;
+    const { now, storage, loops, afterAnswers = false } = options;
     this.#alarm = new Alarm({
       now,
       nextDue: () => this.#next(),
@@ -36,6 +38,7 @@ export class Engine {
     });
     const loopOptions = {
       now,
+      afterAnswers,
       ringBy: (at: number) => this.#alarm.ringBy(at),
       failed: (failure: Failure) => tell(options.object(), failure),
     };
@@ -51,9 +54,9 @@ export class Engine {
   }
 
   /** Has a loop look for what there is to do. Resolves when it has come to rest. Never rejects. */
-  wake(name: string, how?: { readonly later?: boolean }): Promise<void> {
+  wake(name: string): Promise<void> {
     this.#alarm.ringBy(this.#options.now() + WATCH_MS);
-    return this.#loop(name).wake(how);
+    return this.#loop(name).wake();
   }
 
   /** Resolves when the loop has come to rest; undefined: it rests. */
@@ -67,7 +70,7 @@ export class Engine {
     if (!exists()) return;
     for (const loop of this.#loops.values()) {
       const next = loop.next();
-      if (next !== undefined && next <= now()) void this.wake(loop.name, { later: true });
+      if (next !== undefined && next <= now()) void this.wake(loop.name);
     }
     // One loop may wake another that was at rest already.
     for (let running = this.#running(); running.length > 0; running = this.#running())

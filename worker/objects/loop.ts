@@ -40,6 +40,8 @@ export interface LoopStanding {
 
 interface LoopOptions {
   readonly now: () => number;
+  /** It begins after the answer of the call that woke it, so that nobody waits for that longer. */
+  readonly afterAnswers: boolean;
   /** Sees to it that the alarm rings by then. */
   readonly ringBy: (at: number) => void;
   /** Its step failed. */
@@ -81,13 +83,10 @@ export class Loop {
     return this.#loop.name;
   }
 
-  /**
-   * Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. `later`: not before the call
-   * that is under way has its answer, which nobody is to wait for longer.
-   */
-  wake({ later = false }: { readonly later?: boolean } = {}): Promise<void> {
+  /** Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. */
+  wake(): Promise<void> {
     this.#again = true;
-    this.#running ??= this.#run(later).finally(() => {
+    this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
       this.#rest();
     });
@@ -108,7 +107,7 @@ export class Loop {
     if (due > now()) ringBy(due);
     else {
       ringBy(now() + WATCH_MS);
-      void this.wake({ later: true });
+      void this.wake();
     }
   }
 
@@ -137,9 +136,9 @@ export class Loop {
     };
   }
 
-  async #run(later: boolean): Promise<void> {
+  async #run(): Promise<void> {
     // A wake may come from inside a transaction: the step must not run in it.
-    await (later ? scheduler.wait(0) : Promise.resolve());
+    await (this.#options.afterAnswers ? scheduler.wait(0) : Promise.resolve());
     this.#retryAt = 0;
     for (let steps = 1; this.#again; steps++) {
       this.#again = false;

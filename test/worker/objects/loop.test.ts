@@ -10,6 +10,7 @@ function loopOf(step: () => boolean | undefined, due: () => number | undefined =
     { name: "work", due, step },
     {
       now: () => clock.now,
+      afterAnswers: false,
       ringBy: (at) => rung.push(at - clock.now),
       failed: ({ tries, retryMs }) => told.push({ tries, retryMs }),
     },

@@ -268,8 +268,9 @@ describe("an output version that is erased", () => {
     ] as const) {
       await erase(output, path, await newest(output, path));
       const due = "SELECT due FROM erasures_heard UNION ALL SELECT 1 FROM erased_outputs";
-      await expect.poll(() => query("share", due)).toEqual([{ due: 0 }]);
-      expect(await holds()).toEqual({ n });
+      await expect
+        .poll(async () => [await query("share", due), await holds()])
+        .toEqual([[{ due: 0 }], { n }]);
     }
   });
 

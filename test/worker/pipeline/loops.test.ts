@@ -3,6 +3,16 @@ import type { Outcome } from "../../../protocol/runner.ts";
 import { failed, good, ROOT } from "../api/support.ts";
 import { commit, leaseSome, makePipeline, makeRepo } from "./support.ts";
 
+test("how the loops of a branch stand is told to those who may manage its repo", async () => {
+  await makeRepo("looped-branch");
+  const told = await good("GET /repos/looped-branch/branches/master/loops");
+  expect(told.loops.map(({ name }: { name: string }) => name)).toContain("history GC");
+  const reader = { ...ROOT, scope: { ...ROOT.scope, level: "read" } };
+  const asked = "GET /repos/looped-branch/branches/master/loops";
+  expect(await failed(asked, { caller: reader } as never)).toMatchObject({ status: 403 });
+  expect(await failed("GET /repos/looped-branch/branches/nosuch/loops")).toMatchObject({ status: 404 });
+});
+
 test("how the loops of a pipeline stand is told to those who may change it", async () => {
   await makeRepo("looped-in");
   await makePipeline({ name: "looped", globs: { "looped-in": "/*" } });

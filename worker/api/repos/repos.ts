@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Loops } from "../../../protocol/admin.ts";
 import { type BranchAddress, bucketName, parseBucketName, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import {
   type BranchDetail,
@@ -343,4 +344,13 @@ export async function* branchesOf(
     after = page.at(-1);
     if (page.length < PAGE_ROWS || !after) return;
   }
+}
+
+/** `GET /repos/{repo}/branches/{branch}/loops`: how its object's background jobs stand. Errors may name what the key could not see elsewhere, so it takes `admin`. */
+export async function showBranchLoops(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const standing = await branch.loops();
+  if (!standing) throw branchError({ ok: false, reason: "no-such-branch" }, address);
+  return Response.json(standing satisfies Loops);
 }

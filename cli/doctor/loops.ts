@@ -1,0 +1,61 @@
+import { Loops } from "../../protocol/admin.ts";
+import { bucketName } from "../../protocol/names.ts";
+import { PipelineList } from "../../protocol/pipelines.ts";
+import { RepoList } from "../../protocol/repos.ts";
+import { encodePath } from "../../protocol/requests.ts";
+import { forEachLimited } from "../../runner/lib/concurrency.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
+import type { findConnection } from "../gateway/connection/connection.ts";
+import { type Finding, foundAt } from "./finding.ts";
+
+const ASKED_AT_ONCE = 8;
+
+/** The background jobs of branches and pipelines that fail, each with its last error. */
+export function loopFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
+  return foundAt(from, failing);
+}
+
+async function failing(client: Client): Promise<Finding[]> {
+  const objects: { readonly name: string; readonly path: string }[] = [];
+  const { pipelines } = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+  for (const { name } of pipelines)
+    objects.push({ name: `pipeline ${name}`, path: `/pipelines/${encodePath(name)}` });
+  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  for (const { name: repo, branches } of repos) {
+    for (const branch of branches) {
+      const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
+      objects.push({ name: `branch ${bucketName({ repo, branch })}`, path });
+    }
+  }
+  const findings: Finding[] = [];
+  await forEachLimited(objects, {
+    limit: ASKED_AT_ONCE,
+    work: async ({ name, path }) => {
+      const told = await unlessRefused(client.call(Loops, { method: "GET", path: `${path}/loops` }));
+      for (const loop of told?.loops ?? []) {
+        if (loop.state === "failing" || loop.tries > 0) findings.push(findingOf(name, loop));
+      }
+    },
+  });
+  return findings.sort((one, other) => (one.found < other.found ? -1 : 1));
+}
+
+/** Undefined if it is gone meanwhile, or if the key may not look. */
+async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof GatewayError && (error.status === 404 || error.status === 403)) return undefined;
+    throw error;
+  }
+}
+
+function findingOf(object: string, { name, tries, due, error }: Loops["loops"][number]): Finding {
+  const when = due === null ? "" : `, and is tried again at ${new Date(due).toISOString()}`;
+  return {
+    check: "loops",
+    state: "warn",
+    found: `${name} of ${object} failed ${tries === 1 ? "once" : `${tries} times in a row`}${when}: ${error}`,
+    fix: "mend what the error names: it goes on by itself. The gateway's log has each try",
+  };
+}
