@@ -93,7 +93,7 @@ describe("the control API", () => {
         const response = await handleApi(new Request("http://gateway/api/v1/pipelines/p"), {
           context: {
             ...testContext(),
-            pipeline: () => ({ inspect: () => Promise.reject(error) }) as never,
+            pipeline: () => ({ lifecycle: { inspect: () => Promise.reject(error) } }) as never,
           },
           caller: ROOT,
         });

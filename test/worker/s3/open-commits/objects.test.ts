@@ -89,7 +89,7 @@ test("of two open commits that both found a key free, one gets it; the other is 
     changes: [{ path: "key", change: "added" }],
   });
   expect(await text(`${one.branch}/key`)).toBe(one.bucket);
-  expect(await two.api.abortOpenCommit(two)).toEqual({ ok: true });
+  expect(await two.api.abortOpenCommit({ openCommit: two.openCommit })).toEqual({ ok: true });
 });
 
 test("a range, attributes and tags are answered without versions", async () => {
@@ -116,10 +116,10 @@ test("two open commits of a branch do not see each other", async () => {
 });
 
 test("a file and a directory of one name are refused, here or at the end, and the branch stays as it is", async () => {
-  const { branch, bucket, ...open } = await openOn("conflicts");
+  const { branch, bucket, api, openCommit } = await openOn("conflicts");
   await good(`PUT ${branch}/a`, { body: "a file" });
   const put = await s3(`PUT ${bucket}/a/b`, { body: "under it" });
-  const ended = put.ok ? await open.api.finishOpenCommit(open) : { ok: false, reason: "path-conflict" };
+  const ended = put.ok ? await api.finishOpenCommit({ openCommit }) : { ok: false, reason: "path-conflict" };
   expect(ended).toMatchObject({ ok: false, reason: "path-conflict" });
   expect(await keys(branch)).toEqual(["a"]);
 });
