@@ -16,6 +16,8 @@ export interface NamedLoop {
   step(): Next | Promise<Next> | Promise<void>;
   /** A wake finds out whether the loop is due before anything else. For one that is woken often, and mostly in vain. */
   readonly checksDue?: true;
+  /** Others wait for what it does: it begins at once, though others of its object begin after answers. */
+  readonly atOnce?: true;
   /** It was woken now: something changed of which `due` can't learn from rows. */
   heard?(): void;
   /** The alarm rang: what was put off to be done together is to be done. */
@@ -138,7 +140,8 @@ export class Loop {
 
   async #run(): Promise<void> {
     // A wake may come from inside a transaction: the step must not run in it.
-    await (this.#options.afterAnswers ? scheduler.wait(0) : Promise.resolve());
+    const isLater = this.#options.afterAnswers && !this.#loop.atOnce;
+    await (isLater ? scheduler.wait(0) : Promise.resolve());
     this.#retryAt = 0;
     for (let steps = 1; this.#again; steps++) {
       this.#again = false;

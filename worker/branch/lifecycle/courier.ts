@@ -34,6 +34,7 @@ interface CourierOptions extends Pick<BranchContext, "ledger" | "now"> {
  */
 export class Courier implements NamedLoop {
   readonly name = "outbox" satisfies BranchLoop;
+  readonly atOnce = true;
   readonly #options: CourierOptions;
   #catalogue: Promise<unknown> = Promise.resolve();
 
