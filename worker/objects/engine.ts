@@ -69,7 +69,7 @@ export class Engine {
     const { exists, now } = this.#options;
     if (!exists()) return;
     for (const loop of this.#loops.values()) {
-      const next = loop.next();
+      const next = this.#nextOf(loop);
       if (next !== undefined && next <= now()) void this.wake(loop.name);
     }
     // One loop may wake another that was at rest already.
@@ -112,7 +112,17 @@ export class Engine {
   }
 
   #next(): number | undefined {
-    return earliest(...[...this.#loops.values()].map((loop) => loop.next()));
+    return earliest(...[...this.#loops.values()].map((loop) => this.#nextOf(loop)));
+  }
+
+  /** A loop that can't tell when it is due holds up no other: it is asked again. */
+  #nextOf(loop: Loop): number | undefined {
+    try {
+      return loop.next();
+    } catch (error) {
+      tell(this.#options.object(), { loop: loop.name, tries: 1, retryMs: WATCH_MS, error });
+      return this.#options.now() + WATCH_MS;
+    }
   }
 }
 

@@ -90,7 +90,9 @@ export class Loop {
     this.#again = true;
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
-      this.#rest();
+      // A wake may have come after the last step, and found the loop still at work.
+      if (this.#again && this.#retryAt <= this.#options.now()) void this.wake();
+      else this.#rest();
     });
     return this.#running;
   }
@@ -148,8 +150,11 @@ export class Loop {
       try {
         const next = await this.#loop.step();
         const goesOn = next === true;
-        this.#tries = 0;
-        this.#error = null;
+        // A step that goes on may have put aside what fails: only the last one has made it good.
+        if (!goesOn) {
+          this.#tries = 0;
+          this.#error = null;
+        }
         this.#again ||= goesOn;
         this.#retryAt = next === "next alarm" ? this.#options.now() : 0;
         if (goesOn || (this.#again && steps % STEPS_PER_TURN === 0)) await yieldToOthers();

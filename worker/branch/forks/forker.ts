@@ -39,6 +39,7 @@ interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "moment" 
  */
 export class Forker implements NamedLoop {
   readonly name = "forks" satisfies BranchLoop;
+  readonly checksDue = true;
   readonly #options: ForkerOptions;
   /** Forks that could not go on, and the last reason: they hold up no other one. */
   #failed = new Set<string>();

@@ -179,7 +179,11 @@ export class LifecycleCalls {
 
   /** The catalogue first: a caller waits for it. */
   async #announceDeletion(): Promise<boolean> {
-    return await this.#options.courier.flushCatalogue();
+    const { courier, ledger } = this.#options;
+    const isTold = await courier.flushCatalogue();
+    // Then whoever else is to hear of it, of whom nobody waits.
+    ledger.wake("outbox");
+    return isTold;
   }
 }
 

@@ -93,7 +93,8 @@ export class Outbox extends Store {
     const due = now + Math.min(FIRST_RETRY_MS * 2 ** Math.min(tries, MOST_DOUBLINGS), LONGEST_RETRY_MS);
     this.sql.run`
       UPDATE outbox SET tries = ${tries + 1}, due = ${due} WHERE topic = ${topic} AND uid = ${uid}`;
-    this.wake("outbox", due);
+    // Not sooner for settings: of a creation the call that told them tells the rest, or whoever asks again.
+    this.wake("outbox", topic === "settings" ? Math.max(due, now + WATCH_MS) : due);
   }
 
   drop({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): void {

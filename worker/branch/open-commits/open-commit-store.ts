@@ -124,6 +124,7 @@ export class OpenCommitStore extends Store {
       UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
         due = CASE WHEN origin IS NULL THEN ${now} + ttl END
       WHERE number = ${number}`;
+    this.wake("housekeeping");
   }
 
   /** Why it could not be applied, once. */
@@ -145,6 +146,7 @@ export class OpenCommitStore extends Store {
     if (origin !== null) this.remove(number);
     else {
       this.#endUploads(openCommit, now);
+      this.wake("housekeeping", now + FINISHED_KEPT_MS);
       this.sql.run`
         UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, commit_id = ${commit},
           modified_at = ${modifiedAt}

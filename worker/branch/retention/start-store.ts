@@ -21,6 +21,7 @@ export class StartStore extends Store {
     for (const { commit } of known) {
       if (starts.some((start) => start.commit === commit)) continue;
       this.sql.run`DELETE FROM starts WHERE uid = ${uid} AND commit_id = ${commit}`;
+      this.wake("history GC");
     }
     this.sql.run`UPDATE starts SET stopped = 0 WHERE uid = ${uid}`;
     for (const start of starts) {

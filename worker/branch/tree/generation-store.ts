@@ -128,13 +128,13 @@ export class GenerationStore extends Store {
     this.forget();
   }
 
-  /** The live generation has a commit more. */
-  advance(head: Head): void {
+  /** The live generation has a commit more, since now. */
+  advance(head: Head, now: number): void {
     if (this.#live) this.#live = { ...this.#live, head };
-    this.#advancedAt = head.modifiedAt;
+    this.#advancedAt = now;
   }
 
-  /** The time of the newest commit since this was asked last; undefined if there is none. */
+  /** When the newest commit was made since this was asked last; undefined if there is none. */
   takeAdvance(): number | undefined {
     const at = this.#advancedAt;
     this.#advancedAt = undefined;

@@ -234,6 +234,6 @@ export function moveHead(
   const id = moment.id(createdAt);
   const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
   commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, note });
-  generations.advance({ ...next, id, modifiedAt: createdAt });
+  generations.advance({ ...next, id, modifiedAt: createdAt }, moment.now);
   return { ok: true, commit: id, modifiedAt: createdAt };
 }
