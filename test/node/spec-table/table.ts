@@ -44,7 +44,7 @@ export const FIELDS: readonly Held[] = [
     E2E,
     "the command gets its env, its stdin lines and its directories, and an accepted exit code is a success",
   ],
-  ["transform.stdin", RUNNER, "stdin is the lines with a newline after each, or nothing"],
+  ["transform.stdin", RUNNER, "its stdin is the lines with a newline after each, or nothing"],
   [
     "transform.env",
     RUNNER,
