@@ -69,7 +69,7 @@ export function openCatalogue(database: D1Database): Catalogue {
     },
     async newestMigration() {
       // Of wrangler's own table, which the embedded gateway keeps in the same form.
-      const newest = "SELECT name FROM d1_migrations ORDER BY name DESC LIMIT 1";
+      const newest = "SELECT name FROM d1_migrations ORDER BY id DESC LIMIT 1";
       const row = await db.prepare(newest).first<{ name: string }>();
       return row?.name;
     },

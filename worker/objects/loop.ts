@@ -105,13 +105,22 @@ export class Loop {
   /** A transaction gave it something to do, in whose turn this is called. */
   woken(): void {
     this.#loop.heard?.();
-    const due = this.#loop.checksDue && !this.#running ? (this.#loop.due() ?? null) : 0;
-    if (due === null) return;
+    const due = this.#loop.checksDue && !this.#running ? this.#dueOrNow() : 0;
+    if (due === undefined) return;
     const { now, ringBy } = this.#options;
     if (due > now()) ringBy(due);
     else {
       ringBy(now() + WATCH_MS);
       void this.wake();
+    }
+  }
+
+  /** The rows are written: that it can't be told when the loop is due must not fail the call that wrote them. */
+  #dueOrNow(): number | undefined {
+    try {
+      return this.#loop.due();
+    } catch {
+      return 0;
     }
   }
 

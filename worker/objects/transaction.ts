@@ -55,16 +55,15 @@ export class Transactions {
   run<T>(work: (tx: Tx) => T): T {
     const { storage, atEnd, forget } = this.#options;
     this.#depth++;
+    let answer: T;
     try {
-      const answer = storage.transactionSync(() => {
+      answer = storage.transactionSync(() => {
         const answer = work(TX);
         if (answer instanceof Promise) throw new Error("a transaction can't wait for anything");
         // Not sooner: what one step releases, a later one may keep.
         if (this.#depth === 1) atEnd?.(TX);
         return answer;
       });
-      if (this.#depth === 1) this.#tell();
-      return answer;
     } catch (error) {
       forget();
       if (this.#depth === 1) this.#woken.clear();
@@ -72,6 +71,8 @@ export class Transactions {
     } finally {
       this.#depth--;
     }
+    if (this.#depth === 0) this.#tell();
+    return answer;
   }
 
   /** A loop has something to do at this time, or now. It hears of it when the transaction is done. */

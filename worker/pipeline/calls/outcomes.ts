@@ -17,7 +17,7 @@ type JudgedFault = Fault & { readonly own: boolean };
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
 
 /**
- * PipelineContext what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
+ * Records what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
  * worker that was given up and comes back late changes no row, whatever it thinks it finished.
  */
 export function recordOutcome(tx: Tx, context: PipelineContext, outcome: Outcome): boolean {

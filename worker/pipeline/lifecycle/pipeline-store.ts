@@ -187,6 +187,7 @@ export class PipelineStore extends Store {
   /** Nothing has changed but the version, which makes a job unique that no commit made. */
   setNewVersion(): void {
     this.sql.run`UPDATE pipeline SET version = version + 1`;
+    this.wake("state");
   }
 
   setCatalogueVersion(version: number): void {

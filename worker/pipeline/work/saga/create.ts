@@ -75,8 +75,6 @@ export async function beginCreation(
   });
 }
 
-/** Why a creation was refused once it had begun. */
-
 /**
  * Rolls a creation forward: propose and check the edges, claim the output and the errors branch, leave the marker, subscribe to the inputs,
  * tell the catalogue, run. Throws if a peer can't be reached.

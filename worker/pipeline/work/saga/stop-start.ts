@@ -43,6 +43,8 @@ export async function continueStop(context: PipelineContext): Promise<void> {
     ledger.sources.setUnsubscribed();
     ledger.pipeline.setPullDue(0);
     ledger.pipeline.setState("stopped");
+    // Jobs have ended while nothing was trimmed.
+    ledger.wake("trim");
   }
 }
 

@@ -178,6 +178,9 @@ async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
 /** Whether others are to hear of what is needed no more, or the output branch has news. */
 export function hasToTrim({ ledger, peers }: PipelineContext): boolean {
   const { pipeline, givenUp, merges } = ledger;
-  if (givenUp.some(1).length > 0 || (pipeline.row()?.outputDue ?? 0) > 0) return true;
+  const { outputDue = 0, releasedTo = 0, freedTo = 0 } = pipeline.row() ?? {};
+  if (givenUp.some(1).length > 0 || outputDue > 0) return true;
+  // What the output branch keeps no more is known, and not all of it is removed.
+  if (releasedTo > 0 && freedTo <= releasedTo) return true;
   return hasUnlisted(ledger, peers) || (ledger.active() !== undefined && merges.retired() !== undefined);
 }
