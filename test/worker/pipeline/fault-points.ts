@@ -38,7 +38,7 @@ const STEPS: readonly Where[] = [
     which: isOfCommit,
   },
   { in: "input", at: "its bell is written", of: Outbox.prototype, method: "ring" },
-  { in: "input", at: "the bell is rung", of: Courier.prototype, method: "dispatch" },
+  { in: "input", at: "the bell is rung", of: Courier.prototype, method: "step" },
   { in: "input", at: "the bell was heard", of: Outbox.prototype, method: "delivered", which: isOfBell },
   { at: "the bell is heard", of: wakeUps, method: "ring", which: isOfInput },
   { at: "a look at the inputs is owed", of: PipelineStore.prototype, method: "setPullDue" },
