@@ -309,7 +309,7 @@ describe("sluice support", () => {
         {
           ...{ name: "count", variables: ["DB_URL"] },
           loops: {
-            loops: expect.arrayContaining([expect.objectContaining({ name: "inputs", failures: 0 })]),
+            loops: expect.arrayContaining([expect.objectContaining({ name: "inputs", tries: 0 })]),
           },
         },
       ]);

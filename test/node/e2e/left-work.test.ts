@@ -57,13 +57,15 @@ function rewriteBranch(bucket: string, change: (db: DatabaseSync) => void): void
   rewrite({ kind: "Branch", table: "address", column: "bucket", name: bucket }, change);
 }
 
+const PRESENT = "revision = (SELECT revision FROM pipeline)";
+
 /** The pipeline reads another repo, as if it had been submitted so when nobody looked, and is being started. */
 function readInstead(db: DatabaseSync, repo: string): void {
-  const spec = JSON.parse(String(db.prepare("SELECT spec FROM pipeline").get()?.spec));
+  const spec = JSON.parse(String(db.prepare(`SELECT spec FROM revisions WHERE ${PRESENT}`).get()?.spec));
   spec.inputs[0].repo.name = repo;
   const text = JSON.stringify(spec);
-  db.prepare("UPDATE revisions SET spec = ? WHERE revision = (SELECT revision FROM pipeline)").run(text);
-  db.prepare("UPDATE pipeline SET spec = ?, state = 'starting', version = version + 1, owed = 1").run(text);
+  db.prepare(`UPDATE revisions SET spec = ? WHERE ${PRESENT}`).run(text);
+  db.exec("UPDATE pipeline SET state = 'starting', version = version + 1, owed = 1");
   db.prepare(
     `UPDATE sources SET repo = ?, subscribed = 0, generation = 0, seq = 0, commit_id = NULL, lineage = NULL,
        has_data = 0`,
