@@ -53,7 +53,8 @@ export class Alarm {
     if (due !== undefined) {
       const at = Math.max(due, this.#options.now() + 1);
       if (at !== this.#at) this.#set(at);
-    } else if (this.#at !== undefined) {
+    } else {
+      // Also one that was set before this one rang, by an instance that came up for it.
       this.#at = undefined;
       this.#options.unset();
     }

@@ -75,6 +75,8 @@ export class Engine {
     // One loop may wake another that was at rest already.
     for (let running = this.#running(); running.length > 0; running = this.#running())
       await Promise.all(running);
+    // The alarm that watched over them is not needed any more.
+    this.#alarm.renew();
   }
 
   /**

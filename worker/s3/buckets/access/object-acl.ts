@@ -7,7 +7,7 @@ import { readVersion } from "../../objects/select-object.ts";
 import type { ObjectRequest, Operation } from "../../operation.ts";
 import { versionId } from "../../request/query-values.ts";
 import { type Acl, aclTags, readAcl } from "./acl-document.ts";
-import { ACCESS_OF_BRANCH, aclOfBucket } from "./public-switch.ts";
+import { aclOfBucket } from "./public-switch.ts";
 
 /** An object is as public as its bucket. */
 export const getObjectAcl: Operation<ObjectRequest> = {
@@ -23,7 +23,6 @@ export const getObjectAcl: Operation<ObjectRequest> = {
 /** Taken if the object is so already: it changes nothing. */
 export const putObjectAcl: Operation<ObjectRequest> = {
   permission: "write",
-  notOnView: ACCESS_OF_BRANCH,
 
   async handle(request) {
     const file = await readVersion(request, versionId(request.query));
