@@ -72,6 +72,8 @@ export class Engine {
       const next = this.#nextOf(loop);
       if (next !== undefined && next <= now()) void this.wake(loop.name);
     }
+    // Where nothing goes on, no alarm is written: what is not due has one.
+    if (this.#running().length === 0) return;
     // One loop may wake another that was at rest already.
     for (let running = this.#running(); running.length > 0; running = this.#running())
       await Promise.all(running);
