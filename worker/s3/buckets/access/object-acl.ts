@@ -7,7 +7,7 @@ import { readVersion } from "../../objects/select-object.ts";
 import type { ObjectRequest, Operation } from "../../operation.ts";
 import { versionId } from "../../request/query-values.ts";
 import { type Acl, aclTags, readAcl } from "./acl-document.ts";
-import { aclOfBucket } from "./public-switch.ts";
+import { ACCESS_OF_BRANCH, aclOfBucket, isOfOpenCommit } from "./public-switch.ts";
 
 /** An object is as public as its bucket. */
 export const getObjectAcl: Operation<ObjectRequest> = {
@@ -20,11 +20,17 @@ export const getObjectAcl: Operation<ObjectRequest> = {
   },
 };
 
-/** Taken if the object is so already: it changes nothing. */
+/**
+ * Taken if the object is so already: it changes nothing. Also in an open commit, since s3cmd sends it after each copy; of a
+ * commit and a tag nothing is set.
+ */
 export const putObjectAcl: Operation<ObjectRequest> = {
   permission: "write",
 
   async handle(request) {
+    if (request.address.view !== undefined && !(await isOfOpenCommit(request))) {
+      throw new S3Error("InvalidRequest", { message: ACCESS_OF_BRANCH });
+    }
     const file = await readVersion(request, versionId(request.query));
     const asked = readObjectAcl(request.headers, await readTextBody(request, MAX_SETTING_BYTES));
     const is = await aclOfBucket(request);

@@ -15,11 +15,17 @@ export const ACCESS_OF_BRANCH =
 type Asked = Pick<BucketRequest, "tree" | "branch" | "address">;
 
 /** What everybody may do with a bucket: nobody but keys sees an open commit. Throws NoSuchBucket. */
-export async function aclOfBucket({ tree, branch, address }: Asked): Promise<Acl> {
-  const isOpenCommit = address.view !== undefined && (await existing(tree)).shows === "open-commit";
+export async function aclOfBucket(asked: Asked): Promise<Acl> {
+  const { branch } = asked;
+  const isOpenCommit = await isOfOpenCommit(asked);
   const settings = await branch.settings();
   if (!settings.ok) throw branchFailure(settings);
   return settings.public && !isOpenCommit ? "public-read" : "private";
+}
+
+/** Whether the bucket is that of an open commit. Throws NoSuchBucket. */
+export async function isOfOpenCommit({ tree, address }: Pick<Asked, "tree" | "address">): Promise<boolean> {
+  return address.view !== undefined && (await existing(tree)).shows === "open-commit";
 }
 
 /** Turns the switch, or leaves it as it is. */
