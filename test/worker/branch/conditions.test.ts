@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { BranchApi, WriteCondition } from "../../../worker/branch/contract.ts";
-import { failedCondition } from "../../../worker/branch/write/conditions.ts";
+import { failedCondition } from "../../../worker/branch/staging/conditions.ts";
 import { type BranchStub, committed, freshBranch, inline, ledgerOf, listed, put } from "./support.ts";
 
 const HERE = { digest: "a".repeat(64), size: 1 };

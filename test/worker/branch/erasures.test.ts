@@ -1,6 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
+import { ContentStore } from "../../../worker/branch/contents/content-store.ts";
 import type {
   AnswerOf,
   BranchApi,
@@ -9,7 +10,6 @@ import type {
   VersionName,
 } from "../../../worker/branch/contract.ts";
 import { blockedAtHead, withoutConflicts } from "../../../worker/branch/erasures/in-the-way.ts";
-import { ContentStore } from "../../../worker/branch/tree/content-store.ts";
 import { FileStore } from "../../../worker/branch/tree/file-store.ts";
 import { ReadCache } from "../../../worker/branch/tree/read-cache.ts";
 import { Sql } from "../../../worker/objects/sql.ts";

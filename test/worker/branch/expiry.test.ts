@@ -4,12 +4,12 @@ import { chunkBlobName } from "../../../worker/blobs/blob-name.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
+import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/contents/content-store.ts";
 import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
-import { Collector } from "../../../worker/branch/lifecycle/collector.ts";
-import { housekeeping } from "../../../worker/branch/lifecycle/tidy.ts";
-import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
+import { Collector } from "../../../worker/branch/work/blob-reaper.ts";
+import { housekeeping } from "../../../worker/branch/work/housekeeping.ts";
 import { Alarm } from "../../../worker/objects/alarm.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {

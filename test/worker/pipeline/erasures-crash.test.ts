@@ -1,6 +1,6 @@
 // @module-tag rest
 import { beforeAll, describe, expect, it } from "vitest";
-import { Outbox } from "../../../worker/branch/lifecycle/outbox-store.ts";
+import { Outbox } from "../../../worker/branch/outbox/outbox-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
 import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";

@@ -1,8 +1,8 @@
-import { ApplyingStore } from "../../../worker/branch/large-commits/applying-store.ts";
-import { Courier } from "../../../worker/branch/lifecycle/courier.ts";
-import { Outbox } from "../../../worker/branch/lifecycle/outbox-store.ts";
+import { ApplyingStore } from "../../../worker/branch/open-commits/applying-store.ts";
+import { Outbox } from "../../../worker/branch/outbox/outbox-store.ts";
 import { CommitStore } from "../../../worker/branch/tree/commit-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
+import { Courier } from "../../../worker/branch/work/outbox/courier.ts";
 import { JobTable } from "../../../worker/catalogue/jobs.ts";
 import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts";
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";

@@ -1,13 +1,13 @@
 import type { Tx } from "../../objects/transaction.ts";
+import type { Rowids } from "../contents/content-store.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { AnswerOf, CommitRefused, Committed, RequestOf } from "../contract.ts";
-import { hastenRounds } from "../lifecycle/rules/plan.ts";
-import type { Rowids } from "../tree/content-store.ts";
+import { forgetErasures, hearersOf } from "../outbox/erasure-store.ts";
+import { hastenRounds } from "../settings/rounds.ts";
 import { commitChanges } from "../write/commit.ts";
 import type { Gate } from "../write/gate.ts";
 import { copiesOf } from "./copies.ts";
 import { eraseVersions, hasVersion, spansOfFiles } from "./erase.ts";
-import { forgetErasures, hearersOf } from "./erasure-store.ts";
 import { readHolders } from "./holders.ts";
 import { rowidsAhead } from "./rowids.ts";
 

@@ -1,15 +1,15 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
+import type { Rowids } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
 import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { protectionRefusal } from "../lifecycle/settings.ts";
+import { hearersOf } from "../outbox/erasure-store.ts";
 import { forgetCommits } from "../retention/mark.ts";
-import type { Rowids } from "../tree/content-store.ts";
+import { protectionRefusal } from "../settings/settings.ts";
 import type { BornAgain } from "../tree/file-store.ts";
 import type { GenerationRow, Live } from "../tree/generation-store.ts";
 import { moveHead } from "../write/commit.ts";
-import { hearersOf } from "./erasure-store.ts";
 import { blockedAtHead, withoutConflicts } from "./in-the-way.ts";
 import { readTo } from "./news.ts";
 

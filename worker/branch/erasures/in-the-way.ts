@@ -1,11 +1,11 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { ancestorsOf } from "../staging/plan.ts";
 import { kindOf } from "../tree/file-store.ts";
-import { ancestorsOf } from "../write/plan.ts";
 
 /**
  * Which of some paths, at which HEAD has nothing, can't have a file or an empty directory again: a file is at the place of one
- * of its directories, or something is below the path of a file. The same that a put is refused for (write/plan.ts), asked for
+ * of its directories, or something is below the path of a file. The same that a put is refused for (staging/plan.ts), asked for
  * all paths at once: one statement for each level of directories that has to be looked at, mostly one.
  */
 export function blockedAtHead(

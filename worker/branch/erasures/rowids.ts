@@ -1,8 +1,8 @@
 import { contentName } from "../../../protocol/content.ts";
+import type { Rowids } from "../contents/content-store.ts";
 import type { BranchContext } from "../context.ts";
 import type { RequestOf } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Rowids } from "../tree/content-store.ts";
 import { generationOf, pathsAt, targetsOf } from "./erase.ts";
 
 /** Versions that are looked at before others get their turn. A request of no more leaves all to its transaction. */

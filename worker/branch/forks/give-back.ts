@@ -1,7 +1,7 @@
 import type { Tx } from "../../objects/transaction.ts";
+import type { OwnedContent } from "../contents/content-store.ts";
 import type { BranchApi } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { OwnedContent } from "../tree/content-store.ts";
 
 /*
  * The giving back of what a fork has of its parent. The parent keeps bytes of what it erased for as long as a fork has them (a

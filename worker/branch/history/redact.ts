@@ -2,8 +2,8 @@ import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, RequestOf } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { protectionRefusal } from "../lifecycle/settings.ts";
 import { commitNamed } from "../read/views.ts";
+import { protectionRefusal } from "../settings/settings.ts";
 import { noteOfCommit } from "../tree/note.ts";
 import type { Gate } from "../write/gate.ts";
 

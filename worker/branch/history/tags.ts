@@ -1,8 +1,8 @@
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, Refused, RequestOf, TagChanger } from "../contract.ts";
-import type { Courier } from "../lifecycle/courier.ts";
 import { commitNamed } from "../read/views.ts";
 import type { TagRow } from "../tree/tag-store.ts";
+import type { Courier } from "../work/outbox/courier.ts";
 
 interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
   readonly courier: Courier;

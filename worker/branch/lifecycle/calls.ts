@@ -1,10 +1,10 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import type { Forker } from "../forks/forker.ts";
+import { changeSettings, letsIn, notEmptyRefusal, protectionRefusal } from "../settings/settings.ts";
+import type { Forker } from "../work/forks/forker.ts";
+import type { Courier } from "../work/outbox/courier.ts";
 import type { Gate } from "../write/gate.ts";
-import type { Courier } from "./courier.ts";
-import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
-import { changeSettings, letsIn, notEmptyRefusal, protectionRefusal } from "./settings.ts";
+import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "../write/generation.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
   readonly courier: Courier;

@@ -1,6 +1,6 @@
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, RequestOf } from "../contract.ts";
-import { protectionRefusal } from "../lifecycle/settings.ts";
+import { protectionRefusal } from "../settings/settings.ts";
 
 type OpenCommitContext = Pick<BranchContext, "ledger" | "moment">;
 

@@ -1,6 +1,6 @@
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
-import type { ContentStore } from "../tree/content-store.ts";
+import type { ContentStore } from "../contents/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 

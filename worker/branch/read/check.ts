@@ -1,8 +1,8 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, CheckedName, ContentToCheck, NamedRow, RequestOf } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { readBody, type StoredBody } from "../tree/stored-body.ts";
 
 /** Most rows that one slice goes through: what takes some milliseconds. */
 const ROWS = 2000;

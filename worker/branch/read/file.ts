@@ -1,15 +1,15 @@
 import type { Life } from "../../blobs/content.ts";
+import { NOTHING, readBody } from "../contents/stored-body.ts";
 import type { DeletionRead, FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { isPublic, modifiedOf } from "../lifecycle/settings.ts";
-import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
 import { isKept } from "../retention/kept.ts";
+import { isPublic, modifiedOf } from "../settings/settings.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { CachedRead } from "../tree/read-cache.ts";
-import { NOTHING, readBody } from "../tree/stored-body.ts";
+import { openCommitTime, readStaged } from "./overlay.ts";
 import { findView, noView, type ViewStores } from "./views.ts";
 
 type NotFound = Refused<

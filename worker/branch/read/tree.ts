@@ -3,13 +3,13 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
 import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { isPublic, modifiedOf } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
-import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
 import { isKept, mustBeReadable } from "../retention/kept.ts";
+import { isPublic, modifiedOf } from "../settings/settings.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
+import { openCommitTime, overlaid } from "./overlay.ts";
 import { findView, noView, type ViewStores } from "./views.ts";
 import { openWalk, type Walk } from "./walk.ts";
 

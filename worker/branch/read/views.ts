@@ -1,9 +1,9 @@
 import { isUlid } from "../../../protocol/names.ts";
 import type { NotOpen, PublicRead, Refused, ViewShown } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { isPublic } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
+import { isPublic } from "../settings/settings.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 

@@ -123,7 +123,7 @@ export class CommitStore extends Store {
 
   /**
    * What was said of a commit is to be in no earlier life of the branch either: an import that brought the commit back has left
-   * its row there, under another id (history/archives/import-rows.ts). Returns whether it was.
+   * its row there, under another id (work/imports/import-rows.ts). Returns whether it was.
    */
   forgetNotesBefore(id: string): boolean {
     return this.sql.run`

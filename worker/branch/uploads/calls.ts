@@ -1,8 +1,8 @@
 import { isValid } from "ulid";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import { protectionRefusal } from "../lifecycle/settings.ts";
 import { notOpen } from "../read/views.ts";
+import { protectionRefusal } from "../settings/settings.ts";
 import type { UploadRow } from "./upload-store.ts";
 
 type NoUpload = Contract.Refused<"no-such-upload">;

@@ -1,9 +1,9 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
-import { expectRounds } from "../lifecycle/rules/plan.ts";
-import { protectionRefusal } from "../lifecycle/settings.ts";
 import { notOpen } from "../read/views.ts";
+import { expectRounds } from "../settings/rounds.ts";
+import { protectionRefusal } from "../settings/settings.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { UploadCallsOptions } from "./calls.ts";
 import type { Multipart } from "./multipart-store.ts";

@@ -3,6 +3,7 @@ import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
+import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import type {
   CommitNote,
   CompleteMultipart,
@@ -16,7 +17,6 @@ import { UNFINISHED_BELOW } from "../open-commits/open-commit-store.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
 import { noteText, readNote } from "../tree/note.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
-import { readBody, type StoredBody } from "../tree/stored-body.ts";
 
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
 const ANSWER_BYTES = 8 * 1024 * 1024;

@@ -3,9 +3,9 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
+import type { ContentStore } from "../contents/content-store.ts";
+import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
-import type { ContentStore } from "../tree/content-store.ts";
-import { readBody, type StoredBody } from "../tree/stored-body.ts";
 import type { MultipartStore } from "./multipart-store.ts";
 import type { SweepStore } from "./sweep-store.ts";
 

@@ -1,13 +1,13 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import type { Applier } from "../large-commits/applier.ts";
-import { beginRevert } from "../large-commits/revert.ts";
-import { finishOpenCommit, finishOutput } from "../open-commits/finish.ts";
-import { stageOutput } from "../open-commits/job-output.ts";
-import { completeMultipart } from "../uploads/complete-multipart.ts";
+import type { Applier } from "../work/large-commit/applier.ts";
+import { beginRevert } from "../work/large-commit/revert.ts";
 import { commitChanges, commitOutput, putFile } from "./commit.ts";
 import type { Committer, Outcome, Work } from "./committer.ts";
+import { completeMultipart } from "./complete-multipart.ts";
+import { finishOpenCommit, finishOutput } from "./finish.ts";
 import type { Gate } from "./gate.ts";
+import { stageOutput } from "./job-output.ts";
 import { PutQueue } from "./put-queue.ts";
 import { setTags } from "./set-tags.ts";
 

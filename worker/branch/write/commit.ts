@@ -1,5 +1,6 @@
 import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
+import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
 import type {
   CommitNote,
@@ -10,14 +11,19 @@ import type {
   PutFile,
 } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { type StageStores, stageChanges, stageContent } from "../open-commits/stage.ts";
+import {
+  type AdmissionStores,
+  type Admitted,
+  admit,
+  claimedBranch,
+  pathRefusal,
+} from "../staging/admission.ts";
+import { holdingOperations } from "../staging/conditions.ts";
+import { finalState, type PlannedChange, planCommit } from "../staging/plan.ts";
+import { type StageStores, stageChanges, stageContent } from "../staging/stage.ts";
 import type { Position } from "../tree/commit-store.ts";
-import type { OwnedContent } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { type AdmissionStores, type Admitted, admit, claimedBranch, pathRefusal } from "./admission.ts";
-import { holdingOperations } from "./conditions.ts";
-import { finalState, type PlannedChange, planCommit } from "./plan.ts";
 import { renewUnchanged, unchangedAt } from "./renew.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
-import { expectRounds, hastenRounds } from "../lifecycle/rules/plan.ts";
+import { expectRounds, hastenRounds } from "../settings/rounds.ts";
 
 /** An answer that may have made a commit. */
 export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };

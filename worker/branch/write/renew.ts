@@ -1,8 +1,8 @@
 import type { LifecycleRule } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { FinalState, PlannedChange } from "../staging/plan.ts";
 import type { Live } from "../tree/generation-store.ts";
-import type { FinalState, PlannedChange } from "./plan.ts";
 
 /*
  * What is put again as it is. That is no change and no commit, and yet somebody wrote it: a file that is written each day must

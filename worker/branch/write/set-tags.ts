@@ -1,16 +1,16 @@
 import { EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
+import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
 import type { SetTags, TagsRefused, TagsSet } from "../contract.ts";
-import { concludeStaging, type StageStores } from "../open-commits/stage.ts";
-import { stageBatch } from "../open-commits/stage-batch.ts";
 import { readFile } from "../read/file.ts";
 import { isKept } from "../retention/kept.ts";
+import { type AdmissionStores, type Admitted, admit } from "../staging/admission.ts";
+import { concludeStaging, type StageStores } from "../staging/stage.ts";
+import { stageBatch } from "../staging/stage-batch.ts";
 import { withTags } from "../tree/attributes.ts";
-import type { OwnedContent } from "../tree/content-store.ts";
 import type { HeadRow } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { type AdmissionStores, type Admitted, admit } from "./admission.ts";
 import { type CommitStores, writeCommit } from "./commit.ts";
 
 /*

@@ -1,6 +1,6 @@
 // @module-tag rest
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { ContentStore } from "../../../../worker/branch/tree/content-store.ts";
+import { ContentStore } from "../../../../worker/branch/contents/content-store.ts";
 import { Sql } from "../../../../worker/objects/sql.ts";
 import { makePipeline } from "../../pipeline/support.ts";
 import { branchOf, freshBranch, randomNumbers } from "../support.ts";

@@ -1,6 +1,6 @@
 // @module-tag rest
 import { describe, expect, test, vi } from "vitest";
-import { ContentStore } from "../../../../worker/branch/tree/content-store.ts";
+import { ContentStore } from "../../../../worker/branch/contents/content-store.ts";
 import { everyOrder, exploresOrders, meetings, nameOf } from "./walks.ts";
 
 exploresOrders();

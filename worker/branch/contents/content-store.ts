@@ -1,0 +1,454 @@
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { Body, Content, Life } from "../../blobs/content.ts";
+import type { UnwantedBlob } from "../../blobs/port.ts";
+import { renewRewrite } from "../../objects/rewrite.ts";
+import { Store } from "../../objects/store.ts";
+import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
+
+/** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */
+export const READERS_GRACE_MS = 120_000;
+/** How long those stay that no reader can have found, so that many go together; milliseconds. */
+export const NAMELESS_GRACE_MS = 10_000;
+/** How long after its first failure a deletion is tried again, and at most after any; milliseconds. */
+const FIRST_RETRY_MS = 10_000;
+const LONGEST_RETRY_MS = 60 * 60 * 1000;
+/** With more tries the wait stays the longest one; a larger shift would overflow. */
+const MOST_DOUBLINGS = 20;
+/** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
+const REMOVED_CONTENTS = 200;
+const REMOVED_BLOBS = 5000;
+
+/** Contents by name, each once, and how many more keep it, or less. */
+type Refs = readonly (readonly [name: string, refs: number])[];
+
+/** Of (?1 gen, ?2 JSON of how many keep contents no more, by their names). */
+const RELEASE = `
+  UPDATE contents SET refs = refs - released.value FROM json_each(?2) AS released
+  WHERE contents.digest = unhex(substr(released.key, 1, 64))
+    AND contents.size = CAST(substr(released.key, 66) AS INTEGER) AND contents.gen = ?1`;
+
+/** Of (?1 JSON of how many more keep contents, or less, by their rowids). A file has them, or had. */
+const CHANGE_REFS = `
+  UPDATE contents SET refs = refs + changed.value, named = 1 FROM json_each(?1) AS changed
+  WHERE contents.rowid = CAST(changed.key AS INTEGER)`;
+
+/** Of (?1 gen, ?2 JSON of rowids by the names of contents): the names whose content is not at that rowid. */
+const ELSEWHERE = `
+  SELECT asked.key AS name FROM json_each(?2) AS asked
+  LEFT JOIN contents ON contents.rowid = asked.value AND contents.digest = unhex(substr(asked.key, 1, 64))
+    AND contents.size = CAST(substr(asked.key, 66) AS INTEGER) AND contents.gen = ?1
+  WHERE contents.rowid IS NULL`;
+
+/** Of (?1 gen, ?2 JSON of the names of contents): their rowids. */
+const ROWIDS = `
+  SELECT asked.value AS name, contents.rowid AS id FROM json_each(?2) AS asked
+  CROSS JOIN contents ON contents.digest = unhex(substr(asked.value, 1, 64))
+    AND contents.size = CAST(substr(asked.value, 66) AS INTEGER) AND contents.gen = ?1`;
+
+/** Of (?1 JSON of rowids): those of them that nothing keeps, as one JSON, which is read sooner than rows. */
+const UNKEPT = `
+  SELECT json_group_array(asked.value) AS ids FROM json_each(?1) AS asked
+  CROSS JOIN contents ON contents.rowid = asked.value WHERE contents.refs = 0`;
+
+/** Of (?1 limit): dead contents; those that are plain name no blob and keep no other content. */
+const DEAD = `
+  SELECT rowid AS id, kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL AS isPlain
+  FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 0 LIMIT ?1`;
+
+/** Where contents of a generation are in their table, by their names. */
+export type Rowids = ReadonlyMap<string, number>;
+
+/** A content of one generation. */
+export type OwnedContent = ContentId & { readonly gen: number };
+
+interface DeadRow extends StoredBody {
+  readonly gen: number;
+  readonly keeps: string | null;
+  readonly named: Named;
+  readonly made: string | null;
+}
+
+/** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
+type Named = 0 | 1;
+
+/**
+ * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
+ * stays. Files, uploads, staged puts and contents put together from others each *keep* a content, which its refs count,
+ * and later *release* it. At zero it is *dead*: `removeDead` takes its row away, unless it is kept again before, and
+ * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it, or soon if
+ * nothing ever *named* the content.
+ *
+ * A condemned blob is never named again. Its name is in no other content's list of blobs of its own, since each write
+ * makes new names. A list of others' blobs may be older than their end: somebody reads what a part is made of, the part
+ * goes, the same bytes come again in other blobs, and then the reader names what it has read. So a content says which
+ * *life* of the ones that it keeps it has read, and is refused if that is over.
+ *
+ * A fork's contents may be *lent*: their blobs are those of its parent (work/forks/forker.ts), and stay when the content goes.
+ * The parent deletes them once it is told that the fork needs them no more. So a lent content is never dead: the ledger
+ * takes it out at the end of the very transaction that released it last (`takeUnkept`), and nobody can keep it again.
+ */
+export class ContentStore extends Store {
+  #mayBeDead = false;
+  /** Whether anything was released since `takeUnkept` was last asked. */
+  #mayBeUnkept = false;
+  /** Whether this instance knows of lent contents; undefined: it has not looked. */
+  #hasLent: boolean | undefined;
+
+  has({ digest, size, gen }: OwnedContent): boolean {
+    const found = this.sql.first`
+      SELECT 1 FROM contents WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+    return found !== undefined;
+  }
+
+  /** Those of some contents that a generation has of another branch's blobs. */
+  lentAmong(contents: readonly ContentId[], gen: number): ContentId[] {
+    const names = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
+    return this.sql.all<ContentId>`
+      SELECT DISTINCT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
+      CROSS JOIN contents
+        ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
+      WHERE contents.lent = 1`;
+  }
+
+  /**
+   * Where its bytes are: in that generation, or if none is given, in the newest that has it. A dead one is not there: who asks
+   * after an erasure does not get what was erased, though its row may still wait for the alarm.
+   */
+  body(id: ContentId, gen?: number): Body | undefined {
+    return this.find(id, gen)?.body;
+  }
+
+  /** The same, and which life of the content that is. */
+  find({ digest, size }: ContentId, gen?: number): { readonly body: Body; readonly life: Life } | undefined {
+    const [oldest, newest] = gen === undefined ? [0, Number.MAX_SAFE_INTEGER] : [gen, gen];
+    const row = this.sql.first<StoredBody & { life: Life }>`
+      SELECT kind, body, life FROM contents
+      WHERE digest = unhex(${digest}) AND size = ${size}
+        AND gen BETWEEN ${oldest} AND ${newest} AND refs > 0 ORDER BY gen DESC LIMIT 1`;
+    return row && { body: readBody(row), life: row.life };
+  }
+
+  /** Whether one of the contents that this one is to keep is not there, or no longer in the life that was read. */
+  lacksKept({ keeps = [] }: Pick<Content, "keeps">, gen: number): boolean {
+    if (keeps.length === 0) return false;
+    const asked = keeps.map(({ digest, size, life }) =>
+      life === undefined ? [digest, size] : [digest, size, life],
+    );
+    return this.sql.has`
+      SELECT 1 FROM json_each(${JSON.stringify(asked)}) AS kept WHERE NOT EXISTS (
+        SELECT 1 FROM contents
+        WHERE contents.digest = unhex(kept.value ->> 0) AND contents.size = kept.value ->> 1
+          AND contents.gen = ${gen}
+          AND (json_array_length(kept.value) = 2 OR contents.life IS kept.value ->> 2)
+      ) LIMIT 1`;
+  }
+
+  /**
+   * One more file or upload keeps a content that comes with its bytes. If the branch has it already, that one stays and
+   * the blobs of this one are condemned. What it keeps must be there.
+   */
+  add(content: Content, { gen, now, named }: { gen: number; now: number; named: Named }): void {
+    const { digest, size, body, made = [] } = content;
+    const [kind, stored] = writeBody(body);
+    const keeps = namesOf(content.keeps);
+    const madeNames = made.length > 0 ? JSON.stringify(made) : null;
+    const isNew = this.sql.run`
+      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life, made)
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${named}, ${newLife(body)},
+        ${madeNames})
+      ON CONFLICT DO NOTHING`;
+    if (isNew) {
+      this.#registerBlobs(ownBlobs({ body, keeps, made }));
+      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0 });
+    } else {
+      this.keep({ digest, size, gen }, named);
+      if (!this.#leaveRow(content, gen)) this.discard(content, now);
+    }
+  }
+
+  /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
+  discard({ body, keeps, made = [] }: Content, now: number): void {
+    const brought = { body, keeps: namesOf(keeps), made };
+    this.#condemn(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
+  }
+
+  /** One more file or upload keeps a content that is here. Throws if it is not: a name must not point at missing bytes. */
+  keep({ digest, size, gen }: OwnedContent, named: Named): void {
+    const isHere = this.sql.run`
+      UPDATE contents SET refs = refs + 1, named = max(named, ${named})
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+    if (!isHere) throw new Error(`a content that is to be kept is not there: ${digest}-${size}`);
+  }
+
+  /** So many more files keep each of these contents, given by name, that are here. Throws if one is not. */
+  keepMany(named: Refs, gen: number): void {
+    const kept = this.sql.all`
+      UPDATE contents SET refs = refs + kept.value, named = 1 FROM json_each(${refsText(named)}) AS kept
+      WHERE contents.digest = unhex(substr(kept.key, 1, 64))
+        AND contents.size = CAST(substr(kept.key, 66) AS INTEGER) AND contents.gen = ${gen} RETURNING 1`;
+    const lacking = new Set(named.map(([name]) => name)).size - kept.length;
+    if (lacking > 0)
+      throw new Error(`${lacking} of ${named.length} contents that are to be kept are not there`);
+  }
+
+  /** One less keeps it. */
+  release({ digest, size, gen }: OwnedContent): void {
+    this.#released();
+    this.sql.run`
+      UPDATE contents SET refs = refs - 1
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+  }
+
+  /** So many files or uploads less keep each of these contents, given by name. */
+  releaseMany(named: Refs, gen: number): void {
+    this.#released();
+    this.sql.execute(RELEASE, [gen, refsText(named)]);
+  }
+
+  /** So many more files keep each of these contents, given by rowid, or less. Returns those that nothing keeps any more. */
+  changeRefs(by: ReadonlyMap<number, number>): ReadonlySet<number> {
+    const changed = [...by].filter(([, refs]) => refs !== 0);
+    if (changed.length > 0) this.sql.execute(CHANGE_REFS, [JSON.stringify(Object.fromEntries(changed))]);
+    const less = changed.flatMap(([id, refs]) => (refs < 0 ? [id] : []));
+    if (less.length === 0) return new Set();
+    this.#released();
+    const [unkept] = this.sql.query<{ ids: string }>(UNKEPT, [JSON.stringify(less)]);
+    return new Set<number>(JSON.parse(unkept?.ids ?? "[]"));
+  }
+
+  /**
+   * Of those of some contents that a generation has. `known` is what an earlier turn found, and may be so no more: to see
+   * that a content is at its rowid takes much less than to find it among a million digests.
+   */
+  rowids(names: ReadonlySet<string>, { gen, known }: { gen: number; known: Rowids }): Rowids {
+    const found = new Map<string, number>();
+    for (const name of names) {
+      const id = known.get(name);
+      if (id !== undefined) found.set(name, id);
+    }
+    if (found.size > 0) {
+      const asked = JSON.stringify(Object.fromEntries(found));
+      for (const { name } of this.sql.query<{ name: string }>(ELSEWHERE, [gen, asked])) found.delete(name);
+    }
+    const others = [...names].filter((name) => !found.has(name));
+    if (others.length > 0) {
+      const rows = this.sql.query<{ name: string; id: number }>(ROWIDS, [gen, JSON.stringify(others)]);
+      for (const { name, id } of rows) found.set(name, id);
+    }
+    return found;
+  }
+
+  /** Contents whose blobs are another branch's come to this one. */
+  takesLent(): void {
+    this.#hasLent = true;
+  }
+
+  /**
+   * Removes the lent contents that nothing keeps, and returns them: their owner is to be told. Mostly costs no query: one that
+   * finds nothing in an empty index, if something was released in a branch that has lent contents.
+   */
+  takeUnkept(): OwnedContent[] {
+    if (!this.#mayBeUnkept) return [];
+    this.#mayBeUnkept = false;
+    this.#hasLent ??= this.sql
+      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen > 0 AND lent = 1 LIMIT 1`;
+    return this.#hasLent ? this.takeLeftUnkept() : [];
+  }
+
+  /** The same, whatever this instance knows: also those that an earlier release has left. */
+  takeLeftUnkept(): OwnedContent[] {
+    return this.sql.all<OwnedContent>`
+      DELETE FROM contents INDEXED BY contents_unkept WHERE gen > 0 AND lent = 1 AND refs = 0
+      RETURNING lower(hex(digest)) AS digest, size, gen`;
+  }
+
+  /** Removes the lent contents of a generation that nothing keeps, if its owner is to be told that all of them are gone. */
+  forgetUnkept(gen: number): void {
+    this.sql
+      .run`DELETE FROM contents INDEXED BY contents_unkept WHERE gen = ${gen} AND lent = 1 AND refs = 0`;
+  }
+
+  /** Whether a generation has contents whose blobs are another branch's. */
+  hasLent(gen: number): boolean {
+    return this.sql
+      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen = ${gen} AND lent = 1 LIMIT 1`;
+  }
+
+  /**
+   * Removes what is dead, and what dies of that, as far as one transaction should: the rows go, and blobs that nothing
+   * has any more are condemned. What is left is for another transaction.
+   */
+  removeDead(now: number, atMost = REMOVED_CONTENTS): void {
+    let blobs = 0;
+    for (let room = atMost; room > 0 && blobs < REMOVED_BLOBS; ) {
+      const dead = this.sql.query<{ id: number; isPlain: 0 | 1 }>(DEAD, [room]);
+      const plain = dead.filter(({ isPlain }) => isPlain);
+      const others = dead.filter(({ isPlain }) => !isPlain);
+      this.#removePlain(plain.map(({ id }) => id));
+      // One at a time: rows may be large.
+      for (const { id } of others) if (blobs < REMOVED_BLOBS) blobs += this.#removeOne(id, now);
+      if (others.length === 0 && dead.length < room) {
+        this.#mayBeDead = false;
+        return;
+      }
+      room -= dead.length;
+    }
+  }
+
+  /** The same, if this instance released anything since it last saw that nothing is dead: no query otherwise. */
+  removeReleased(now: number, atMost = REMOVED_CONTENTS): void {
+    if (this.#mayBeDead) this.removeDead(now, atMost);
+  }
+
+  /** Whether this instance may have left something that another transaction should remove. */
+  get mayHaveDead(): boolean {
+    return this.#mayBeDead;
+  }
+
+  /** Some of the condemned blobs whose time has come. None of them should be in a content: one that is is let off. */
+  due(now: number, limit: number): UnwantedBlob[] {
+    const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
+      SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
+      FROM condemned INDEXED BY condemned_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
+    this.forgetCondemned(due.filter(({ lives }) => lives).map(({ blob }) => blob));
+    return due.filter(({ lives }) => !lives);
+  }
+
+  /** They are deleted. */
+  forgetCondemned(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  }
+
+  /**
+   * They could not be deleted: again later, each time twice as much, but not before a reader's grace that one may have got
+   * meanwhile. Returns how long it is until the last of them is tried; milliseconds.
+   */
+  postpone(blobs: readonly string[], now: number): number {
+    const postponed = this.sql.all<{ due: number }>`
+      UPDATE condemned SET tries = tries + 1,
+        due = max(due, ${now} + min(${FIRST_RETRY_MS} << min(tries, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))
+      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)})) RETURNING due`;
+    return postponed.reduce((longest, { due }) => Math.max(longest, due - now), 0);
+  }
+
+  /**
+   * Readers are still at these blobs: those that are condemned get another grace. Returns whether one of those is a manifest
+   * that lists blobs of others.
+   */
+  keepForReaders(blobs: readonly string[], now: number): { readonly borrowed: boolean } {
+    const names = JSON.stringify(blobs);
+    const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
+      SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
+      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value`;
+    if (!condemned || condemned.n === 0) return { borrowed: false };
+    const due = now + READERS_GRACE_MS;
+    this.sql.run`
+      UPDATE condemned SET due = ${due}
+      WHERE blob IN (SELECT value FROM json_each(${names})) AND due < ${due}`;
+    return { borrowed: condemned.borrowed === 1 };
+  }
+
+  /** When the next condemned blob is due; undefined if there is none. */
+  nextDue(): number | undefined {
+    return this.sql.first<{ due: number }>`
+      SELECT due FROM condemned INDEXED BY condemned_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  }
+
+  /** Whether anything is dead, also what an earlier instance left. */
+  get hasDead(): boolean {
+    return this.sql.has`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1`;
+  }
+
+  /**
+   * Bytes in a row give way to the same bytes in a blob. A part comes in a blob, and what is put together from parts
+   * lists blobs that its parts own. Returns whether it was so.
+   */
+  #leaveRow({ digest, size, body, keeps = [] }: Content, gen: number): boolean {
+    if (body.kind === "inline" || keeps.length > 0) return false;
+    const [kind, stored] = writeBody(body);
+    const left = this.sql.run`
+      UPDATE contents SET kind = ${kind}, body = ${stored}, life = ${newLife(body)}
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
+    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null, made: [] }));
+    return left;
+  }
+
+  #removePlain(ids: readonly number[]): void {
+    if (ids.length === 0) return;
+    this.sql.run`DELETE FROM contents WHERE rowid IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+    renewRewrite(this.sql);
+  }
+
+  /** Returns how many blobs it had. */
+  #removeOne(id: number, now: number): number {
+    const dead = this.sql.first<DeadRow>`
+      DELETE FROM contents WHERE rowid = ${id} RETURNING gen, kind, body, keeps, named, made`;
+    return dead ? this.#letGo(dead, now) : 0;
+  }
+
+  #letGo({ gen, keeps, named, made, ...stored }: DeadRow, now: number): number {
+    // Whoever reads it reads the blobs of those that it keeps.
+    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named });
+    const dead = { body: readBody(stored), keeps, made: made === null ? [] : JSON.parse(made) };
+    const blobs = ownBlobs(dead);
+    if (blobs.length === 0) return 0;
+    const names = JSON.stringify(blobs);
+    this.sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
+    this.sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
+    this.#condemn(blobs, { now, named, borrowed: isBorrowed(dead) });
+    return blobs.length;
+  }
+
+  /** Something may be dead now, and a lent content kept by nothing. */
+  #released(): void {
+    this.#mayBeDead = true;
+    this.#mayBeUnkept = true;
+  }
+
+  /** `names`: JSON of the names of contents that are here. */
+  #addRefs(names: string, { gen, refs, named }: { gen: number; refs: 1 | -1; named: Named }): void {
+    if (refs < 0) this.#released();
+    this.sql.run`
+      UPDATE contents SET refs = refs + ${refs}, named = max(named, ${named}) FROM json_each(${names}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value, 1, 64))
+        AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
+  #registerBlobs(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.sql.run`
+      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${JSON.stringify(blobs)}) WHERE true
+      ON CONFLICT DO UPDATE SET refs = refs + 1`;
+  }
+
+  /** Leaves out those that a content has. */
+  #condemn(
+    blobs: readonly string[],
+    { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
+  ): void {
+    if (blobs.length === 0) return;
+    const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
+    const some = this.sql.run`
+      INSERT INTO condemned (blob, due, borrowed)
+      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
+      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
+    if (some) this.wake("blob reaper", due);
+  }
+}
+
+function refsText(named: Refs): string {
+  return JSON.stringify(Object.fromEntries(named));
+}
+
+/** Of a content that comes with this body. Below 2^53, so that a number and JSON carry it. */
+function newLife({ kind }: Body): Life {
+  if (kind === "inline") return null;
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 11) * 2 ** 32 + low;
+}
+
+/** JSON of the names of what a content keeps, each once; null if it owns its blobs itself. */
+function namesOf(keeps: readonly ContentId[] | undefined): string | null {
+  return keeps?.length ? JSON.stringify([...new Set(keeps.map(contentName))]) : null;
+}

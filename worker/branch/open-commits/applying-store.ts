@@ -1,0 +1,167 @@
+import { Store } from "../../objects/store.ts";
+import type { CommitNote } from "../contract.ts";
+import { type ConditionProgress, NONE_CHANGED } from "../staging/judged.ts";
+import type { Position } from "../tree/commit-store.ts";
+import { noteText, readNote } from "../tree/note.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
+
+/** The open commit that is becoming a large commit, slice by slice. */
+export interface Applying {
+  readonly openCommit: number;
+  /** Its name to the outside. */
+  readonly id: string;
+  readonly gen: number;
+  /** The commit that its rows are written for; null while it is worked out or checked, and then no row is written. */
+  readonly seq: number | null;
+  /** Whether it is a revert of which is still worked out what it changes. */
+  readonly isReverting: boolean;
+}
+
+/** How far it is worked out what a revert changes: among what was born since its target, what died since, or through. */
+export interface RevertProgress {
+  /** The commit that it goes back to, and HEAD as it began. */
+  readonly target: number;
+  readonly head: number;
+  readonly walk: "births" | "deaths" | "through";
+  /** It went through all that was born or died up to this commit and path. */
+  readonly seq: number;
+  readonly path: string;
+}
+
+/** How far a revert is, by the number in its row. */
+const WALKS = ["births", "deaths", "through"] as const;
+
+interface StoredRow extends Omit<Applying, "isReverting"> {
+  readonly isReverting: 0 | 1;
+}
+
+/** How far a check came: through the path `checked`, and below the next one up to `below`. */
+export interface CheckProgress {
+  readonly checked: string;
+  readonly below: string | null;
+}
+
+/** Rows of files that were written and that were ended so far. */
+interface Written {
+  readonly births: number;
+  readonly deaths: number;
+}
+
+/** The one commit that is being applied, if any is. Kept in memory, as each call needs it. */
+export class ApplyingStore extends Store {
+  /** Null: there is none; undefined: not loaded. */
+  #applying: Applying | null | undefined;
+
+  get(): Applying | null {
+    if (this.#applying === undefined) {
+      const row = this.#written() ?? this.#reverting();
+      this.#applying = row ? { ...row, isReverting: row.isReverting === 1 } : null;
+    }
+    return this.#applying;
+  }
+
+  /** Whether rows of a commit that is not made yet may be in a generation. */
+  writesTo(gen: number): boolean {
+    const applying = this.get();
+    return applying !== null && applying.gen === gen && applying.seq !== null;
+  }
+
+  /** Begins with the check. `note`: of the commit that is to come. */
+  begin({ number, gen }: OpenCommit, note: CommitNote | undefined): void {
+    this.sql.run`
+      INSERT INTO applying (one, session, gen, checked, births, deaths, said)
+      VALUES (1, ${number}, ${gen}, '', 0, 0, ${noteText(note)})`;
+    this.wake("large commit");
+    this.forget();
+  }
+
+  note(): CommitNote | undefined {
+    const row = this.sql.first<{ said: string | null }>`SELECT said FROM applying WHERE one = 1`;
+    return row && readNote(row.said);
+  }
+
+  /** Begins with working out what a revert changes. */
+  beginRevert({ number, gen }: OpenCommit, { target, head }: Pick<RevertProgress, "target" | "head">): void {
+    this.sql.run`
+      INSERT INTO reverting (one, session, gen, target, head, walk, seq, path)
+      VALUES (1, ${number}, ${gen}, ${target}, ${head}, 0, ${target + 1}, '')`;
+    this.wake("large commit");
+    this.forget();
+  }
+
+  revert(): RevertProgress | undefined {
+    const row = this.sql.first<Omit<RevertProgress, "walk"> & { walk: number }>`
+      SELECT target, head, walk, seq, path FROM reverting WHERE one = 1`;
+    return row && { ...row, walk: WALKS[row.walk] ?? "through" };
+  }
+
+  saveRevert({ walk, seq, path }: Pick<RevertProgress, "walk" | "seq" | "path">): void {
+    this.sql.run`
+      UPDATE reverting SET walk = ${WALKS.indexOf(walk)}, seq = ${seq}, path = ${path} WHERE one = 1`;
+  }
+
+  progress(): CheckProgress {
+    const row = this.sql.first<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
+    return row ?? { checked: "", below: null };
+  }
+
+  saveProgress({ checked, below }: CheckProgress): void {
+    this.sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
+  }
+
+  /** How far the conditions were looked at. */
+  conditions(): ConditionProgress {
+    const row = this.sql.first<{ judged: string | null; changed: string | null }>`
+      SELECT judged, changed FROM applying WHERE one = 1`;
+    const changed = row?.changed ? JSON.parse(row.changed) : NONE_CHANGED;
+    return { judged: row?.judged ?? "", changed };
+  }
+
+  saveConditions({ judged, changed }: ConditionProgress): void {
+    this.sql.run`
+      UPDATE applying SET judged = ${judged}, changed = ${JSON.stringify(changed)} WHERE one = 1`;
+  }
+
+  /** The check is over and rows are written from now on: nothing can stop the commit any more. */
+  startWriting({ seq }: Pick<Position, "seq">): void {
+    this.sql.run`UPDATE applying SET seq = ${seq} WHERE one = 1`;
+    this.forget();
+  }
+
+  count({ births, deaths }: Written): void {
+    this.sql.run`UPDATE applying SET births = births + ${births}, deaths = deaths + ${deaths} WHERE one = 1`;
+  }
+
+  written(): Written {
+    return (
+      this.sql.first<Written>`SELECT births, deaths FROM applying WHERE one = 1` ?? { births: 0, deaths: 0 }
+    );
+  }
+
+  /** Nothing is being applied any more. */
+  clear(): void {
+    this.sql.run`DELETE FROM applying WHERE one = 1`;
+    this.sql.run`DELETE FROM reverting WHERE one = 1`;
+    // Writers wait for its end, and so do lifecycle rules.
+    this.wake("large commit");
+    this.wake("lifecycle scan");
+    this.forget();
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#applying = undefined;
+  }
+
+  #written(): StoredRow | undefined {
+    return this.sql.first<StoredRow>`
+      SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq, 0 AS isReverting
+      FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1`;
+  }
+
+  #reverting(): StoredRow | undefined {
+    return this.sql.first<StoredRow>`
+      SELECT reverting.session AS openCommit, sessions.id AS id, reverting.gen AS gen, NULL AS seq, 1 AS isReverting
+      FROM reverting CROSS JOIN sessions ON sessions.number = reverting.session WHERE one = 1`;
+  }
+}

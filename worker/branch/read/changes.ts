@@ -1,0 +1,47 @@
+import { comparePaths } from "../../core/path-order.ts";
+import type { CommitDiff, PathDifference, Refused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { attributesText } from "../tree/attributes.ts";
+import { readFile } from "./file.ts";
+
+interface StagedPath {
+  readonly path: string;
+  readonly digest: string | null;
+  readonly size: number | null;
+  readonly attributes: string | null;
+}
+
+/**
+ * What an open commit would change if it were finished now, by path: what it has staged, compared with HEAD. What it has
+ * staged and is the same there is left out, so a page may be short.
+ */
+export function openCommitChanges(
+  ledger: Parameters<typeof readFile>[0] & Pick<Ledger, "openCommits">,
+  { openCommit: id, after, limit }: { openCommit: string; after: string; limit: number },
+): CommitDiff | Refused<"no-such-open-commit"> {
+  const { live, openCommits } = ledger;
+  const openCommit = live ? openCommits.findOpen(id, live.gen) : undefined;
+  if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
+  // Puts and deletions are apart in the index: of each as many as the page could need.
+  const staged = (gone: 0 | 1) => ledger.sql.all<StagedPath>`
+    SELECT path, lower(hex(digest)) AS digest, size, attributes FROM staged
+    WHERE session = ${openCommit.number} AND gone = ${gone} AND path > ${after} ORDER BY path LIMIT ${limit + 1}`;
+  const all = [...staged(0), ...staged(1).map((row) => ({ ...row, digest: null }))];
+  const rows = all.toSorted((one, other) => comparePaths(one.path, other.path));
+  const page = rows.slice(0, limit);
+  const changes = page.flatMap((row) => differenceOf(ledger, row));
+  return { ok: true, changes, next: rows.length > limit ? (page.at(-1)?.path ?? null) : null };
+}
+
+function differenceOf(
+  ledger: Parameters<typeof readFile>[0],
+  { path, digest, size, attributes }: StagedPath,
+): PathDifference[] {
+  const head = readFile(ledger, { path });
+  const before = head.ok ? { digest: head.digest, size: head.size } : null;
+  const after = digest === null ? null : { digest, size: size ?? 0 };
+  if (before === null && after === null) return [];
+  const sameBytes = before?.digest === after?.digest && before?.size === after?.size;
+  if (sameBytes && head.ok && attributesText(head.attributes) === attributes) return [];
+  return [{ path, before, after }];
+}

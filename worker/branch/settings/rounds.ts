@@ -1,0 +1,118 @@
+import {
+  dueMidnight,
+  type LifecycleRule,
+  type RoundAction,
+  roundTime,
+  termOf,
+} from "../../core/lifecycle-rules.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import type { Lifecycle } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Head, Live } from "../tree/generation-store.ts";
+import type { Round } from "./round-store.ts";
+
+const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
+
+type PlanStores = Pick<Ledger, "rounds" | "openCommits" | "applying">;
+
+/**
+ * Other rules hold. A rule that is as it was goes on where it is; one that is new or another begins at the next midnight,
+ * so that who sees a mistake has some time. A round of a rule that is gone ends here: what it has found stays, unless its
+ * rows are being written already, which nothing stops.
+ */
+export function planRounds(
+  tx: Tx,
+  ledger: PlanStores,
+  {
+    live: { gen, uid },
+    before,
+    after,
+    now,
+  }: { live: Pick<Live, "gen" | "uid">; before: Lifecycle | null; after: Lifecycle | null; now: number },
+): void {
+  const known = new Map((before?.rules ?? []).map((rule) => [rule.id, JSON.stringify(rule)]));
+  const isKept = (rule: LifecycleRule) => known.get(rule.id) === JSON.stringify(rule);
+  const wanted = new Map((after?.rules ?? []).map((rule) => [rule.id, rule]));
+  for (const round of ledger.rounds.all(gen)) {
+    const rule = wanted.get(round.rule);
+    if (rule && isKept(rule) && termOf(rule, round.action)) continue;
+    stopRound(tx, ledger, { round, now });
+    ledger.rounds.remove(round);
+  }
+  for (const rule of wanted.values()) {
+    if (isKept(rule)) continue;
+    for (const action of ACTIONS) {
+      const term = termOf(rule, action);
+      if (!term) continue;
+      const midnight = "date" in term ? term.date : 0;
+      ledger.rounds.plan({ gen, rule: rule.id, action }, roundTime({ midnight, after: now, uid }));
+    }
+  }
+}
+
+/** Gives up what a round has staged. */
+function stopRound(
+  _: Tx,
+  { openCommits, applying }: PlanStores,
+  { round: { gen, work }, now }: { round: Round; now: number },
+): void {
+  const openCommit = work?.openCommit ? openCommits.find(work.openCommit, gen) : undefined;
+  if (!openCommit) return;
+  const applied = applying.get();
+  const isApplied = applied?.openCommit === openCommit.number;
+  if (isApplied && applied.seq !== null) return;
+  if (isApplied) applying.clear();
+  openCommits.end(openCommit, now);
+}
+
+/**
+ * Something was written at a time: rules of this action for which nothing could become due may have something now. Costs no
+ * query while there are no rules, or none waits.
+ */
+export function expectRounds(
+  _: Tx,
+  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
+  { action, writtenAt }: { action: RoundAction; writtenAt: number },
+): void {
+  const lifecycle = live && settings.of(live.gen).lifecycle;
+  if (!live || !lifecycle) return;
+  for (const round of rounds.waiting(live.gen)) {
+    if (round.action !== action) continue;
+    const rule = lifecycle.rules.find(({ id }) => id === round.rule);
+    const term = rule && termOf(rule, action);
+    const midnight = term ? dueMidnight(term, writtenAt) : 0;
+    rounds.expect(round, roundTime({ midnight, after: writtenAt, uid: live.uid }));
+  }
+}
+
+/** Commits with more births are not looked through: they are taken for such as set tags. */
+const MOST_BIRTHS = 10_000;
+
+/**
+ * Files may be due whose rows are new and whose bytes are old. Where somebody set tags, rules that go by tags look at the next
+ * midnight; where a version was erased and an older one is there again, all do. Costs no query while there are no such rules.
+ * `before`: HEAD as it was.
+ */
+export function hastenRounds(
+  _: Tx,
+  { live, settings, rounds, files }: Pick<Ledger, "live" | "settings" | "rounds" | "files">,
+  { before, now, by }: { before: Pick<Head, "seq" | "births">; now: number; by: "commit" | "erasure" },
+): void {
+  const rules = (live && settings.of(live.gen).lifecycle?.rules) ?? [];
+  const hastened = rules.filter((rule) => (by === "erasure" || rule.tags) && termOf(rule, "expire"));
+  if (!live || hastened.length === 0) return;
+  const { gen, uid, head } = live;
+  const isLarge = head.births - before.births > MOST_BIRTHS;
+  if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return;
+  const due = roundTime({ midnight: 0, after: now, uid });
+  rounds.hasten(gen, { rules: hastened.map(({ id }) => id), due });
+}
+
+/** When the branch's rules have something to do next; undefined if nothing can become due. */
+export function nextRound(
+  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
+  now: number,
+): number | undefined {
+  if (!live || !settings.of(live.gen).lifecycle) return undefined;
+  return rounds.atWork(live.gen, now) ? now : rounds.nextDue(live.gen);
+}

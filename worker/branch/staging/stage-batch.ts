@@ -1,0 +1,161 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import type { CommitRefused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import { type FileState, kindOf } from "../tree/file-store.ts";
+import type { FinalState } from "./plan.ts";
+
+/** Most operations, and about the most text, that one statement takes. */
+const OPERATIONS = 500;
+const TEXT_LENGTH = 500_000;
+
+/** Of (?1 gen, ?2 JSON of paths, digests and sizes): a path whose content is not there. */
+const MISSING = `
+  SELECT value ->> 0 AS path FROM json_each(?2)
+  WHERE NOT EXISTS (
+    SELECT 1 FROM contents
+    WHERE contents.digest = unhex(value ->> 1) AND contents.size = value ->> 2 AND contents.gen = ?1
+  )
+  LIMIT 1`;
+
+/** Of (?1 open commit, ?2 JSON of paths): what is staged of them. */
+const THERE = `
+  SELECT gone, staged.path AS path, lower(hex(digest)) AS digest, size FROM json_each(?2) AS asked
+  CROSS JOIN staged ON session = ?1 AND gone IN (0, 1) AND staged.path = asked.value`;
+
+/** Of (?1 open commit, ?2 whether they are deletions, ?3 JSON of paths). */
+const FORGET = `
+  DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
+
+/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, what was judged, and times of bytes). */
+const PUT = `
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged, bytes_at)
+  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
+
+/** Of (?1 open commit, ?2 JSON of paths and what was judged). */
+const DELETE = `
+  INSERT OR REPLACE INTO staged (session, gone, path, judged)
+  SELECT ?1, 1, value ->> 0, value ->> 1 FROM json_each(?2)`;
+
+interface StagedRow {
+  readonly gone: number;
+  readonly path: string;
+  readonly digest: string;
+  readonly size: number;
+}
+
+type Put = readonly [
+  path: string,
+  digest: string,
+  size: number,
+  attributes: string | null,
+  judged: number | null,
+  bytesAt: number | null,
+];
+type Deletion = readonly [path: string, judged: number | null];
+
+type BatchStores = Pick<Ledger, "sql" | "contents">;
+
+/**
+ * Stages many operations whose contents are in the branch, all or none. `judged`: what HEAD must still have at paths with
+ * conditions. `added`: how many paths more the open commit has.
+ */
+export function stageBatch(
+  _: Tx,
+  ledger: BatchStores,
+  {
+    openCommit,
+    states,
+    judged,
+  }: { openCommit: OpenCommit; states: FinalState; judged: ReadonlyMap<string, number> },
+): { ok: true; added: number } | CommitRefused {
+  const puts = [...states].flatMap(([path, state]): Put[] =>
+    state ? [putOf(path, { state, judged: judged.get(path) ?? null })] : [],
+  );
+  const missing = missingContent(ledger, { gen: openCommit.gen, puts });
+  if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
+  keepContents(ledger, { gen: openCommit.gen, puts });
+  const deletes = [...states].flatMap(([path, state]): Deletion[] =>
+    state ? [] : [[path, judged.get(path) ?? null]],
+  );
+  let added = 0;
+  for (const some of batches(puts)) {
+    const paths = JSON.stringify(some.map(([path]) => path));
+    added += some.length - replace(ledger, { openCommit, paths, gone: 0 });
+    ledger.sql.execute(PUT, [openCommit.number, JSON.stringify(some)]);
+  }
+  for (const some of batches(deletes)) {
+    const paths = JSON.stringify(some.map(([path]) => path));
+    added += some.length - replace(ledger, { openCommit, paths, gone: 1 });
+    ledger.sql.execute(DELETE, [openCommit.number, JSON.stringify(some)]);
+  }
+  return { ok: true, added };
+}
+
+function putOf(
+  path: string,
+  { state, judged }: { readonly state: FileState; readonly judged: number | null },
+): Put {
+  return [path, state.digest, state.size, state.attributes, judged, state.bytesAt ?? null];
+}
+
+function missingContent(
+  { sql }: BatchStores,
+  { gen, puts }: { gen: number; puts: readonly Put[] },
+): string | undefined {
+  for (const some of batches(puts.filter(([path]) => kindOf(path) === "file"))) {
+    const asked = JSON.stringify(some.map(([path, digest, size]) => [path, digest, size]));
+    const [missing] = sql.query<{ path: string }>(MISSING, [gen, asked]);
+    if (missing) return missing.path;
+  }
+  return undefined;
+}
+
+/** One more ref for each file that is put. */
+function keepContents({ contents }: BatchStores, { gen, puts }: { gen: number; puts: readonly Put[] }): void {
+  const refs = new Map<string, number>();
+  for (const [path, digest, size] of puts) {
+    if (kindOf(path) === "dir") continue;
+    const name = contentName({ digest, size });
+    refs.set(name, (refs.get(name) ?? 0) + 1);
+  }
+  for (const some of batches([...refs])) contents.keepMany(some, gen);
+}
+
+/**
+ * Releases what is staged of these paths, and takes away operations of the other kind, which the new ones would not
+ * replace. Returns how many there are.
+ */
+function replace(
+  { sql, contents }: BatchStores,
+  { openCommit, paths, gone }: { openCommit: OpenCommit; paths: string; gone: 0 | 1 },
+): number {
+  const { number, gen } = openCommit;
+  const there = sql.query<StagedRow>(THERE, [number, paths]);
+  for (const row of there) {
+    if (!row.gone && kindOf(row.path) === "file") contents.release({ ...row, gen });
+  }
+  const isMixed = there.some((row) => row.gone !== gone);
+  if (isMixed) sql.execute(FORGET, [number, 1 - gone, paths]);
+  return there.length;
+}
+
+/** Pieces that one statement takes each. */
+function* batches<T extends readonly (string | number | null)[]>(items: readonly T[]): Generator<T[]> {
+  let batch: T[] = [];
+  let length = 0;
+  for (const item of items) {
+    batch.push(item);
+    length += textLength(item);
+    if (batch.length < OPERATIONS && length < TEXT_LENGTH) continue;
+    yield batch;
+    batch = [];
+    length = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function textLength(item: readonly (string | number | null)[]): number {
+  return item.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length : 8), 0);
+}

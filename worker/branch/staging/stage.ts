@@ -1,0 +1,76 @@
+import type { Tx } from "../../objects/transaction.ts";
+import type { Moment } from "../context.ts";
+import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import type { Live } from "../tree/generation-store.ts";
+import { judgeConditions } from "./judged.ts";
+import { finalState } from "./plan.ts";
+import { stageBatch } from "./stage-batch.ts";
+
+type Answer = Committed | CommitRefused;
+export type StageStores = Pick<
+  Ledger,
+  "sql" | "openCommits" | "staged" | "contents" | "uploads" | "presentFile"
+>;
+
+interface Staging {
+  readonly live: Live;
+  readonly openCommit: OpenCommit;
+  readonly moment: Moment;
+}
+
+/** Puts one file that was admitted into an open commit. */
+export function stageContent(
+  tx: Tx,
+  ledger: StageStores,
+  { put, ...staging }: Staging & { put: PutFile },
+): Answer {
+  const { live, openCommit, moment } = staging;
+  const { path, content, attributes, upload, condition } = put;
+  const { digest, size } = content;
+  const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
+  const holding = judgeConditions(ledger, { live, openCommit, request: { operations: [operation] } });
+  if (!holding.ok) return holding;
+  const judged = holding.judged.get(path) ?? null;
+  const { now } = moment;
+  const { gen } = live;
+  let added = 0;
+  for (const [there, state] of finalState(holding.operations)) {
+    const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
+    const staged = ledger.staged.stage(openCommit, { path: there, state, judged, keep });
+    if (!staged.changed) ledger.contents.discard(content, now);
+    added += staged.added;
+  }
+  return concludeStaging(tx, ledger, { ...staging, added, upload });
+}
+
+/** Puts many operations that were admitted into an open commit. */
+export function stageChanges(
+  tx: Tx,
+  ledger: StageStores,
+  { request, ...staging }: Staging & { request: CommitRequest },
+): Answer {
+  const { live, openCommit } = staging;
+  const { upload, onFailedCondition } = request;
+  const holding = judgeConditions(ledger, { live, openCommit, request });
+  if (!holding.ok) return holding;
+  const { judged } = holding;
+  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(holding.operations), judged });
+  if (!staged.ok) return staged;
+  const answer = concludeStaging(tx, ledger, { ...staging, added: staged.added, upload });
+  return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
+}
+
+/** The end of a call that has staged something, and its answer. */
+export function concludeStaging(
+  _: Tx,
+  { openCommits, uploads, contents }: StageStores,
+  { live, openCommit, moment, added, upload }: Staging & { added: number; upload: string | undefined },
+): Committed {
+  const { now } = moment;
+  openCommits.written(openCommit, { added, now });
+  if (upload !== undefined) uploads.close(upload, now);
+  contents.removeReleased(now);
+  return { ok: true, commit: null, modifiedAt: Math.max(live.head.modifiedAt, now) };
+}

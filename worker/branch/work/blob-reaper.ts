@@ -1,0 +1,57 @@
+import type { Removed, UnwantedBlob } from "../../blobs/port.ts";
+import type { NamedLoop, Next } from "../../objects/loop.ts";
+import type { BranchContext } from "../context.ts";
+import type { BranchLoop } from "../ledger/ledger.ts";
+
+/** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
+const BLOBS = 1000;
+
+interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
+  /** Deletes blobs. */
+  readonly remove: (unwanted: readonly UnwantedBlob[]) => Promise<Removed>;
+}
+
+/**
+ * Deletes condemned blobs that are due, from the alarm. First the blobs, then the rows that say so: a crash in between
+ * deletes them once more, which does no harm, because no name is ever used again. What one alarm leaves stays due, so
+ * that the alarm is set again, until nothing is condemned any more and the object rests.
+ *
+ * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
+ * that can't be read. What it lists goes with it then, or with a sweep (work/orphan-scan.ts), which finds that nothing names it.
+ */
+export class Collector implements NamedLoop {
+  readonly name = "blob reaper" satisfies BranchLoop;
+  readonly #options: CollectorOptions;
+
+  constructor(options: CollectorOptions) {
+    this.#options = options;
+  }
+
+  due(): number | undefined {
+    return this.#options.ledger.contents.nextDue();
+  }
+
+  async step(): Promise<Next> {
+    const { ledger, now, remove } = this.#options;
+    const due = ledger.transaction(() => ledger.contents.due(now(), BLOBS));
+    if (due.length === 0) return false;
+    const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
+    const waits = ledger.transaction(() => {
+      ledger.contents.forgetCondemned(gone);
+      return held.map(({ blobs }) => ledger.contents.postpone(blobs, now()));
+    });
+    for (const [index, { blobs, error }] of held.entries()) {
+      const what = blobs.length === 1 ? `blob ${blobs[0]}` : `${blobs.length} blobs, such as ${blobs[0]},`;
+      const seconds = Math.ceil((waits[index] ?? 0) / 1000);
+      console.warn(
+        `${what} could not be deleted; nothing is forgotten, and it is tried again in ${seconds} s: ${error}`,
+      );
+    }
+    return "next alarm";
+  }
+}
+
+/** No blob was so much as tried. */
+function noneGone(due: readonly UnwantedBlob[], error: unknown): Removed {
+  return { gone: [], held: [{ blobs: due.map(({ blob }) => blob), error }] };
+}

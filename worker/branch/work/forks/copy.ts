@@ -1,0 +1,101 @@
+import { contentName } from "../../../../protocol/content.ts";
+import type { Tx } from "../../../objects/transaction.ts";
+import type { Moment } from "../../context.ts";
+import type { Committed, LentContent, RootSlice } from "../../contract.ts";
+import type { Fork } from "../../forks/fork-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { kindOf } from "../../tree/file-store.ts";
+
+/** The commit that a fork begins with. */
+const FIRST_SEQ = 1;
+
+/**
+ * Of (?1 gen, ?2 JSON of digests, sizes, refs, kinds, bodies and lives). Bytes of rows are the fork's own; the blobs of
+ * others belong to the parent.
+ */
+const CONTENTS = `
+  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, lent)
+  SELECT unhex(value ->> 0), value ->> 1, ?1, value ->> 2, value ->> 3,
+    CASE value ->> 3 WHEN 0 THEN unhex(value ->> 4) ELSE value ->> 4 END,
+    1, value ->> 5, value ->> 3 <> 0
+  FROM json_each(?2) WHERE true
+  ON CONFLICT DO UPDATE SET refs = refs + excluded.refs`;
+
+/** Of (?1 gen, ?2 seq, ?3 JSON of paths, digests, sizes and attributes). */
+const FILES = `
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
+  SELECT ?1, value ->> 0, ?2, NULL, substr(value ->> 0, -1) = '/', unhex(value ->> 1), value ->> 2, value ->> 3
+  FROM json_each(?3)`;
+
+type Copying = Pick<Fork, "uid">;
+
+/**
+ * Writes a slice of the parent's commit as rows of the commit that the fork begins with, and how far it came: each is
+ * written once wherever a crash comes. Returns false if the fork no longer waits for it.
+ */
+export function copySlice(
+  _: Tx,
+  { sql, forks, contents }: Pick<Ledger, "sql" | "forks" | "contents">,
+  { uid, slice }: Copying & { slice: RootSlice },
+): boolean {
+  const fork = forks.get(uid);
+  if (fork?.state !== "copying" || fork.gen === null || fork.copied !== slice.after) return false;
+  const { files, last } = slice;
+  if (slice.contents.length > 0) sql.execute(CONTENTS, [fork.gen, JSON.stringify(counted(slice))]);
+  contents.takesLent();
+  if (files.length > 0) sql.execute(FILES, [fork.gen, FIRST_SEQ, JSON.stringify(files)]);
+  forks.advance(uid, { copied: last, files: files.length });
+  return true;
+}
+
+/** Makes the commit, when all of its rows are written: from now on the fork is a branch like any other. */
+export function publishFork(
+  _: Tx,
+  ledger: Pick<Ledger, "forks" | "generations" | "commits" | "clock" | "outbox">,
+  { uid, moment }: Copying & { moment: Moment },
+): Committed {
+  const { forks, generations, commits, clock, outbox } = ledger;
+  const fork = forks.get(uid);
+  const newest = generations.newest();
+  if (fork?.state !== "copying" || fork.gen === null || newest?.gen !== fork.gen) {
+    throw new Error(`the fork ${uid} can't be published any more`);
+  }
+  const createdAt = clock.next(moment.now);
+  const id = moment.id(createdAt);
+  const position = { gen: fork.gen, seq: FIRST_SEQ };
+  const note = { message: messageOf(fork), ...fork.note };
+  commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, note });
+  generations.open(fork.gen);
+  forks.made(uid);
+  outbox.tellCatalogue({ event: id, now: moment.now });
+  return { ok: true, commit: id, modifiedAt: createdAt };
+}
+
+/** What its first commit says if its maker said nothing. */
+function messageOf({ parent, commit }: Fork): string {
+  return commit === null ? `made from ${parent}` : `made from ${parent} at ${commit}`;
+}
+
+type CountedContent = readonly [
+  digest: string,
+  size: number,
+  refs: number,
+  kind: number,
+  body: string,
+  life: LentContent["life"],
+];
+
+function counted({ files, contents }: RootSlice): CountedContent[] {
+  const refs = new Map<string, number>();
+  for (const [path, digest, size] of files) {
+    if (kindOf(path) === "dir") continue;
+    const name = contentName({ digest, size });
+    refs.set(name, (refs.get(name) ?? 0) + 1);
+  }
+  return contents.map(({ digest, size, kind, body, life }) => {
+    const count = refs.get(contentName({ digest, size }));
+    if (count === undefined)
+      throw new Error(`a content came that no file of the slice has: ${digest}-${size}`);
+    return [digest, size, count, kind, body, life];
+  });
+}

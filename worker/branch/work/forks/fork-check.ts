@@ -1,0 +1,77 @@
+import { contentName } from "../../../../protocol/content.ts";
+import type { NamedLoop, Next } from "../../../objects/loop.ts";
+import type { PinPlace } from "../../contents/pin-store.ts";
+import type { BranchContext } from "../../context.ts";
+import type { BranchApi } from "../../contract.ts";
+import type { BranchLoop } from "../../ledger/ledger.ts";
+
+/** Most forks that one alarm asks, calls to each, and pins that one call is about. */
+const FORKS = 5;
+const CALLS = 20;
+const PINS = 1000;
+
+interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
+  /** Another branch. Its calls reject if it can't be reached. */
+  readonly branch: (bucket: string) => Pick<BranchApi, "copies">;
+}
+
+/**
+ * Asks forks whose time has come what they still have of the bytes that are pinned for them, and drops the other pins. A fork
+ * gives back by itself; this is for one that could not: a fork that was set back to an earlier time has forgotten what to give
+ * back.
+ */
+export function forkCheck(context: AskContext): NamedLoop {
+  return {
+    name: "fork check" satisfies BranchLoop,
+    due: () => context.ledger.pins.nextAsk(),
+    step: () => askForks(context),
+  };
+}
+
+async function askForks(context: AskContext): Promise<Next> {
+  const { ledger, now } = context;
+  for (const { fork, after } of ledger.pins.dueAsks(now(), FORKS)) {
+    const stopped = await askFork(context, fork, after).catch((error) => {
+      console.warn(`the fork ${fork} could not be asked what it still has; it is again later: ${error}`);
+      return undefined;
+    });
+    ledger.transaction(() => {
+      if (stopped) ledger.pins.askedTo(fork, stopped);
+      else ledger.pins.asked(fork, now());
+    });
+  }
+  return "next alarm";
+}
+
+/** What a fork says that is no more. */
+const GONE = { ok: true, has: [], number: 0 } as const;
+
+/** Returns where to go on; undefined if all of the fork's pins were asked for, or it does not know yet. */
+async function askFork(context: AskContext, fork: string, after: PinPlace): Promise<PinPlace | undefined> {
+  const { ledger, now, turn, branch } = context;
+  let place = after;
+  for (let call = 0; call < CALLS; call++) {
+    if (call > 0) await turn();
+    const root = ledger.roots.find(fork);
+    const pinned = ledger.pins.page(fork, { after: place, limit: PINS });
+    const last = pinned.at(-1);
+    if (!last) return undefined;
+    const isGone = !root || root.goneAt !== null;
+    const asked = { fork, paths: [], contents: pinned };
+    const answer = isGone ? GONE : await branch(root.bucket).copies({ ...asked, given: root.given });
+    // An object that knows nothing of the fork was lost, and may be brought back from a backup.
+    if (!answer.ok || answer.number === undefined) return undefined;
+    const has = new Set(answer.has.map(contentName));
+    ledger.transaction(() => {
+      // What it has no more never comes back to it as its parent's.
+      ledger.pins.drop(
+        fork,
+        pinned.filter((content) => !has.has(contentName(content))),
+      );
+      ledger.contents.removeReleased(now());
+    });
+    if (pinned.length < PINS) return undefined;
+    place = last;
+  }
+  return place;
+}

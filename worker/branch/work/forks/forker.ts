@@ -1,0 +1,222 @@
+import { type NamedLoop, WATCH_MS } from "../../../objects/loop.ts";
+import type { BranchContext } from "../../context.ts";
+import type * as Contract from "../../contract.ts";
+import type { Fork } from "../../forks/fork-store.ts";
+import type { BranchLoop } from "../../ledger/ledger.ts";
+import type { Committer } from "../../write/committer.ts";
+import type { Courier } from "../outbox/courier.ts";
+import { copySlice, publishFork } from "./copy.ts";
+import { purgeSlice } from "./purge.ts";
+import { forkAtWork } from "./work.ts";
+
+interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "turn"> {
+  readonly courier: Courier;
+  readonly committer: Committer;
+  /** The object's own bucket. */
+  readonly bucket: () => string;
+  /** Another branch. Its calls reject if it can't be reached. */
+  readonly branch: (bucket: string) => Pick<Contract.BranchApi, "addRoot" | "rootPage" | "dropRoot">;
+}
+
+/**
+ * Makes a branch from a commit of another one, its parent. Rows are copied, bytes are not: the fork names blobs of the
+ * parent. So the parent must know of the fork before the fork names anything, and until it names nothing any more:
+ *
+ * 1. Asked. A row with the uid that the fork will have. Nobody sees it yet.
+ * 2. The parent writes the fork and the commit down as a root. If it has no such commit, the row goes, and nothing was made.
+ * 3. Copying. The generation has its number; it looks deleted to everybody, since nobody may read half of it. The
+ *    catalogue hears of it, and then so does the caller. Rows come in slices, each a transaction that says how far it is.
+ * 4. Made. One commit, whose rows these are, and the generation lives: in one transaction.
+ * 5. Purging, when it was deleted, also half-made. If nobody reads its rows any more they go in slices, and with them the
+ *    names of the parent's blobs. Then the parent is told to drop the root, and at last the row goes. The generation keeps
+ *    the name of the parent: a read that began before its end asks here who can hold what it reads.
+ *
+ * Each step may be done again, on both sides, so that the alarm goes on after a crash from what is written down. A root
+ * that was dropped is remembered, so that a call that comes late does not bring it back.
+ *
+ * Of a fork of a fork the blobs may be the grandparent's. The one in the middle keeps its rows, and with them its own
+ * root, while a fork of it stands: whoever names a blob either owns it or has a root in a branch that names it.
+ */
+export class Forker implements NamedLoop {
+  readonly name = "forks" satisfies BranchLoop;
+  readonly checksDue = true;
+  readonly #options: ForkerOptions;
+  /** Forks that could not go on, and the last reason: they hold up no other one. */
+  #failed = new Set<string>();
+  #error: unknown;
+  /** The page that comes after the ones that are being written. */
+  #ahead: { readonly uid: string; readonly after: string; readonly page: Promise<Page> } | undefined;
+
+  constructor(options: ForkerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes the branch; acknowledged once the parent and the catalogue know of it. Asked again from the same parent and commit
+   * it answers the same. There must be tables.
+   */
+  async make(request: Contract.ForkBranch): Promise<Contract.AnswerOf<"fork">> {
+    const { ledger, courier } = this.#options;
+    const { parent, commit } = request;
+    const fork = ledger.forks.present() ?? this.#ask(request);
+    const isSame = fork?.parent === parent && (commit === undefined || commit === fork.commit);
+    if (!fork || !isSame) return refused("already-exists");
+    const rooted = fork.state === "asked" ? await this.#rootNow(fork) : DONE;
+    if (!rooted.ok) return rooted;
+    if (courier.catalogueWaits && !(await courier.flushCatalogue())) return refused("catalogue-unavailable");
+    const made = ledger.forks.get(fork.uid);
+    return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
+  }
+
+  /** Waits until a fork that was only asked for is there, or is not: until then nobody can say whether the name is free. */
+  async settled(): Promise<void> {
+    const fork = this.#options.ledger.forks.present();
+    if (fork?.state === "asked") await this.#rootNow(fork);
+  }
+
+  due(): number | undefined {
+    const { forks } = this.#options.ledger;
+    return !forks.isEmpty && forkAtWork(this.#options.ledger) ? 0 : undefined;
+  }
+
+  /** Goes on with one fork; fails, once all others are done, if one could not go on. */
+  async step(): Promise<boolean> {
+    const fork = forkAtWork(this.#options.ledger, this.#failed);
+    if (!fork) {
+      const [isFailed, error] = [this.#failed.size > 0, this.#error];
+      this.#failed = new Set();
+      if (isFailed) throw error;
+      return false;
+    }
+    try {
+      await this.#step(fork);
+    } catch (error) {
+      this.#failed.add(fork.uid);
+      this.#error = new Error(`the fork ${fork.uid} of ${fork.parent} could not go on: ${error}`, {
+        cause: error,
+      });
+    }
+    return true;
+  }
+
+  #ask({ parent, commit, note }: Contract.ForkBranch): Fork | undefined {
+    const { ledger } = this.#options;
+    const { now, id } = this.#options.moment();
+    return ledger.transaction(() => {
+      if (ledger.generations.live()) return undefined;
+      const createdAt = ledger.clock.next(now);
+      const uid = id(createdAt);
+      ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, note });
+      // Not sooner: the call goes on with it itself.
+      ledger.wake(this.name, now + WATCH_MS);
+      return ledger.forks.get(uid);
+    });
+  }
+
+  async #rootNow(fork: Fork): Promise<Contract.Done | Exclude<Contract.AnswerOf<"fork">, { ok: true }>> {
+    try {
+      return await this.#root(fork);
+    } catch (error) {
+      // The alarm tries again.
+      console.warn(`the fork of ${fork.parent} could not be written down there and is tried again: ${error}`);
+      return refused("parent-unavailable");
+    }
+  }
+
+  async #root({
+    uid,
+    parent,
+    commit,
+  }: Fork): Promise<Contract.Done | Exclude<Contract.AnswerOf<"fork">, { ok: true }>> {
+    const { ledger, branch, bucket, now } = this.#options;
+    const asked = { fork: uid, bucket: bucket(), ...(commit !== null && { commit }) };
+    const rooted = await branch(parent).addRoot(asked);
+    return ledger.transaction(() => {
+      const present = ledger.forks.get(uid);
+      if (present?.state !== "asked") return present ? DONE : refused("no-such-parent");
+      if (!rooted.ok) {
+        ledger.forks.remove(uid);
+        const { reason } = rooted;
+        return refused(reason === "let-go" ? "no-such-parent" : reason);
+      }
+      if (ledger.generations.live()) {
+        // Somebody has made a branch of this name meanwhile.
+        ledger.forks.purge(uid);
+        return refused("already-exists");
+      }
+      const gen = ledger.generations.reserve({ uid, createdAt: present.createdAt });
+      ledger.forks.startCopying(uid, { gen, commit: rooted.commit, total: rooted.total });
+      ledger.outbox.tellCatalogue({ event: uid, now: now() });
+      return DONE;
+    });
+  }
+
+  async #step(fork: Fork): Promise<void> {
+    if (fork.state === "asked") await this.#root(fork);
+    else if (fork.state === "copying") await this.#copy(fork);
+    else if (!this.#purgeSome(fork)) await this.#letGo(fork);
+  }
+
+  /** Writes one page, while the next one is on its way. */
+  async #copy({ uid, parent, copied }: Fork): Promise<void> {
+    const { ledger, committer, turn } = this.#options;
+    const page = await this.#page({ uid, parent, after: copied });
+    if (!page.ok) throw new Error(`${parent} has no root for it`);
+    if (page.next !== null) this.#fetchAhead({ uid, parent, after: page.next });
+    for (const slice of page.slices) {
+      if (!ledger.transaction((tx) => copySlice(tx, ledger, { uid, slice }))) return;
+      await turn();
+    }
+    if (page.next !== null || ledger.forks.get(uid)?.state !== "copying") return;
+    committer.one((tx, moment) => publishFork(tx, ledger, { uid, moment }));
+    // Nobody else tells the catalogue.
+    ledger.wake("outbox");
+  }
+
+  #page({ uid, parent, after }: PageRequest): Promise<Page> {
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    if (ahead?.uid === uid && ahead.after === after) return ahead.page;
+    return this.#options.branch(parent).rootPage({ fork: uid, after });
+  }
+
+  #fetchAhead({ uid, parent, after }: PageRequest): void {
+    const page = this.#options.branch(parent).rootPage({ fork: uid, after });
+    // Whoever takes it hears of its failure.
+    page.catch(() => {});
+    this.#ahead = { uid, after, page };
+  }
+
+  /** Returns whether there were rows to remove. */
+  #purgeSome({ gen }: Fork): boolean {
+    const { ledger, now } = this.#options;
+    if (gen === null) return false;
+    return ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }));
+  }
+
+  async #letGo({ uid, parent }: Fork): Promise<void> {
+    const { ledger, branch } = this.#options;
+    await branch(parent).dropRoot({ fork: uid });
+    ledger.transaction(() => {
+      ledger.generations.noteParent({ uid, parent });
+      ledger.forks.remove(uid);
+      // Nothing is left to give back: the courier finds that the fork is gone, and forgets what waits.
+    });
+  }
+}
+
+interface PageRequest extends Pick<Fork, "uid" | "parent"> {
+  readonly after: string;
+}
+type Page = Contract.AnswerOf<"rootPage">;
+
+/** What others are told of a fork. */
+export function shownFork({ uid, parent, commit, state, createdAt, files, total }: Fork): Contract.ShownFork {
+  return { uid, parent, commit, createdAt, ready: state === "made", copied: files, total };
+}
+
+const DONE = { ok: true } as const;
+
+function refused<R extends string>(reason: R): Contract.Refused<R> {
+  return { ok: false, reason };
+}
