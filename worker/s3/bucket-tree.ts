@@ -2,7 +2,7 @@ import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "..
 import type { Context } from "../app.ts";
 import type * as Branch from "../branch/contract.ts";
 import { S3Error } from "./answer/errors.ts";
-import { branchFailure } from "./answer/failures.ts";
+import { accepted } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "setTags" | "createMultipart";
 type Absent = Branch.Refused<
@@ -99,9 +99,7 @@ const NO_VIEW = { ok: false, reason: "no-such-open-commit" } as const;
 
 /** The state of a bucket. Throws NoSuchBucket if it is not there. */
 export async function existing(tree: BucketTree): Promise<BucketStatus> {
-  const status = await tree.status();
-  if (!status.ok) throw branchFailure(status);
-  return status;
+  return accepted(await tree.status());
 }
 
 /** Throws NoSuchBucket, and MethodNotAllowed if the bucket is that of a commit or a tag, into which nothing is ever written. */

@@ -1,55 +1,17 @@
 import type { PathFault } from "../../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type { BadPath, BranchApi, CommitRefused, DeletionRead, Protected } from "../../branch/contract.ts";
+import type { BadPath, CommitRefused, DeletionRead, Protected } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
 import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
 import { httpDate } from "./fields.ts";
 
-type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
-type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
-
-/** Every reason for which a Branch object refuses a call of the S3 operations. */
-export type BranchReason = ReasonsOf<
-  | "create"
-  | "destroy"
-  | "status"
-  | "settings"
-  | "configure"
-  | "read"
-  | "list"
-  | "listVersions"
-  | "content"
-  | "openUpload"
-  | "renewUpload"
-  | "addContents"
-  | "reserve"
-  | "put"
-  | "commit"
-  | "setTags"
-  | "erase"
-  | "copies"
-  | "createMultipart"
-  | "listMultiparts"
-  | "view"
->;
-
-/** Every reason for which it refuses a call on a multipart upload. */
-export type UploadReason = ReasonsOf<
-  | "multipart"
-  | "addPart"
-  | "listParts"
-  | "partBodies"
-  | "saveProgress"
-  | "completeMultipart"
-  | "abortMultipart"
->;
-
-type Refusal<R extends string> =
-  | { readonly reason: Exclude<R, "bad-path" | "path-conflict" | "protected" | "is-deletion"> }
-  | BadPath
-  | DeletionRead
-  | CommitRefused;
+/** Refusals that tell more than their reason, which their words need. */
+type Telling = BadPath | DeletionRead | Protected | Extract<CommitRefused, { readonly other: string }>;
+type Refusal<R extends string> = Telling | { readonly reason: Exclude<R, Telling["reason"]> };
+type Answer<R extends string> = { readonly ok: true } | ({ readonly ok: false } & Refusal<R>);
+type BranchReason = keyof typeof BRANCH_WORDS;
+type UploadReason = keyof typeof UPLOAD_WORDS;
 
 interface Word {
   readonly code: S3Code;
@@ -60,8 +22,8 @@ interface Word {
 const OUTPUT_BRANCH =
   "This branch is the output of a pipeline and belongs to its jobs: write to another branch, or delete the pipeline first.";
 
-/** A new reason does not compile until it has a word here. */
-const BRANCH_WORDS: Record<BranchReason, Word> = {
+/** A call that is refused for a new reason does not compile until that has a word here. */
+const BRANCH_WORDS = {
   "already-exists": { code: "BucketAlreadyOwnedByYou" },
   "bad-path": { code: "InvalidArgument" },
   "branch-full": { code: "BranchFull" },
@@ -124,10 +86,10 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     message:
       "The request changes more files than one request takes: send fewer at a time, into an open commit ('sluice commit start') where they are to be one commit.",
   },
-};
+} satisfies Record<string, Word>;
 
 /** A client of a multipart upload knows its upload, and hears if it is gone; a PUT's upload is our own affair. */
-const UPLOAD_WORDS: Record<UploadReason, Word> = {
+const UPLOAD_WORDS = {
   ...BRANCH_WORDS,
   "no-such-upload": { code: "NoSuchUpload" },
   "part-changed": {
@@ -135,7 +97,7 @@ const UPLOAD_WORDS: Record<UploadReason, Word> = {
     message:
       "A part was uploaded again while the upload was being completed: list the parts, then complete it again.",
   },
-};
+} satisfies Record<string, Word>;
 
 const WRITE_CODES: Record<WriteFailure, S3Code> = {
   "body-too-long": "IncompleteBody",
@@ -146,6 +108,18 @@ const WRITE_CODES: Record<WriteFailure, S3Code> = {
   "request-timeout": "RequestTimeout",
   "sha256-mismatch": "XAmzContentSHA256Mismatch",
 };
+
+/** What a Branch object answered. Throws the error for a refusal. */
+export function accepted<A extends Answer<BranchReason>>(answer: A): Extract<A, { ok: true }> {
+  if (answer.ok) return answer as Extract<A, { ok: true }>;
+  throw branchFailure(answer as Refusal<BranchReason>);
+}
+
+/** The same, of a call on a multipart upload. */
+export function acceptedOfUpload<A extends Answer<UploadReason>>(answer: A): Extract<A, { ok: true }> {
+  if (answer.ok) return answer as Extract<A, { ok: true }>;
+  throw uploadFailure(answer as Refusal<UploadReason>);
+}
 
 /** The error for a Branch object's refusal. */
 export function branchFailure(refused: Refusal<BranchReason>): S3Error {
@@ -174,7 +148,7 @@ export function keyFailure(key: string, fault: PathFault): S3Error {
   });
 }
 
-function refusalError<R extends string>(refused: Refusal<R>, words: Record<R, Word>): S3Error {
+function refusalError<R extends string>(refused: Refusal<R>, words: Readonly<Record<R, Word>>): S3Error {
   if ("fault" in refused) return keyFailure(refused.path, refused.fault);
   if ("other" in refused) return conflict(refused);
   if ("writer" in refused) return protectedFailure(refused);

@@ -1,5 +1,5 @@
 import { UPLOAD_LEASE_MS } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import type { BucketRequest } from "../operation.ts";
 
 /** The upload that a body needs if it is too large for a row. It is opened when that shows, and given up if the request fails. */
@@ -31,14 +31,12 @@ export class UploadLease {
 
   async #open(): Promise<{ upload: string; uid: string }> {
     const { tree, caller } = this.#bucket;
-    const opened = await tree.openUpload({ key: caller.keyId });
-    if (!opened.ok) throw branchFailure(opened);
+    const opened = accepted(await tree.openUpload({ key: caller.keyId }));
     this.#upload = opened.upload;
     return { upload: opened.upload, uid: opened.uid };
   }
 
   async #renew(upload: string): Promise<void> {
-    const renewed = await this.#bucket.branch.renewUpload({ upload });
-    if (!renewed.ok) throw branchFailure(renewed);
+    accepted(await this.#bucket.branch.renewUpload({ upload }));
   }
 }

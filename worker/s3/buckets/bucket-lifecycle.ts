@@ -1,6 +1,6 @@
 import { holdingRules } from "../../core/lifecycle-rules.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_LIFECYCLE_BYTES } from "../limits.ts";
@@ -17,8 +17,7 @@ export const getBucketLifecycle: Operation<BucketRequest> = {
   notOnView: LIFECYCLE_OF_BRANCH,
 
   async handle({ branch }) {
-    const settings = await branch.settings();
-    if (!settings.ok) throw branchFailure(settings);
+    const settings = accepted(await branch.settings());
     const rules = holdingRules(settings.lifecycle?.rules ?? [], settings.keep);
     if (rules.length === 0) throw new S3Error("NoSuchLifecycleConfiguration");
     return xmlAnswer("LifecycleConfiguration", lifecycleTags(rules));
@@ -32,8 +31,7 @@ export const putBucketLifecycle: Operation<BucketRequest> = {
 
   async handle(request) {
     const rules = parseLifecycle(await readTextBody(request, MAX_LIFECYCLE_BYTES));
-    const done = await request.branch.configure({ lifecycle: { rules, key: request.caller.keyId } });
-    if (!done.ok) throw branchFailure(done);
+    accepted(await request.branch.configure({ lifecycle: { rules, key: request.caller.keyId } }));
     return new Response(null);
   },
 };
@@ -44,8 +42,7 @@ export const deleteBucketLifecycle: Operation<BucketRequest> = {
   notOnView: LIFECYCLE_OF_BRANCH,
 
   async handle({ branch }) {
-    const done = await branch.configure({ lifecycle: null });
-    if (!done.ok) throw branchFailure(done);
+    accepted(await branch.configure({ lifecycle: null }));
     return new Response(null, { status: 204 });
   },
 };

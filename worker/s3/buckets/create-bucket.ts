@@ -1,6 +1,6 @@
 import { SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
@@ -24,7 +24,7 @@ export const createBucket: Operation<BucketRequest> = {
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
     const made = await request.branch.create({ ...request.context.config.newBuckets, public: isPublic });
     if (isPublic) request.context.openBranches.forget();
-    if (!made.ok) throw branchFailure(made);
+    accepted(made);
     const arn = `arn:aws:s3:::${request.bucket}`;
     const headers = { location: `/${request.bucket}`, "x-amz-bucket-arn": arn, ...REGION_HEADER };
     return new Response(null, { headers });

@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
@@ -13,8 +13,7 @@ export const deleteBucket: Operation<BucketRequest> = {
       await mustTakeWrites(request);
       throw new S3Error("InvalidRequest", { message: NOT_DELETED });
     }
-    const deleted = await branch.destroy({ key: caller.keyId });
-    if (!deleted.ok) throw branchFailure(deleted);
+    accepted(await branch.destroy({ key: caller.keyId }));
     return new Response(null, { status: 204 });
   },
 };

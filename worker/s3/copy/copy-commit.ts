@@ -1,7 +1,7 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { CommitNote, Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest } from "../operation.ts";
 import { copyBytes } from "./copy-bytes.ts";
@@ -29,8 +29,7 @@ async function refer(
   const { digest, size } = source.file;
   const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
   const done = await tree.commit({ operations: [operation], note, ...(upload !== undefined && { upload }) });
-  if (!done.ok) throw branchFailure(done);
-  return done;
+  return accepted(done);
 }
 
 async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
@@ -40,8 +39,7 @@ async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
   const blobs = new BroughtBlobs(request.context.blobs);
   try {
     const { upload, uid } = await lease.callbacks.openUpload();
-    const reserved = await request.branch.reserve({ upload, contents: [{ digest, size }] });
-    if (!reserved.ok) throw branchFailure(reserved);
+    const reserved = accepted(await request.branch.reserve({ upload, contents: [{ digest, size }] }));
     if (reserved.missing.length === 0) return await refer(request, { ...copy, upload });
     const { content } = await copyBytes({
       file: copy.source.file,
@@ -77,7 +75,5 @@ async function putCopy(
     ...(brought && { upload: brought.upload }),
   };
   const put = () => tree.put(file);
-  const done = await (brought ? brought.blobs.handOver(put) : put());
-  if (!done.ok) throw branchFailure(done);
-  return done;
+  return accepted(await (brought ? brought.blobs.handOver(put) : put()));
 }

@@ -1,6 +1,6 @@
 import type { VersionEntry, VersionList, VersionMark } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
@@ -63,8 +63,7 @@ async function listVersions(
     ...(delimiter && { delimiter }),
     ...(after && { after }),
   });
-  if (!page.ok) throw branchFailure(page);
-  return page;
+  return accepted(page);
 }
 
 type Version = Exclude<VersionEntry, { kind: "prefix" }>;

@@ -1,6 +1,6 @@
 import type { FileList, ListEntry } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import type { XmlTags } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
@@ -50,8 +50,7 @@ export async function listPage(
     ...(delimiter && { delimiter }),
     ...(after && { after }),
   });
-  if (!page.ok) throw branchFailure(page);
-  return page;
+  return accepted(page);
 }
 
 /** The tags that hold a page's entries. */

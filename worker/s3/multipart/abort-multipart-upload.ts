@@ -1,4 +1,4 @@
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { findOpenUpload } from "./find-upload.ts";
 
@@ -8,8 +8,7 @@ export const abortMultipartUpload: Operation<UploadRequest> = {
 
   async handle(request) {
     await findOpenUpload(request);
-    const aborted = await request.branch.abortMultipart({ upload: request.uploadId });
-    if (!aborted.ok) throw uploadFailure(aborted);
+    acceptedOfUpload(await request.branch.abortMultipart({ upload: request.uploadId }));
     return new Response(null, { status: 204 });
   },
 };

@@ -2,7 +2,7 @@ import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { CommitNote, Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTags, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
@@ -86,9 +86,7 @@ async function makeObject(
       ...(condition && { condition }),
       note,
     };
-    const completed = await blobs.handOver(() => branch.completeMultipart(object));
-    if (!completed.ok) throw uploadFailure(completed);
-    return completed;
+    return acceptedOfUpload(await blobs.handOver(() => branch.completeMultipart(object)));
   } catch (error) {
     await blobs.discard();
     throw error;

@@ -4,7 +4,7 @@ import type { Content, KeptContent } from "../../blobs/content.ts";
 import type { BlobStore } from "../../blobs/port.ts";
 import type { MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload, uploadFailure } from "../answer/failures.ts";
 import type { BesideTree } from "../bucket-tree.ts";
 import type { UploadRequest } from "../operation.ts";
 
@@ -81,8 +81,7 @@ async function* partBodies(
   let next = 0;
   while (next < parts.length) {
     const numbers = parts.slice(next, next + PARTS_PER_CALL).map(({ number }) => number);
-    const page = await branch.partBodies({ upload, numbers });
-    if (!page.ok) throw uploadFailure(page);
+    const page = acceptedOfUpload(await branch.partBodies({ upload, numbers }));
     if (page.parts.length === 0) throw uploadFailure({ reason: "part-changed" });
     for (const body of page.parts) {
       const part = parts[next++];
@@ -97,6 +96,5 @@ async function saveProgress(
   branch: BesideTree,
   { upload, progress }: { upload: string; progress: string },
 ): Promise<void> {
-  const saved = await branch.saveProgress({ upload, progress });
-  if (!saved.ok) throw uploadFailure(saved);
+  acceptedOfUpload(await branch.saveProgress({ upload, progress }));
 }

@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
@@ -33,12 +33,11 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
       ttlMs: context.config.uploadTtlMs,
       note,
     });
-    if (!opened.ok) throw branchFailure(opened);
     const kind = checksum && {
       "x-amz-checksum-algorithm": checksum.algorithm,
       "x-amz-checksum-type": checksum.type,
     };
-    const tags = { Bucket: bucket, Key: key, UploadId: opened.upload };
+    const tags = { Bucket: bucket, Key: key, UploadId: accepted(opened).upload };
     return xmlAnswer("InitiateMultipartUploadResult", tags, { headers: kind });
   },
 };

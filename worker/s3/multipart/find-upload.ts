@@ -1,7 +1,7 @@
 import { parseUploadId } from "../../../protocol/names.ts";
 import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import type { UploadRequest } from "../operation.ts";
 
 const ULID = /\.[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -12,8 +12,7 @@ const ULID = /\.[0-9A-HJKMNP-TV-Z]{26}$/;
  */
 export async function findUpload(request: UploadRequest): Promise<MultipartStatus> {
   const upload = uploadIdOf(request);
-  const status = await request.branch.multipart({ upload });
-  if (!status.ok) throw uploadFailure(status);
+  const status = acceptedOfUpload(await request.branch.multipart({ upload }));
   const isHere = status.completed !== null || status.openCommit === request.address.view;
   if (!isHere) throw new S3Error("NoSuchUpload");
   checkKey(request.key, status.path);
@@ -51,8 +50,7 @@ export function openedUpload(
   return {
     openUpload: async () => ({ upload: uploadId, uid }),
     async renewUpload(): Promise<void> {
-      const renewed = await branch.renewUpload({ upload: uploadId });
-      if (!renewed.ok) throw uploadFailure(renewed);
+      acceptedOfUpload(await branch.renewUpload({ upload: uploadId }));
     },
     uploadLeaseMs: UPLOAD_LEASE_MS,
   };

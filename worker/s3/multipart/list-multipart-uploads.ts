@@ -1,6 +1,6 @@
 import { MAX_PATH_BYTES } from "../../../protocol/paths.ts";
 import type { ListMultiparts, MultipartList } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
@@ -82,8 +82,9 @@ async function fullPage(tree: BucketRequest["tree"], asked: Asked): Promise<Page
   for (let call = 0; call < MAX_CALLS; call++) {
     const room = limit - page.uploads.length - page.prefixes.length;
     // When the page is full, one more tells whether there are more.
-    const found = await tree.listMultiparts({ prefix, limit: Math.max(room, 1), ...(at && { after: at }) });
-    if (!found.ok) throw branchFailure(found);
+    const found = accepted(
+      await tree.listMultiparts({ prefix, limit: Math.max(room, 1), ...(at && { after: at }) }),
+    );
     const last = found.uploads.at(-1);
     if (last === undefined) return { ...page, next: undefined };
     if (room === 0) break;

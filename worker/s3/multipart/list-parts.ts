@@ -1,5 +1,5 @@
 import type { MultipartStatus, PartList } from "../../branch/contract.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER } from "../limits.ts";
@@ -20,8 +20,8 @@ export const listParts: Operation<UploadRequest> = {
     const limit = wholeNumber(query, "max-parts", { min: 0, max: MAX_PAGE_ENTRIES });
     const encode = keyEncoding(query);
     const begun = await findOpenUpload(request);
-    const page = limit === 0 ? emptyPage(begun) : await request.branch.listParts({ upload, after, limit });
-    if (!page.ok) throw uploadFailure(page);
+    const listed = limit === 0 ? emptyPage(begun) : await request.branch.listParts({ upload, after, limit });
+    const page = acceptedOfUpload(listed);
     return xmlAnswer("ListPartsResult", {
       Bucket: bucket,
       Key: encode.key(page.path),

@@ -3,7 +3,7 @@ import { contentName } from "../../../protocol/content.ts";
 import type { Part } from "../../branch/contract.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTag } from "../answer/fields.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
 import type { BesideTree } from "../bucket-tree.ts";
@@ -117,8 +117,7 @@ async function uploadedParts(
   const last = named.at(-1)?.number ?? 0;
   let after = (named[0]?.number ?? 1) - 1;
   while (after < last) {
-    const page = await branch.listParts({ upload, after, limit: MAX_PAGE_ENTRIES });
-    if (!page.ok) throw uploadFailure(page);
+    const page = acceptedOfUpload(await branch.listParts({ upload, after, limit: MAX_PAGE_ENTRIES }));
     for (const part of page.parts) {
       if (wanted.has(part.number)) found.set(part.number, part);
     }

@@ -2,7 +2,7 @@ import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import { composeContent } from "../../blobs/compose/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload, uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
@@ -110,8 +110,7 @@ async function addBytes(request: PartTarget, copy: PartBringing): Promise<Copied
     ...openedUpload(request, upload),
     now: request.now,
   });
-  const added = await addPart(request, { ...copy, part });
-  if (!added.ok) throw uploadFailure(added);
+  acceptedOfUpload(await addPart(request, { ...copy, part }));
   return part;
 }
 

@@ -1,7 +1,7 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { uploadFailure } from "../answer/failures.ts";
+import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
@@ -30,8 +30,7 @@ export const uploadPart: Operation<UploadRequest> = {
         now: request.now,
       });
       const part = { upload: request.uploadId, number, content, ...(checksum !== null && { checksum }) };
-      const added = await blobs.handOver(() => request.branch.addPart(part));
-      if (!added.ok) throw uploadFailure(added);
+      acceptedOfUpload(await blobs.handOver(() => request.branch.addPart(part)));
       const headers: Record<string, string> = { etag: etag(content) };
       // The answer has the checksum only if the upload has one: only then it is kept.
       if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;

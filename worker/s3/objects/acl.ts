@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import type { ObjectRequest } from "../operation.ts";
 
 /**
@@ -11,8 +11,7 @@ export async function checkAcl({
   branch,
 }: Pick<ObjectRequest, "headers" | "branch">): Promise<void> {
   if (headers.get("x-amz-acl") !== "public-read") return;
-  const settings = await branch.settings();
-  if (!settings.ok) throw branchFailure(settings);
+  const settings = accepted(await branch.settings());
   if (settings.public) return;
   throw new S3Error("NotImplemented", {
     message:

@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
@@ -23,8 +23,7 @@ export const deleteObject: Operation<ObjectRequest> = {
       return await eraseVersion(request, version);
     }
     const operations = [{ delete: key, ...(condition && { condition }) }];
-    const done = await tree.commit({ operations, note: readNote(request) });
-    if (!done.ok) throw branchFailure(done);
+    const done = accepted(await tree.commit({ operations, note: readNote(request) }));
     return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
   },
 };

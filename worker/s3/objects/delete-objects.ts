@@ -3,7 +3,7 @@ import type { CommitNote, Committed, WriteCondition } from "../../branch/contrac
 import { permits, refusalText } from "../../core/permissions.ts";
 import { heldAt } from "../../erase.ts";
 import { type S3Code, S3Error } from "../answer/errors.ts";
-import { branchFailure, keyFailure } from "../answer/failures.ts";
+import { accepted, branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
@@ -109,9 +109,7 @@ async function commitDeletions(
     return { commit: null };
   }
   const operations = operationsOf({ deletions });
-  const done = await tree.commit({ operations, onFailedCondition: "leave-out", note });
-  if (!done.ok) throw branchFailure(done);
-  return done;
+  return accepted(await tree.commit({ operations, onFailedCondition: "leave-out", note }));
 }
 
 function operationsOf({ deletions }: Pick<DeleteRequest, "deletions">) {

@@ -1,5 +1,5 @@
 import type { ObjectTag } from "../../../protocol/object-tags.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { readVersionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
@@ -37,8 +37,9 @@ async function setTags(request: ObjectRequest, tags: readonly ObjectTag[]): Prom
   const version = versionId(query);
   const note = readNote(request);
   await context.blobs.admit?.();
-  const done = await tree.setTags({ path: key, tags, note, ...(version !== undefined && { version }) });
-  if (!done.ok) throw branchFailure(done);
+  const done = accepted(
+    await tree.setTags({ path: key, tags, note, ...(version !== undefined && { version }) }),
+  );
   return done.version === null ? {} : { "x-amz-version-id": done.version };
 }
 

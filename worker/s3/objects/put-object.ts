@@ -2,7 +2,7 @@ import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Checksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { type OpenBody, openBody } from "../body/open-body.ts";
@@ -73,8 +73,7 @@ export async function writeObject(
       ...(condition && { condition }),
       note,
     };
-    const put = await blobs.handOver(() => tree.put(file));
-    if (!put.ok) throw branchFailure(put);
+    const put = accepted(await blobs.handOver(() => tree.put(file)));
     const version = await versionHeader(request, { path: key, content, commit: put.commit });
     return { ...contentHeaders(content, checksum), ...version };
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { ByteRange } from "../../blobs/port.ts";
 import type { FileRead, PartLayout } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { checksumHeader, etag, httpDate } from "../answer/fields.ts";
 import { readVersionHeader } from "../answer/version.ts";
 import type { ObjectRequest } from "../operation.ts";
@@ -53,11 +53,8 @@ export async function readVersion(
   commit: string | undefined,
 ): Promise<FileRead> {
   const modified = context.config.lastModified;
-  const file = await tree.read(
-    commit === undefined ? { path: key, modified } : { path: key, modified, commit },
-  );
-  if (!file.ok) throw branchFailure(file);
-  return file;
+  const asked = { path: key, modified, ...(commit !== undefined && { commit }) };
+  return accepted(await tree.read(asked));
 }
 
 /** The headers of every answer about a file, also of a 304. */

@@ -1,4 +1,4 @@
-import { branchFailure } from "../../answer/failures.ts";
+import { accepted } from "../../answer/failures.ts";
 import { existing } from "../../bucket-tree.ts";
 import type { BucketRequest } from "../../operation.ts";
 import type { Acl } from "./acl-document.ts";
@@ -18,8 +18,7 @@ type Asked = Pick<BucketRequest, "tree" | "branch" | "address">;
 export async function aclOfBucket(asked: Asked): Promise<Acl> {
   const { branch } = asked;
   const isOpenCommit = await isOfOpenCommit(asked);
-  const settings = await branch.settings();
-  if (!settings.ok) throw branchFailure(settings);
+  const settings = accepted(await branch.settings());
   return settings.public && !isOpenCommit ? "public-read" : "private";
 }
 
@@ -32,5 +31,5 @@ export async function isOfOpenCommit({ tree, address }: Pick<Asked, "tree" | "ad
 export async function turn(acl: Acl, { branch, context }: BucketRequest): Promise<void> {
   const done = await branch.configure({ public: acl === "public-read" });
   context.openBranches.forget();
-  if (!done.ok) throw branchFailure(done);
+  accepted(done);
 }

@@ -1,5 +1,5 @@
 import { S3Error } from "../../answer/errors.ts";
-import { branchFailure } from "../../answer/failures.ts";
+import { accepted } from "../../answer/failures.ts";
 import { xmlAnswer } from "../../answer/xml.ts";
 import { readTextBody } from "../../body/read-body.ts";
 import { MAX_CORS_BYTES } from "../../limits.ts";
@@ -16,8 +16,7 @@ export const getBucketCors: Operation<BucketRequest> = {
   notOnView: CORS_OF_BRANCH,
 
   async handle({ branch }) {
-    const settings = await branch.settings();
-    if (!settings.ok) throw branchFailure(settings);
+    const settings = accepted(await branch.settings());
     if (settings.cors === null) throw new S3Error("NoSuchCORSConfiguration");
     return xmlAnswer("CORSConfiguration", corsTags(settings.cors));
   },
@@ -32,7 +31,7 @@ export const putBucketCors: Operation<BucketRequest> = {
     const cors = parseCors(await readTextBody(request, MAX_CORS_BYTES));
     const done = await request.branch.configure({ cors });
     request.context.openBranches.forget();
-    if (!done.ok) throw branchFailure(done);
+    accepted(done);
     return new Response(null);
   },
 };
@@ -45,7 +44,7 @@ export const deleteBucketCors: Operation<BucketRequest> = {
   async handle({ branch, context }) {
     const done = await branch.configure({ cors: null });
     context.openBranches.forget();
-    if (!done.ok) throw branchFailure(done);
+    accepted(done);
     return new Response(null, { status: 204 });
   },
 };
