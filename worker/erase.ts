@@ -64,7 +64,7 @@ type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies">;
  *
  * The branch does not call its forks. It says which of them had a version in the commit that they were made from, and
  * erases only when it is told what became of each: a fork that was made meanwhile is not passed over, and one that gave
- * something back meanwhile is asked once more. What a fork needs no more it tells its parent by itself (forks/give-back.ts).
+ * something back meanwhile is asked once more. What a fork needs no more it tells its parent by itself (branch/work/outbox/give-back.ts).
  */
 export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
   const { address, deletions, note, uid } = erasing;

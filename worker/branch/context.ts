@@ -1,4 +1,5 @@
-import type { BranchLoop, Ledger } from "./ledger/ledger.ts";
+import type { Ledger } from "./ledger/ledger.ts";
+import type { BranchLoop } from "./store.ts";
 
 /** What identifies something new in the history: the time, and an id that fits it. */
 export interface Moment {

@@ -1,5 +1,5 @@
 import { decodeTime } from "ulid";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** An export: what it reads are the commits of a generation up to one. */
@@ -8,7 +8,7 @@ interface Export extends Position {
 }
 
 /** The exports that are under way. One whose reader is gone ends by itself. */
-export class ExportStore extends Store {
+export class ExportStore extends BranchStore {
   open({ id, gen, seq }: Export, due: number): void {
     this.sql.run`INSERT INTO exports (id, gen, seq, due) VALUES (${id}, ${gen}, ${seq}, ${due})`;
     this.wake("housekeeping", due);

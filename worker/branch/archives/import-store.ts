@@ -1,13 +1,13 @@
 import type { FilePlace } from "../../../protocol/archives.ts";
-import { Store } from "../../objects/store.ts";
 import type { Imported, ImportSettings } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 
 /** The state of an import, by the number in its row. */
 const STATES = ["coming", "made", "purging"] as const;
 type ImportState = (typeof STATES)[number];
 const [COMING, MADE, PURGING] = [0, 1, 2];
 
-/** A generation that comes out of an archive, and how far that is. `importer.ts` tells the states. */
+/** A generation that comes out of an archive, and how far that is. work/imports/importer.ts tells the states. */
 export interface Import {
   /** That of the generation. */
   readonly uid: string;
@@ -44,7 +44,7 @@ const BY_UID = `${SELECT} WHERE uid = ?`;
 const IN_STATE = `${SELECT} WHERE state = ? ORDER BY gen DESC LIMIT 1`;
 
 /** The generations of this branch that came out of archives, or are on their way. */
-export class ImportStore extends Store {
+export class ImportStore extends BranchStore {
   begin(
     {
       uid,

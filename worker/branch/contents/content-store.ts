@@ -2,7 +2,7 @@ import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { UnwantedBlob } from "../../blobs/port.ts";
 import { renewRewrite } from "../../objects/rewrite.ts";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */
@@ -87,7 +87,7 @@ type Named = 0 | 1;
  * The parent deletes them once it is told that the fork needs them no more. So a lent content is never dead: the ledger
  * takes it out at the end of the very transaction that released it last (`takeUnkept`), and nobody can keep it again.
  */
-export class ContentStore extends Store {
+export class ContentStore extends BranchStore {
   #mayBeDead = false;
   /** Whether anything was released since `takeUnkept` was last asked. */
   #mayBeUnkept = false;

@@ -1,6 +1,6 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { ContentStore, OwnedContent } from "./content-store.ts";
 
 /** Contents that one statement takes, so that what it is given stays far below what a value may be. */
@@ -33,7 +33,7 @@ const BEFORE_ALL: PinPlace = { digest: "", size: 0 };
  * its commit has, and that commit has them no more: so a *pin* keeps them, one for each fork and content, until the fork has
  * given them back or is gone. A fork tells that by itself; in case it never does, it is asked, later and later.
  */
-export class PinStore extends Store {
+export class PinStore extends BranchStore {
   readonly #contents: ContentStore;
 
   constructor(sql: Sql, contents: ContentStore) {

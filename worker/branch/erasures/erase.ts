@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { hearersOf } from "../outbox/erasure-store.ts";
 import { forgetCommits } from "../retention/mark.ts";
 import { protectionRefusal } from "../settings/settings.ts";
-import type { BornAgain } from "../tree/file-store.ts";
+import { type BornAgain, HOLLOW, NO_VERSION } from "../tree/file-store.ts";
 import type { GenerationRow, Live } from "../tree/generation-store.ts";
 import { moveHead } from "../write/commit.ts";
 import { blockedAtHead, withoutConflicts } from "./in-the-way.ts";
@@ -35,11 +35,6 @@ import { readTo } from "./news.ts";
  * thousand statements would take longer than the rows that they write. The gate is closed during a large commit, so that no
  * row is half written.
  */
-
-/** A hollow row in `files.kind`. */
-export const HOLLOW = 2;
-/** `version` of a hollow row that is no version of its path. */
-export const NO_VERSION = 0;
 
 /** Of (?1 gen, ?2 HEAD, ?3 JSON of ids of commits): their numbers; an id that is none is left out. */
 const NAMED = `

@@ -1,5 +1,5 @@
-import { Store } from "../../objects/store.ts";
 import type { CommitNote } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import { noteText, readNote } from "../tree/note.ts";
 
 /** The state of a fork, by the number in its row. */
@@ -39,7 +39,7 @@ const PRESENT = `${SELECT} WHERE state < ${PURGING} ORDER BY uid DESC LIMIT 1`;
 const UNFINISHED = `${SELECT} WHERE state <> ${MADE} ORDER BY uid DESC`;
 
 /** What the generations of this branch were made from, if from a commit of another one. */
-export class ForkStore extends Store {
+export class ForkStore extends BranchStore {
   ask({
     uid,
     parent,

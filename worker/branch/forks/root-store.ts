@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** How long it is remembered that a root is gone; milliseconds. No call is under way for so long. */
@@ -17,7 +17,7 @@ export interface Root extends Position {
 }
 
 /** The commits of this branch that forks are made from. */
-export class RootStore extends Store {
+export class RootStore extends BranchStore {
   add({ fork, bucket, gen, seq }: Omit<Root, "goneAt" | "given">, now: number): void {
     this.#forget(now);
     this.sql.run`

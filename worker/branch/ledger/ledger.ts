@@ -6,11 +6,10 @@ import { Sql } from "../../objects/sql.ts";
 import { type TransactionStorage, Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
 import { ExportStore } from "../archives/export-store.ts";
 import { ImportStore } from "../archives/import-store.ts";
-import { ContentStore } from "../contents/content-store.ts";
+import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
 import { PinStore } from "../contents/pin-store.ts";
 import type { ModifiedOf } from "../contract.ts";
 import { ForkStore } from "../forks/fork-store.ts";
-import { noteUnkept } from "../forks/give-back.ts";
 import { RootStore } from "../forks/root-store.ts";
 import { ApplyingStore } from "../open-commits/applying-store.ts";
 import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
@@ -26,6 +25,7 @@ import { UntaggedStore } from "../retention/untagged-store.ts";
 import { ClaimStore } from "../settings/claim-store.ts";
 import { RoundStore } from "../settings/round-store.ts";
 import { SettingsStore } from "../settings/settings-store.ts";
+import type { BranchLoop } from "../store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
 import { GenerationStore, type Live } from "../tree/generation-store.ts";
@@ -41,19 +41,6 @@ import { MIGRATIONS } from "./migrations.ts";
 
 /** How long after one round of giving history back the next one may begin, so that many commits are one round; milliseconds. */
 export const BETWEEN_ROUNDS_MS = 5000;
-
-/** The background jobs of a Branch object. */
-export type BranchLoop =
-  | "outbox"
-  | "housekeeping"
-  | "blob reaper"
-  | "orphan scan"
-  | "large commit"
-  | "forks"
-  | "fork check"
-  | "lifecycle scan"
-  | "history GC"
-  | "imports";
 
 /** Parts of what an object's database may have: from where on it takes commits of deletions alone, and none. The rest is for what is under way. */
 const FULL_AT = 0.95;
@@ -130,7 +117,7 @@ export class Ledger {
     this.#limitBytes = limitBytes;
     const transactions = new Transactions({
       storage,
-      atEnd: (tx) => this.#conclude(tx),
+      atEnd: () => this.#conclude(),
       forget: () => this.#forget(),
     });
     const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
@@ -236,10 +223,10 @@ export class Ledger {
   }
 
   /** What a transaction leaves behind, whatever it was about. */
-  #conclude(tx: Tx): void {
+  #conclude(): void {
     const unkept = this.contents.takeUnkept();
     if (unkept.length > 0) {
-      noteUnkept(tx, this, unkept);
+      this.#noteUnkept(unkept);
       // A fork that was deleted goes when it has nothing of its parent any more.
       this.wake("forks");
     }
@@ -249,6 +236,16 @@ export class Ledger {
     // What the commit replaced may go soon. Many commits are one round.
     if (committedAt !== undefined && gen !== undefined && this.settings.of(gen).keep !== null) {
       this.wake("history GC", committedAt + BETWEEN_ROUNDS_MS);
+    }
+  }
+
+  /** Contents of a fork whose rows are gone are to be given back to its parent. */
+  #noteUnkept(unkept: readonly OwnedContent[]): void {
+    this.giveBacks.add(unkept);
+    for (const gen of new Set(unkept.map((content) => content.gen))) {
+      const fork = this.generations.get(gen)?.uid;
+      // At once, but not sooner than a parent that could not be reached is tried again.
+      if (fork !== undefined) this.outbox.tellParent(fork, { event: `${this.giveBacks.newest}`, now: 0 });
     }
   }
 

@@ -1,6 +1,5 @@
-import { Store } from "../../objects/store.ts";
-import type { CommitNote } from "../contract.ts";
-import { type ConditionProgress, NONE_CHANGED } from "../staging/judged.ts";
+import type { ChangedCondition, CommitNote } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { noteText, readNote } from "../tree/note.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
@@ -41,6 +40,19 @@ export interface CheckProgress {
   readonly below: string | null;
 }
 
+/** How far the conditions of an open commit were looked at, and what was found. */
+export interface ConditionProgress {
+  /** Through this path. */
+  readonly judged: string;
+  readonly changed: FoundChanges;
+}
+export interface FoundChanges {
+  readonly changes: readonly ChangedCondition[];
+  readonly others: number;
+}
+
+export const NONE_CHANGED: FoundChanges = { changes: [], others: 0 };
+
 /** Rows of files that were written and that were ended so far. */
 interface Written {
   readonly births: number;
@@ -48,7 +60,7 @@ interface Written {
 }
 
 /** The one commit that is being applied, if any is. Kept in memory, as each call needs it. */
-export class ApplyingStore extends Store {
+export class ApplyingStore extends BranchStore {
   /** Null: there is none; undefined: not loaded. */
   #applying: Applying | null | undefined;
 

@@ -1,5 +1,5 @@
-import { Store } from "../../objects/store.ts";
 import type { CommitNote, CommitRefused, ConditionsChanged } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import { noteText, readNote } from "../tree/note.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
@@ -63,7 +63,7 @@ const UNFINISHED = `${SELECT} INDEXED BY sessions_by_gen
 const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
-export class OpenCommitStore extends Store {
+export class OpenCommitStore extends BranchStore {
   open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`

@@ -1,6 +1,6 @@
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
 import type { ContentStore } from "../contents/content-store.ts";
+import { BranchStore } from "../store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
@@ -22,7 +22,7 @@ interface StoredRow {
 }
 
 /** What open commits hold: one operation per path. A put of a file keeps its content, as a file does. */
-export class StagedStore extends Store {
+export class StagedStore extends BranchStore {
   readonly #contents: ContentStore;
 
   constructor(sql: Sql, contents: ContentStore) {

@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** A content, by name, that a version which was erased had. */
 interface ErasedContent {
@@ -10,7 +10,7 @@ interface ErasedContent {
  * The contents of which a version was erased, until the catalogue has heard of them, which tells the nodes: they may have them
  * in their caches. A content that is erased again meanwhile is there again, with a number of its own.
  */
-export class ErasedContentStore extends Store {
+export class ErasedContentStore extends BranchStore {
   /** Returns the number of the last one; there must be one. */
   add(names: readonly string[]): number {
     this.sql.run`

@@ -1,8 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../objects/store.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Subscriber } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import { BranchStore } from "../store.ts";
 
 /** A row of `files` that was erased, as pipelines are told of it. */
 export interface ErasureRow extends ContentId {
@@ -27,7 +26,7 @@ const ADD = `
  * What was erased and pipelines have not heard of yet: those that read the branch, and the one whose output it is. The rows
  * are numbered, and go when all have heard of them, so that the name of what was erased does not stay.
  */
-export class ErasureStore extends Store {
+export class ErasureStore extends BranchStore {
   /** Gives them the next numbers, in their order. */
   add(rows: readonly Omit<ErasureRow, "number" | "gen">[], gen: number): void {
     const added = rows.map(({ path, version, born, died, digest, size }) => [
@@ -71,7 +70,10 @@ export class ErasureStore extends Store {
   }
 }
 
-type Hearing = Pick<Ledger, "subscribers" | "claim">;
+interface Hearing {
+  readonly subscribers: { all(): readonly Subscriber[] };
+  readonly claim: { get(): Subscriber | null };
+}
 
 /** Those that are to hear of erasures: who reads the branch, and who writes to it. */
 export function hearersOf({ subscribers, claim }: Hearing): readonly Subscriber[] {
@@ -82,7 +84,7 @@ export function hearersOf({ subscribers, claim }: Hearing): readonly Subscriber[
 /** Forgets what all have heard of. Call this when one of them has heard more, or is one no more. */
 export function forgetErasures(
   tx: Tx,
-  ledger: Hearing & Pick<Ledger, "erasures" | "oweRewrite">,
+  ledger: Hearing & { readonly erasures: ErasureStore; oweRewrite(tx: Tx, now: number): void },
   now: number,
 ): void {
   const hearers = hearersOf(ledger).map(({ uid }) => uid);

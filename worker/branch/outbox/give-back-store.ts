@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { Store } from "../../objects/store.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
+import { BranchStore } from "../store.ts";
 
 /** A content that a fork had of its parent and needs no more. */
 interface GiveBack extends ContentId {
@@ -18,7 +18,7 @@ const ADD = `
  * goes when the parent has said that it heard. The rows are numbered, and each answer of a fork to its parent has the newest
  * number, so that the parent knows whether it heard of a give-back since.
  */
-export class GiveBackStore extends Store {
+export class GiveBackStore extends BranchStore {
   /** Gives them the next numbers. */
   add(contents: readonly OwnedContent[]): void {
     const added = contents.map(({ digest, size, gen }) => [digest, size, gen]);

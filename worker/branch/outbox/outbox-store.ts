@@ -1,7 +1,6 @@
 import { WATCH_MS } from "../../objects/loop.ts";
-import { Store } from "../../objects/store.ts";
 import type { Subscriber } from "../contract.ts";
-import type { Need } from "../retention/floor.ts";
+import { BranchStore } from "../store.ts";
 
 /**
  * The catalogue hears of the branch, of its settings and of erased contents apart: a branch whose creation it was told is
@@ -31,7 +30,7 @@ const LONGEST_RETRY_MS = 5 * 60 * 1000;
 const MOST_DOUBLINGS = 20;
 
 /** News for the catalogue and for subscribers, written in the transaction of what it is about. One row a receiver, however much happened. */
-export class Outbox extends Store {
+export class Outbox extends BranchStore {
   /** The catalogue is to hear how the branch stands. Whoever waits for that tells it; the alarm does if that can't be. */
   tellCatalogue(news: News): void {
     this.#put({ topic: "catalogue", uid: "" }, news);
@@ -62,7 +61,7 @@ export class Outbox extends Store {
     this.wake("outbox");
   }
 
-  /** The parent of a fork is to hear what the fork needs no more (forks/give-back.ts). */
+  /** The parent of a fork is to hear what the fork needs no more (work/outbox/give-back.ts). */
   tellParent(fork: string, news: News): void {
     this.#put({ topic: "give-back", uid: fork }, news);
     this.wake("outbox");
@@ -112,8 +111,14 @@ export class Outbox extends Store {
   }
 }
 
+/** What a subscriber needs: all since this position; null: it never told, and needs everything. */
+export interface Need {
+  readonly gen: number | null;
+  readonly seq: number | null;
+}
+
 /** Pipelines that want their doorbell rung. Kept in memory, since each commit asks. */
-export class SubscriberStore extends Store {
+export class SubscriberStore extends BranchStore {
   #all: readonly Subscriber[] | undefined;
 
   all(): readonly Subscriber[] {

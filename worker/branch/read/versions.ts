@@ -3,6 +3,7 @@ import type { ChecksumAlgorithm, ChecksumType } from "../../core/checksums.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { HOLLOW } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
 import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
@@ -82,9 +83,6 @@ interface BirthRow {
   readonly checksumAlgorithm: ChecksumAlgorithm | null;
   readonly checksumType: ChecksumType | null;
 }
-
-/** `kind` of a row that stands for a deletion alone. */
-const HOLLOW = 2;
 
 /** What happened to a path at a commit. `row`: what was written; null if the path was deleted. */
 interface PathEvent {

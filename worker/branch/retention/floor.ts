@@ -1,9 +1,18 @@
-import type { Ledger } from "../ledger/ledger.ts";
-import type { GenerationRow, Live } from "../tree/generation-store.ts";
+import type { Need, SubscriberStore } from "../outbox/outbox-store.ts";
+import type { SettingsStore } from "../settings/settings-store.ts";
+import type { CommitStore } from "../tree/commit-store.ts";
+import type { GenerationRow, GenerationStore, Live } from "../tree/generation-store.ts";
+import type { HorizonStore } from "./horizon-store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-type FloorStores = Pick<Ledger, "generations" | "commits" | "settings" | "subscribers" | "horizons">;
+interface FloorStores {
+  readonly generations: GenerationStore;
+  readonly commits: CommitStore;
+  readonly settings: SettingsStore;
+  readonly subscribers: SubscriberStore;
+  readonly horizons: HorizonStore;
+}
 
 /** Everything may go, as far as somebody is concerned. */
 const ALL = Number.POSITIVE_INFINITY;
@@ -40,14 +49,14 @@ export function askedFloor(
 }
 
 /** A fork whose rows are still being copied looks deleted, and has no deletion: nothing of it goes. */
-function endOf({ commits }: Pick<Ledger, "commits">, gen: number): FloorNow {
+function endOf({ commits }: Pick<FloorStores, "commits">, gen: number): FloorNow {
   const last = commits.newest(gen);
   return { floor: last?.kind === "deletion" ? last.seq : 0, risesAt: null };
 }
 
 /** The floor that `keep` asks for, whatever subscribers need. */
 function keptFrom(
-  { settings, commits, horizons }: Pick<Ledger, "settings" | "commits" | "horizons">,
+  { settings, commits, horizons }: Pick<FloorStores, "settings" | "commits" | "horizons">,
   { live: { gen, head }, now }: { live: Live; now: number },
 ): FloorNow {
   const { keep } = settings.of(gen);
@@ -77,12 +86,6 @@ function newestUpTo(
     else high = middle - 1;
   }
   return low;
-}
-
-/** What a subscriber needs: all since this position; null: it never told, and needs everything. */
-export interface Need {
-  readonly gen: number | null;
-  readonly seq: number | null;
 }
 
 /** The first commit of a generation whose tree a subscriber may still ask for. */

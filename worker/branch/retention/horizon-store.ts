@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** How far the freeing of a generation's history came; `free.ts` tells the steps. */
 export interface Horizon {
@@ -22,7 +22,7 @@ const WHOLE = { floor: 0, marked: 0, diedFrom: 0, diedPath: "", alivePath: "", p
 const MAX_KNOWN = 1000;
 
 /** How much of each generation was given back, and the commits below that which are held. */
-export class HorizonStore extends Store {
+export class HorizonStore extends BranchStore {
   readonly #floors = new Map<number, number>();
   /** The generations of which something is left, when there were so many. */
   #unpurged: { readonly newest: number; readonly gens: readonly number[] } | undefined;

@@ -1,5 +1,7 @@
-import type { Ledger } from "../ledger/ledger.ts";
-import type { CommitRow, Position } from "../tree/commit-store.ts";
+import type { CommitRow, CommitStore, Position } from "../tree/commit-store.ts";
+import type { GenerationStore, Live } from "../tree/generation-store.ts";
+import type { HorizonStore } from "./horizon-store.ts";
+import type { NameStore } from "./name-store.ts";
 
 /**
  * Which commits are kept. A *range*: from the floor of a generation up to its HEAD. Below the floor *single* ones, which
@@ -9,7 +11,12 @@ import type { CommitRow, Position } from "../tree/commit-store.ts";
  * Everybody who reads by a commit asks here first, and in the turn that reads.
  */
 
-export type KeptStores = Pick<Ledger, "generations" | "commits" | "horizons" | "names">;
+export interface KeptStores {
+  readonly generations: GenerationStore;
+  readonly commits: CommitStore;
+  readonly horizons: HorizonStore;
+  readonly names: NameStore;
+}
 
 /** Whether all of a commit's tree is there, and stays as long as that is so. Deletions of the branch are no commits. */
 export function isKept({ generations, horizons, names }: KeptStores, commit: CommitRow): boolean {
@@ -41,7 +48,7 @@ export function mustBeReadable(ledger: KeptStores, { gen, seq }: Position): void
  * Whether an id is that of a commit of the live generation that is kept no more. Of many no row is left: ids grow with
  * time, so an id from between the creation of the branch and the floor counts as one.
  */
-export function wasGivenBack(ledger: KeptStores & Pick<Ledger, "live">, id: string): boolean {
+export function wasGivenBack(ledger: KeptStores & { readonly live: Live | null }, id: string): boolean {
   const { live } = ledger;
   if (!live) return false;
   const commit = ledger.commits.byId(id);

@@ -1,5 +1,7 @@
+import type { Sql } from "../../objects/sql.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { GenerationStore } from "../tree/generation-store.ts";
+import type { HorizonStore } from "./horizon-store.ts";
 import { IS_NAMED, IS_ROOT } from "./name-store.ts";
 
 /** Most commits that one slice marks, or looks at again. */
@@ -43,7 +45,11 @@ const looking = (named: string): string => `
 const LOOK = looking(IS_NAMED);
 const LOOK_FOR_ROOTS = looking(IS_ROOT);
 
-export type MarkStores = Pick<Ledger, "sql" | "generations" | "horizons">;
+export interface MarkStores {
+  readonly sql: Sql;
+  readonly generations: GenerationStore;
+  readonly horizons: HorizonStore;
+}
 
 /**
  * Marks some more of the commits below the floor: as held, or as gone. Only then may rows of what is gone go. So a commit
@@ -66,7 +72,7 @@ export function markSlice(_: Tx, { sql, generations, horizons }: MarkStores, gen
 /** Removes the rows of those commits that are gone and that no version needs any more. */
 export function forgetCommits(
   _: Tx,
-  { sql, horizons }: Pick<Ledger, "sql" | "horizons">,
+  { sql, horizons }: Pick<MarkStores, "sql" | "horizons">,
   { gen, seqs }: { gen: number; seqs: Iterable<number> },
 ): void {
   sql.execute(FORGET_SOME, [gen, horizons.floorOf(gen), JSON.stringify([...seqs])]);

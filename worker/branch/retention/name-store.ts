@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /**
@@ -35,7 +35,7 @@ const NAMES = `SELECT 1 FROM commits AS named WHERE named.gen = ?1 AND named.seq
 const ROOTS = `SELECT 1 FROM commits AS named WHERE named.gen = ?1 AND named.seq = ?2 AND ${IS_ROOT}`;
 
 /** What names single commits, so that they stay when the history around them goes. */
-export class NameStore extends Store {
+export class NameStore extends BranchStore {
   /** Whether anything names a commit of the live generation. */
   has({ gen, seq }: Position): boolean {
     return this.sql.query(NAMES, [gen, seq]).length > 0;

@@ -1,9 +1,9 @@
-import { Store } from "../../objects/store.ts";
 import type { InputStart } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** The commits that inputs of pipelines start after, as the pipelines tell. */
-export class StartStore extends Store {
+export class StartStore extends BranchStore {
   /**
    * Where such a commit stands. Also of one that was given back before its pipeline told of it: what was written after it
    * can be told all the same.

@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /** How long the commit of a tag that was deleted or moved is still kept; milliseconds. */
@@ -9,7 +9,7 @@ const UNTAGGED_KEPT_MS = 24 * 60 * 60 * 1000;
  * was deleted by mistake can be made again by the commit's id. It stands until the alarm removes it, whatever the clock
  * says: who looks whether a commit is kept, and who gives back, see the same.
  */
-export class UntaggedStore extends Store {
+export class UntaggedStore extends BranchStore {
   /** A tag is gone from a commit: one row a commit, which stands since the last time. */
   keep({ gen, seq }: Position, { name, now }: { name: string; now: number }): void {
     this.sql.run`

@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** A pipeline's claim on the branch: it is the pipeline's output, and only its jobs write to it. */
 interface Claim {
@@ -15,7 +15,7 @@ interface StoredRow {
 }
 
 /** The claim on the branch, if there is one. Kept in memory, since each commit asks. */
-export class ClaimStore extends Store {
+export class ClaimStore extends BranchStore {
   /** Null: there is none; undefined: not loaded. */
   #claim: Claim | null | undefined;
 

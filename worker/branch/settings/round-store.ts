@@ -1,5 +1,5 @@
 import type { RoundAction } from "../../core/lifecycle-rules.ts";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** The action of a row of `rounds`, by its number. */
 const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
@@ -67,7 +67,7 @@ const ALL = `${SELECT} ORDER BY rule, action`;
 export const AT_WORK = `${SELECT} AND (midnight IS NOT NULL OR due <= ?2) ORDER BY midnight IS NULL, rule, action LIMIT 1`;
 
 /** What lifecycle rules have to do: a row for each of their actions. Those that wait for a first file are kept in memory, since each commit asks. */
-export class RoundStore extends Store {
+export class RoundStore extends BranchStore {
   #waiting: { readonly gen: number; readonly rounds: readonly RoundKey[] } | undefined;
 
   all(gen: number): Round[] {

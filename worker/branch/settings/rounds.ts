@@ -7,13 +7,27 @@ import {
 } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Lifecycle } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { ApplyingStore } from "../open-commits/applying-store.ts";
+import type { OpenCommitStore } from "../open-commits/open-commit-store.ts";
+import type { FileStore } from "../tree/file-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
-import type { Round } from "./round-store.ts";
+import type { Round, RoundStore } from "./round-store.ts";
+import type { SettingsStore } from "./settings-store.ts";
 
 const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
 
-type PlanStores = Pick<Ledger, "rounds" | "openCommits" | "applying">;
+export interface PlanStores {
+  readonly rounds: RoundStore;
+  readonly openCommits: OpenCommitStore;
+  readonly applying: ApplyingStore;
+}
+
+/** What says when rules of the branch have something to do. */
+interface DueStores {
+  readonly live: Live | null;
+  readonly settings: SettingsStore;
+  readonly rounds: RoundStore;
+}
 
 /**
  * Other rules hold. A rule that is as it was goes on where it is; one that is new or another begins at the next midnight,
@@ -71,7 +85,7 @@ function stopRound(
  */
 export function expectRounds(
   _: Tx,
-  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
+  { live, settings, rounds }: DueStores,
   { action, writtenAt }: { action: RoundAction; writtenAt: number },
 ): void {
   const lifecycle = live && settings.of(live.gen).lifecycle;
@@ -95,7 +109,7 @@ const MOST_BIRTHS = 10_000;
  */
 export function hastenRounds(
   _: Tx,
-  { live, settings, rounds, files }: Pick<Ledger, "live" | "settings" | "rounds" | "files">,
+  { live, settings, rounds, files }: DueStores & { readonly files: FileStore },
   { before, now, by }: { before: Pick<Head, "seq" | "births">; now: number; by: "commit" | "erasure" },
 ): void {
   const rules = (live && settings.of(live.gen).lifecycle?.rules) ?? [];
@@ -109,10 +123,7 @@ export function hastenRounds(
 }
 
 /** When the branch's rules have something to do next; undefined if nothing can become due. */
-export function nextRound(
-  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
-  now: number,
-): number | undefined {
+export function nextRound({ live, settings, rounds }: DueStores, now: number): number | undefined {
   if (!live || !settings.of(live.gen).lifecycle) return undefined;
   return rounds.atWork(live.gen, now) ? now : rounds.nextDue(live.gen);
 }

@@ -1,7 +1,7 @@
 import type { CorsRule } from "../../core/cors.ts";
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
 import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 
 /** What a life of the branch is set to. */
 export interface Settings {
@@ -46,7 +46,7 @@ const NOTHING_SET: Settings = {
  * The settings of the branch, a row a generation: a branch that is deleted and made again begins with nothing set. Those
  * of one generation are kept in memory, since each write asks, and each read without a signature.
  */
-export class SettingsStore extends Store {
+export class SettingsStore extends BranchStore {
   readonly #gatewayModified: ModifiedOf;
   #known: { readonly gen: number; readonly settings: Settings } | undefined;
 

@@ -1,10 +1,16 @@
 import { daysKept, isKeptBy } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Done, Keep, Lifecycle, ModifiedOf, Protected, Refused, SettingsChange } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Outbox } from "../outbox/outbox-store.ts";
+import type { FileStore } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { planRounds } from "./rounds.ts";
-import type { Settings } from "./settings-store.ts";
+import type { ClaimStore } from "./claim-store.ts";
+import { type PlanStores, planRounds } from "./rounds.ts";
+import type { Settings, SettingsStore } from "./settings-store.ts";
+
+interface SettingStores {
+  readonly settings: SettingsStore;
+}
 
 /**
  * Sets what is asked of the live generation, or says why that makes no sense. If it changes anything, the catalogue is to be
@@ -13,7 +19,7 @@ import type { Settings } from "./settings-store.ts";
  */
 export function changeSettings(
   tx: Tx,
-  ledger: Pick<Ledger, "settings" | "claim" | "outbox" | "rounds" | "openCommits" | "applying">,
+  ledger: PlanStores & SettingStores & { readonly claim: ClaimStore; readonly outbox: Outbox },
   { live, change, now }: { live: Pick<Live, "gen" | "uid">; change: SettingsChange; now: number },
 ): Done | Protected | Refused<"not-its-output" | "pipeline-output"> {
   const { settings, claim, outbox } = ledger;
@@ -67,7 +73,7 @@ function keepBy({ keep, lifecycle }: Settings, rules: Lifecycle | null | undefin
  */
 export function protectionRefusal(
   _: Tx,
-  { settings }: Pick<Ledger, "settings">,
+  { settings }: SettingStores,
   { gen, key }: { gen: number; key: string | undefined },
 ): Protected | undefined {
   const { writer } = settings.of(gen);
@@ -82,7 +88,7 @@ export function protectionRefusal(
  */
 export function notEmptyRefusal(
   _: Tx,
-  { settings, files }: Pick<Ledger, "settings" | "files">,
+  { settings, files }: SettingStores & { readonly files: FileStore },
   { gen, withFiles = !settings.of(gen).emptyOnly }: { gen: number; withFiles: boolean | undefined },
 ): Refused<"not-empty"> | undefined {
   return withFiles || !files.anyAtHead(gen, "") ? undefined : { ok: false, reason: "not-empty" };
@@ -95,13 +101,13 @@ export function letsIn({ public: isPublic = false, cors = null }: SettingsChange
 
 /** Whose time Last-Modified is in the branch: as it is set to, else as the gateway is, which asks. */
 export function modifiedOf(
-  { live, settings }: Pick<Ledger, "live" | "settings">,
+  { live, settings }: SettingStores & { readonly live: Live | null },
   { modified = "branch" }: { readonly modified?: ModifiedOf },
 ): ModifiedOf {
   return (live && settings.of(live.gen).modified) ?? modified;
 }
 
 /** Whether the branch is there and answers reads without a signature. */
-export function isPublic({ live, settings }: Pick<Ledger, "live" | "settings">): boolean {
+export function isPublic({ live, settings }: SettingStores & { readonly live: Live | null }): boolean {
   return live !== null && settings.of(live.gen).isPublic;
 }

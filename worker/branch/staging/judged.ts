@@ -9,6 +9,7 @@ import {
   type Operation,
 } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { type ConditionProgress, type FoundChanges, NONE_CHANGED } from "../open-commits/applying-store.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { pathOf } from "./admission.ts";
@@ -97,19 +98,6 @@ export function changedConditions(
   const changes = changesWithin(sql, { gen, openCommit: number, after: "", last });
   return refusalOf(withMore(NONE_CHANGED, changes));
 }
-
-/** How far the conditions of an open commit were looked at, and what was found. */
-export interface ConditionProgress {
-  /** Through this path. */
-  readonly judged: string;
-  readonly changed: FoundChanges;
-}
-interface FoundChanges {
-  readonly changes: readonly ChangedCondition[];
-  readonly others: number;
-}
-
-export const NONE_CHANGED: FoundChanges = { changes: [], others: 0 };
 
 /**
  * Looks at some more conditions of an open commit. Returns how far it came, `hold` if none is left and all of them do, or

@@ -1,10 +1,10 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** Most keys whose numbers are kept in memory. */
 const MAX_KNOWN = 1000;
 
 /** The access keys that made commits, by number. A commit refers to a number, since many commits are of few keys. */
-export class AuthorStore extends Store {
+export class AuthorStore extends BranchStore {
   readonly #known = new Map<string, number>();
 
   /** The number of a key, which it gets with its first commit. */

@@ -1,6 +1,6 @@
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
 import type { CommitNote, Redaction } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import { AuthorStore } from "./author-store.ts";
 import { redactedText, saidText } from "./note.ts";
 
@@ -50,7 +50,7 @@ const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
 const AFTER = `${SELECT} (gen, seq) > (?, ?) AND gen <= (SELECT max(gen) FROM generations) ORDER BY gen, seq LIMIT ?`;
 
 /** The commits of all generations, and their deletions. */
-export class CommitStore extends Store {
+export class CommitStore extends BranchStore {
   readonly #authors: AuthorStore;
 
   constructor(sql: Sql) {

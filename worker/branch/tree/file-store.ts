@@ -1,11 +1,15 @@
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "./commit-store.ts";
 import { directoryOf, justAfter, rangeOf, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";
 
-/** The kind of a row of `files`, by its number. Hollow rows, which erasures leave (erasures/erase.ts), have another. */
+/** The kind of a row of `files`, by its number. */
 export const FILE_KINDS = ["file", "dir"] as const;
+/** The kind of a hollow row, which an erasure leaves (erasures/erase.ts). */
+export const HOLLOW = 2;
+/** `version` of a hollow row that is no version of its path. */
+export const NO_VERSION = 0;
 type FileKind = (typeof FILE_KINDS)[number];
 
 /** A path says by its end what is there: "a/" is a directory. */
@@ -99,7 +103,7 @@ const NOTE_REVIVED = `
  * The rows of `files`. A row is born at the commit that wrote it and dies at the commit that replaced or deleted it; it
  * never goes, so that every commit can be read for ever.
  */
-export class FileStore extends Store {
+export class FileStore extends BranchStore {
   readonly #reads: ReadCache;
 
   constructor(sql: Sql, reads: ReadCache) {
@@ -217,9 +221,9 @@ export class FileStore extends Store {
     return this.sql.has`
       SELECT 1 FROM files AS gone INDEXED BY by_died
       WHERE gen = ${gen} AND died IS NOT NULL AND died = ${seq} AND path = ${path}
-        AND unmarked IS NULL AND version IS NOT 0 AND NOT EXISTS (
+        AND unmarked IS NULL AND version IS NOT ${NO_VERSION} AND NOT EXISTS (
           SELECT 1 FROM files AS next
-          WHERE next.gen = gone.gen AND next.path = gone.path AND next.born = gone.died AND next.kind < 2)`;
+          WHERE next.gen = gone.gen AND next.path = gone.path AND next.born = gone.died AND next.kind < ${HOLLOW})`;
   }
 
   kill(path: string, { gen, born, seq }: { gen: number; born: number; seq: number }): void {

@@ -1,5 +1,5 @@
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 import { CommitStore } from "./commit-store.ts";
 
 export interface GenerationRow {
@@ -28,7 +28,7 @@ export interface Live extends GenerationRow {
 }
 
 /** The branch's generations: each time it was created. Keeps the live one in memory, since each call needs it. */
-export class GenerationStore extends Store {
+export class GenerationStore extends BranchStore {
   readonly #commits: CommitStore;
   /** Null: there is none; undefined: not loaded. */
   #live: Live | null | undefined;

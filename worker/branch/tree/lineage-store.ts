@@ -1,12 +1,12 @@
-import { Store } from "../../objects/store.ts";
 import type { Lineage } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import type { Position } from "./commit-store.ts";
 
 /**
  * What the commits of jobs descend from. A row holds from its commit on until the next one, so that a branch whose
  * jobs always read the same pipelines has one. Commits of clients descend from nothing.
  */
-export class LineageStore extends Store {
+export class LineageStore extends BranchStore {
   /** The commit at this position, if a job makes it, has this lineage. */
   note({ gen, seq }: Position, lineage: Lineage): void {
     const text = JSON.stringify(lineage);

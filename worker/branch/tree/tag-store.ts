@@ -1,4 +1,4 @@
-import { Store } from "../../objects/store.ts";
+import { BranchStore } from "../store.ts";
 
 /** A name for a commit. */
 export interface TagRow {
@@ -21,7 +21,7 @@ export interface TagNews {
  * the catalogue does not know yet is a row of `tag_news`, written in the transaction of the change: one row a name,
  * however often it changed.
  */
-export class TagStore extends Store {
+export class TagStore extends BranchStore {
   find(gen: number, name: string): TagRow | undefined {
     return this.sql.first<TagRow>`
       SELECT name, commit_id AS "commit", created_at AS createdAt FROM tags WHERE gen = ${gen} AND name = ${name}`;

@@ -1,11 +1,11 @@
-import { Store } from "../../objects/store.ts";
 import type { MultipartStatus } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 
 /** How long a completed multipart upload is remembered for clients that ask again; milliseconds. */
 const COMPLETION_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** Multipart uploads that were completed lately. */
-export class CompletionStore extends Store {
+export class CompletionStore extends BranchStore {
   add(upload: string, { gen, status, now }: { gen: number; status: MultipartStatus; now: number }): void {
     this.sql.run`
       INSERT INTO completions (upload, gen, due, status)

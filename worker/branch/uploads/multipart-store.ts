@@ -2,7 +2,6 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
 import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import type {
   CommitNote,
@@ -14,6 +13,7 @@ import type {
   PartBody,
 } from "../contract.ts";
 import { UNFINISHED_BELOW } from "../open-commits/open-commit-store.ts";
+import { BranchStore } from "../store.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
 import { noteText, readNote } from "../tree/note.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
@@ -50,7 +50,7 @@ interface MultipartRow extends StoredRow, Pick<Multipart, "openCommit"> {
 }
 
 /** Multipart uploads in progress. `UploadStore` says whether one is open, and ends it. */
-export class MultipartStore extends Store {
+export class MultipartStore extends BranchStore {
   readonly parts: PartStore;
 
   constructor(sql: Sql) {
@@ -138,7 +138,7 @@ function readChecksum({ checksum }: StoredRow): WantedChecksum {
 }
 
 /** The parts of multipart uploads. Their contents are held by the uploads. */
-class PartStore extends Store {
+class PartStore extends BranchStore {
   content(upload: string, number: number): ContentId | undefined {
     return this.sql.first<ContentId>`
       SELECT lower(hex(digest)) AS digest, size FROM parts WHERE upload = ${upload} AND number = ${number}`;

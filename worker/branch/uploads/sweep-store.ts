@@ -1,7 +1,7 @@
 import { BLOB_FOLDERS, manifestBytes } from "../../blobs/blob-name.ts";
 import type { JsonBlob } from "../../blobs/manifest.ts";
-import { Store } from "../../objects/store.ts";
 import type { SweepTotals } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 
 /**
  * How long after its cause a sweep begins; milliseconds. A body that still comes under an upload that has ended hears of
@@ -45,7 +45,7 @@ type SweepRow = Omit<Sweep, "removes" | "phase"> & { readonly removes: 0 | 1; re
  * Which generations may have left blobs in the store that nothing names, how far the look for them is, and what it has
  * found. One is under way at a time.
  */
-export class SweepStore extends Store {
+export class SweepStore extends BranchStore {
   /** The generation may have left something. */
   mark(gen: number, now: number): void {
     const due = now + SWEEP_AFTER_MS;

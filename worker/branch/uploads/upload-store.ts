@@ -2,10 +2,10 @@ import { encodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
-import { Store } from "../../objects/store.ts";
 import type { ContentStore } from "../contents/content-store.ts";
 import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
+import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
 import type { SweepStore } from "./sweep-store.ts";
 
@@ -41,7 +41,7 @@ interface Giving {
  * An upload ends in one transaction for all who ask for it. Of what it holds that takes no more than it should: the rest
  * is given up in slices by the alarm. Nothing is added meanwhile, since nobody finds the upload open.
  */
-export class UploadStore extends Store {
+export class UploadStore extends BranchStore {
   readonly #contents: ContentStore;
   readonly #multiparts: MultipartStore;
   readonly #sweeps: SweepStore;

@@ -1,7 +1,7 @@
 import type { Removed, UnwantedBlob } from "../../blobs/port.ts";
 import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
-import type { BranchLoop } from "../ledger/ledger.ts";
+import type { BranchLoop } from "../store.ts";
 
 /** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
 const BLOBS = 1000;

@@ -3,7 +3,8 @@ import type { NamedLoop } from "../../objects/loop.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext } from "../context.ts";
 import { forgetNews, hasOldNews } from "../erasures/news.ts";
-import type { BranchLoop, Ledger } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { BranchLoop } from "../store.ts";
 import { RELEASED } from "../uploads/upload-store.ts";
 
 /** Most of each kind that one slice ends, beside `RELEASED`: what a transaction of some milliseconds takes. */

@@ -4,7 +4,7 @@ import { type BlobStore, deleteEach } from "../../blobs/port.ts";
 import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import type { BranchLoop } from "../ledger/ledger.ts";
+import type { BranchLoop } from "../store.ts";
 import type { Sweep } from "../uploads/sweep-store.ts";
 
 /** Most steps of one alarm, each with a few calls to the store: together fewer than the 1,000 that an invocation may make. */

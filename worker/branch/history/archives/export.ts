@@ -13,10 +13,9 @@ import { contentName, EMPTY_DIGEST } from "../../../../protocol/content.ts";
 import { INLINE_KIND } from "../../contents/stored-body.ts";
 import type { BranchContext } from "../../context.ts";
 import type { AnswerOf, ArchivedBytes, RequestOf } from "../../contract.ts";
-import { HOLLOW, NO_VERSION } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Position } from "../../tree/commit-store.ts";
-import { kindOf } from "../../tree/file-store.ts";
+import { HOLLOW, kindOf, NO_VERSION } from "../../tree/file-store.ts";
 
 /** Most rows of files, and about the most text, that one slice reads: what takes some milliseconds. */
 const SLICE_ROWS = 250;

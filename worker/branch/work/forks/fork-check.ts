@@ -3,7 +3,7 @@ import type { NamedLoop, Next } from "../../../objects/loop.ts";
 import type { PinPlace } from "../../contents/pin-store.ts";
 import type { BranchContext } from "../../context.ts";
 import type { BranchApi } from "../../contract.ts";
-import type { BranchLoop } from "../../ledger/ledger.ts";
+import type { BranchLoop } from "../../store.ts";
 
 /** Most forks that one alarm asks, calls to each, and pins that one call is about. */
 const FORKS = 5;

@@ -2,7 +2,7 @@ import { type NamedLoop, WATCH_MS } from "../../../objects/loop.ts";
 import type { BranchContext } from "../../context.ts";
 import type * as Contract from "../../contract.ts";
 import type { Fork } from "../../forks/fork-store.ts";
-import type { BranchLoop } from "../../ledger/ledger.ts";
+import type { BranchLoop } from "../../store.ts";
 import type { Committer } from "../../write/committer.ts";
 import type { Courier } from "../outbox/courier.ts";
 import { copySlice, publishFork } from "./copy.ts";

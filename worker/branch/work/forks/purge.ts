@@ -1,7 +1,7 @@
 import { contentName } from "../../../../protocol/content.ts";
 import type { Tx } from "../../../objects/transaction.ts";
-import { NO_VERSION } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import { NO_VERSION } from "../../tree/file-store.ts";
 
 /** Most rows of files that one slice removes: what a transaction of some milliseconds takes. */
 const FILES = 300;

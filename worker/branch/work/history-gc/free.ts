@@ -1,8 +1,8 @@
 import { contentName } from "../../../../protocol/content.ts";
 import type { Tx } from "../../../objects/transaction.ts";
-import { NO_VERSION } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { forgetCommits } from "../../retention/mark.ts";
+import { NO_VERSION } from "../../tree/file-store.ts";
 import { justAfter } from "../../tree/path-ranges.ts";
 
 /**

@@ -1,9 +1,10 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
-import { BETWEEN_ROUNDS_MS, type BranchLoop, type Ledger } from "../../ledger/ledger.ts";
+import { BETWEEN_ROUNDS_MS, type Ledger } from "../../ledger/ledger.ts";
 import { floorNow } from "../../retention/floor.ts";
 import { markSlice, unholdSlice } from "../../retention/mark.ts";
+import type { BranchLoop } from "../../store.ts";
 import { freeAliveSlice, freeLineages, freeSlice, purgeRest } from "./free.ts";
 
 /** So many times as long as a slice took, others and all, it then rests; milliseconds at most. */

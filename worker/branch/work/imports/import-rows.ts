@@ -15,11 +15,10 @@ import type { Tx } from "../../../objects/transaction.ts";
 import type { Import } from "../../archives/import-store.ts";
 import { INLINE_KIND } from "../../contents/stored-body.ts";
 import type { ArchivedBytes, ImportedFile, Lineage } from "../../contract.ts";
-import { HOLLOW } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { attributesText } from "../../tree/attributes.ts";
 import type { CommitRow } from "../../tree/commit-store.ts";
-import { FILE_KINDS, kindOf } from "../../tree/file-store.ts";
+import { FILE_KINDS, HOLLOW, kindOf } from "../../tree/file-store.ts";
 
 /** What is wrong with a page of an archive: nothing of it was written. */
 export interface PageFault {

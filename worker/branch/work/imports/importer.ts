@@ -5,7 +5,7 @@ import type { Tx } from "../../../objects/transaction.ts";
 import type { Import } from "../../archives/import-store.ts";
 import type { BranchContext } from "../../context.ts";
 import type { AnswerOf, Refused, RequestOf } from "../../contract.ts";
-import type { BranchLoop } from "../../ledger/ledger.ts";
+import type { BranchLoop } from "../../store.ts";
 import type { Forker } from "../forks/forker.ts";
 import { purgeSlice } from "../forks/purge.ts";
 import type { Courier } from "../outbox/courier.ts";

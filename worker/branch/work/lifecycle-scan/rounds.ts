@@ -10,10 +10,10 @@ import {
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
-import type { BranchLoop } from "../../ledger/ledger.ts";
 import type { Round, RoundWork } from "../../settings/round-store.ts";
 import { nextRound } from "../../settings/rounds.ts";
 import { writableBranch } from "../../staging/admission.ts";
+import type { BranchLoop } from "../../store.ts";
 import type { Live } from "../../tree/generation-store.ts";
 import type { Committer } from "../../write/committer.ts";
 import { abortSlice } from "./abort-uploads.ts";

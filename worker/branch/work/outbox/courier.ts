@@ -1,8 +1,8 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { BranchContext } from "../../context.ts";
 import type { Subscriber } from "../../contract.ts";
-import type { BranchLoop } from "../../ledger/ledger.ts";
 import type { OutboxRow } from "../../outbox/outbox-store.ts";
+import type { BranchLoop } from "../../store.ts";
 
 /** Deliveries at the same time. */
 const BATCH = 20;

@@ -6,10 +6,10 @@ import { MAX_TAGS_PER_WRITE } from "../../../catalogue/tags.ts";
 import type { Env } from "../../../env.ts";
 import { clientOf } from "../../../objects/facets.ts";
 import type { BranchApi, WakeUpCalls } from "../../contract.ts";
-import { giveSomeBack } from "../../forks/give-back.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { GenerationRow } from "../../tree/generation-store.ts";
 import type { Receivers } from "./courier.ts";
+import { giveSomeBack } from "./give-back.ts";
 
 /**
  * The blob by which a branch can be found if the catalogue is lost. It stays when the branch is deleted, as the object

@@ -1,14 +1,12 @@
-import type { Tx } from "../../objects/transaction.ts";
-import type { OwnedContent } from "../contents/content-store.ts";
-import type { BranchApi } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { BranchApi } from "../../contract.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 
 /*
  * The giving back of what a fork has of its parent. The parent keeps bytes of what it erased for as long as a fork has them (a
  * pin), and learns from the fork alone that it has them no more:
  *
  *  - A lent content goes at the end of the transaction that released it last, whoever released it, and what is to be given back
- *    is written in the same transaction (`noteUnkept`). So nobody ever finds a lent content that nothing keeps, and the same
+ *    is written in the same transaction (ledger/ledger.ts). So nobody ever finds a lent content that nothing keeps, and the same
  *    bytes, put again, come as the fork's own. A content that is gone never comes back as a lent one.
  *  - The outbox wakes its dispatcher, no more. It tells the parent of some, and forgets these when the parent has answered.
  *  - The parent drops its pin. If it is a fork itself, and that was the last that kept the content, the same goes on there.
@@ -20,21 +18,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 /** Most contents that one call tells of. */
 const AT_ONCE = 1000;
 
-type ReturnStores = Pick<Ledger, "giveBacks" | "generations" | "outbox">;
-
-/** Writes down that these contents, whose rows are gone, are to be given back. */
-export function noteUnkept(_: Tx, ledger: ReturnStores, unkept: readonly OwnedContent[]): void {
-  ledger.giveBacks.add(unkept);
-  for (const gen of new Set(unkept.map((content) => content.gen))) wakeFor(ledger, gen);
-}
-
-function wakeFor({ giveBacks, generations, outbox }: ReturnStores, gen: number): void {
-  const fork = generations.get(gen)?.uid;
-  // At once, but not sooner than a parent that could not be reached is tried again.
-  if (fork !== undefined) outbox.tellParent(fork, { event: `${giveBacks.newest}`, now: 0 });
-}
-
-type GivingStores = ReturnStores & Pick<Ledger, "forks" | "transaction">;
+type GivingStores = Pick<Ledger, "giveBacks" | "generations" | "forks" | "transaction">;
 
 /** Tells the parent of a fork of some contents that the fork needs no more. Returns whether that was all. */
 export async function giveSomeBack(
