@@ -184,7 +184,7 @@ export class Pipeline extends RealPipeline {
     if (last.count === 0) return null;
     storage.transactionSync(() => {
       sql.exec(
-        `INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, exit_code, finished_at)
+        `INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, exitCode, finishedAt)
          SELECT ?3, id, key, 'success', 0, 0, 0, ?4 FROM datums WHERE id > ?1 AND id <= ?2 ORDER BY id`,
         after,
         last.id,
@@ -192,8 +192,8 @@ export class Pipeline extends RealPipeline {
         now,
       );
       sql.exec(
-        `INSERT OR IGNORE INTO results (id, salt, job, exit_code, millis, finished_at)
-         SELECT id, ?5, ?3, 0, 1, ?4 FROM datums WHERE id > ?1 AND id <= ?2 ORDER BY id`,
+        `INSERT OR IGNORE INTO results (id, salt, job, exitCode, millis, code, finishedAt)
+         SELECT id, ?5, ?3, 0, 1, 0, ?4 FROM datums WHERE id > ?1 AND id <= ?2 ORDER BY id`,
         after,
         last.id,
         n,

@@ -1,6 +1,12 @@
 export type SqlValue = string | number | null | Uint8Array;
 
-/** The object's SQLite through a bound tagged template: whatever stands in `${}` is a parameter, never text. */
+/**
+ * The object's SQLite through a bound tagged template: whatever stands in `${}` is a parameter, never text.
+ *
+ * A column is named as the field of the row that it is read into (`finishedAt`), a table in snake_case. So a row is what the
+ * code takes, and no query renames by hand: `AS` names what has no name, such as a count, or tells two tables apart. `commit`
+ * is a word of SQL and stands in quotes.
+ */
 export class Sql {
   readonly #sql: Pick<SqlStorage, "exec">;
   /** Tells that a loop has something to do, at a time or now: see `Store`. */

@@ -65,20 +65,20 @@ function readInstead(db: DatabaseSync, repo: string): void {
   spec.inputs[0].repo.name = repo;
   const text = JSON.stringify(spec);
   db.prepare(`UPDATE revisions SET spec = ? WHERE ${PRESENT}`).run(text);
-  db.exec("UPDATE pipeline SET state = 'starting', version = version + 1, owed = 1");
+  db.exec("UPDATE pipeline SET state = 'starting', version = version + 1, wholeJobDue = 1");
   db.prepare(
-    `UPDATE sources SET repo = ?, subscribed = 0, generation = 0, seq = 0, commit_id = NULL, lineage = NULL,
-       has_data = 0`,
+    `UPDATE sources SET repo = ?, subscribed = 0, generation = 0, seq = 0, "commit" = NULL, lineage = NULL,
+       hasData = 0`,
   ).run(repo);
 }
 
 /** As if so many commits had come while nobody had time for them. */
 function queueJobs(db: DatabaseSync, count: number): void {
   const id = monotonicFactory();
-  const source = db.prepare(`SELECT generation, seq, commit_id AS "commit" FROM sources`).get();
+  const source = db.prepare(`SELECT generation, seq, "commit" FROM sources`).get();
   const insert = db.prepare(
-    `INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
-       reaping, total, processed, skipped, failed, open, created_at, version, flushed)
+    `INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, tookOver, committing,
+       reaping, total, processed, skipped, failed, open, createdAt, version, flushed)
      VALUES ((SELECT max(n) + 1 FROM jobs), ?, 'starting', 1, 0, 1, ?, ?, '{"step":"settle","from":null}', 0, 0, 0,
        0, 0, 0, 0, 0, 0, ?, 1, 0)`,
   );

@@ -349,7 +349,7 @@ async function workToTheEnd(...names: string[]): Promise<number[]> {
     for (const name of names) await workOnce(pipelineOf(name), {});
     const jobs = await Promise.all(names.map((name) => allJobs(pipelineOf(name))));
     const due = await Promise.all(
-      names.map((name) => query<{ due: number }>(name, "SELECT pull_due AS due FROM pipeline")),
+      names.map((name) => query<{ due: number }>(name, "SELECT pullDue AS due FROM pipeline")),
     );
     const done =
       jobs.flat().every(({ finishedAt }) => finishedAt !== null) && !due.flat().some((row) => row.due);

@@ -55,7 +55,7 @@ describe("a pipeline that crashes", () => {
     await commit("bell-in", { a: "1" });
     await runInDurableObject(env.PIPELINE.getByName("bell"), async (_, state) => {
       await state.storage.setAlarm(Date.now() + 60_000);
-      state.storage.sql.exec("UPDATE pipeline SET pull_due = 1");
+      state.storage.sql.exec("UPDATE pipeline SET pullDue = 1");
     });
     await crash("bell");
     await alarm("bell");
@@ -116,7 +116,7 @@ describe("a pipeline that crashes", () => {
     const [before] = await allJobs(pipeline);
     await query(
       "end",
-      `UPDATE jobs SET state = 'running', finished_at = NULL, output_commit = NULL;
+      `UPDATE jobs SET state = 'running', finishedAt = NULL, outputCommit = NULL;
        UPDATE pipeline SET committed = 0; DELETE FROM published`,
     );
     await crash("end");
@@ -167,7 +167,7 @@ describe("a pipeline that crashes", () => {
     // Leases whose outcome a crash swallowed run out.
     await expect
       .poll(async () => {
-        await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
+        await query(name, "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
         await workOnce(pipelineOf(name), { worker: "w1" });
         return (await allJobs(pipelineOf(name))).filter(({ state }) => state === "success").length;
       })

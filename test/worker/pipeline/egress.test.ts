@@ -248,7 +248,7 @@ describe("egress", () => {
     });
     await commit("time-in", { a: "1" });
     await leasePush(pipeline);
-    await query("time", "UPDATE jobs SET turn_at = turn_at - 3600000");
+    await query("time", "UPDATE jobs SET turnAt = turnAt - 3600000");
     await ringAlarms("time");
     expect((await allJobs(pipeline))[0]).toMatchObject({
       state: "failure",

@@ -115,7 +115,7 @@ async function expectWhole(
   expect(jobs.map(({ state }) => state)).toEqual(jobs.map(() => "success"));
   expect(await commitsOf(name, "master")).toEqual(jobs.map(({ outputCommit }) => outputCommit));
   expect(await commitsOf(name, "errors")).toEqual(jobs.flatMap(({ errorsCommit }) => errorsCommit ?? []));
-  const keys = await query<{ key: string }>(name, "SELECT key FROM bad_datums WHERE told IS NOT NULL");
+  const keys = await query<{ key: string }>(name, "SELECT key FROM bad_datums WHERE fileHash IS NOT NULL");
   expect(keys.map(({ key }) => key).sort()).toEqual(bad);
   for (const table of ["ending", "changed", "operations", "error_changes", "tasks"]) {
     expect(await query(name, `SELECT * FROM ${table}`)).toEqual([]);

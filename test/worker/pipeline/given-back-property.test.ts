@@ -40,8 +40,8 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
   for (let n = 1; n <= JOBS; n++) {
     const commit = random() < 0.7 || n === JOBS ? `c${n}` : null;
     sql.run`
-      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
-        reaping, total, processed, skipped, failed, open, output_commit, created_at, finished_at, version, flushed)
+      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, tookOver, committing,
+        reaping, total, processed, skipped, failed, open, outputCommit, createdAt, finishedAt, version, flushed)
       VALUES (${n}, ${`j${n}`}, 'success', 1, 0, 1, ${n}, '[]', '{}', 1, 1, 0, 0, 0, 0, 0, 0, 0, ${commit}, 1, 1, 1, 1)`;
   }
   const committed = ledger.jobs.keptAfter(0, JOBS).map(({ n }) => n);
@@ -49,7 +49,7 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
   const results = lives();
   for (const { id, from, until } of results) {
     sql.run`
-      INSERT INTO results (id, salt, job, exit_code, millis, code, upload, finished_at, lived_until)
+      INSERT INTO results (id, salt, job, exitCode, millis, code, upload, finishedAt, died)
       VALUES (${id}, '1', ${from}, 0, 1, 1, ${`u-${id}`}, 1, ${until})`;
     // Some that were gone are there again.
     if (until === null || random() < 0.1) {

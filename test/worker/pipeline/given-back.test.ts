@@ -165,7 +165,7 @@ describe("what no commit needs that the output branch keeps", () => {
     const pipeline = await pipelineAfter("whole", [...FOUR, { a: "1" }]);
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual([]);
     await tell("whole");
-    await expect.poll(() => query("whole", "SELECT output_due FROM pipeline")).toEqual([{ output_due: 0 }]);
+    await expect.poll(() => query("whole", "SELECT outputDue FROM pipeline")).toEqual([{ outputDue: 0 }]);
     expect(asked).toHaveBeenCalled();
     expect(await history("whole")).toEqual({ results: 5, outputs: 5, made: 6, given_up: 0 });
   });
@@ -236,7 +236,7 @@ describe("what no commit needs that the output branch keeps", () => {
     await pipelineOf("anew").wakeUps.outputKept({ uid: row?.uid ?? "" });
     await makePipeline({ name: "anew", globs: { "anew-in": "/*" } });
     await pipelineOf("anew").wakeUps.outputKept({ uid: row?.uid ?? "" });
-    expect(await query("anew", "SELECT output_due FROM pipeline")).toEqual([{ output_due: 0 }]);
+    expect(await query("anew", "SELECT outputDue FROM pipeline")).toEqual([{ outputDue: 0 }]);
   });
 });
 
@@ -309,7 +309,7 @@ describe("jobs that are listed no more", () => {
     await query("rows", `UPDATE made SET born = born + ${KEPT_JOBS} + 200 WHERE born > 2`);
     const first = await query<{ commit: string }>(
       "rows",
-      `SELECT output_commit AS "commit" FROM jobs WHERE n = 1`,
+      `SELECT outputCommit AS "commit" FROM jobs WHERE n = 1`,
     );
     vi.spyOn(HistoryCalls.prototype, "keptCommits").mockImplementation(({ commits }) => ({
       kept: commits.filter((id) => id !== first[0]?.commit),
@@ -410,9 +410,9 @@ describe("codes that nothing names any more", () => {
     await query(
       "codes",
       `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-       INSERT INTO codes (number, revision, node, executor, image) SELECT i, 1, 'node-' || i, '', '' FROM n;
+       INSERT INTO codes (number, version, node, executor, image) SELECT i, 1, 'node-' || i, '', '' FROM n;
        UPDATE made SET code = 700 WHERE died IS NOT NULL;
-       UPDATE results SET code = 800 WHERE lived_until IS NULL`,
+       UPDATE results SET code = 800 WHERE died IS NULL`,
     );
     await commit("codes-in", { b: "1" });
     await workUntil(pipeline, { jobs: 3, command: same });
@@ -420,7 +420,7 @@ describe("codes that nothing names any more", () => {
       .poll(() => query("codes", "SELECT number FROM codes ORDER BY number"))
       .toMatchObject([{ number: 1 }, { number: 700 }, { number: 800 }]);
     const asked = { job: job?.id ?? "", path: "a.out", after: null, limit: 1 };
-    await query("codes", "DELETE FROM results WHERE lived_until IS NOT NULL");
+    await query("codes", "DELETE FROM results WHERE died IS NOT NULL");
     expect(await pipeline.lineage.provenance(asked)).toMatchObject({
       datums: [{ code: { node: "node-700" } }],
     });

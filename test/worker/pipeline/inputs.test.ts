@@ -175,8 +175,8 @@ describe("a bell that rings while a feed is on its way", () => {
     const uid = await uidOf("late");
     await commit("late-bell", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    const due = () => query("late", "SELECT pull_due FROM pipeline");
-    await expect.poll(due).toEqual([{ pull_due: 0 }]);
+    const due = () => query("late", "SELECT pullDue FROM pipeline");
+    await expect.poll(due).toEqual([{ pullDue: 0 }]);
     const ring = vi.spyOn(wakeUps, "ring");
     const { feed } = Branch.prototype;
     let commits = 0;
@@ -194,7 +194,7 @@ describe("a bell that rings while a feed is on its way", () => {
     });
     try {
       await pipeline.wakeUps.ring({ uid });
-      await expect.poll(due).toEqual([{ pull_due: 0 }]);
+      await expect.poll(due).toEqual([{ pullDue: 0 }]);
       expect(await allJobs(pipeline)).toHaveLength(2);
     } finally {
       feeding.mockRestore();

@@ -92,7 +92,7 @@ export async function workUntil(life: Life, { jobs }: { jobs: number }): Promise
 
 async function expireAll(name: string): Promise<void> {
   await expireLeases(name);
-  await query(name, "UPDATE tasks SET lease_until = 1 WHERE lease_until IS NOT NULL");
+  await query(name, "UPDATE tasks SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
 }
 
 async function hasEnded({ name }: Life, count: number): Promise<boolean> {
@@ -162,11 +162,11 @@ const LEFT_OVER = [
   "SELECT 'touched' AS what FROM touched",
   "SELECT 'task ' || kind AS what FROM tasks",
   "SELECT 'ending ' || step AS what FROM ending",
-  "SELECT 'attempt ' || state AS what FROM attempts WHERE finished_at IS NULL",
+  "SELECT 'attempt ' || state AS what FROM attempts WHERE finishedAt IS NULL",
   "SELECT 'push' AS what FROM egress_pending",
   `SELECT 'job ' || state AS what FROM jobs
-   WHERE finished_at IS NULL OR filled = 0 OR reaping = 1 OR committing = 1 OR open <> 0 OR flushed < version`,
-  "SELECT 'pull' AS what FROM pipeline WHERE pull_due = 1",
+   WHERE finishedAt IS NULL OR filled = 0 OR reaping = 1 OR committing = 1 OR open <> 0 OR flushed < version`,
+  "SELECT 'pull' AS what FROM pipeline WHERE pullDue = 1",
 ];
 
 /** No row is left that somebody would still have to do something about, and no alarm stands for work. */

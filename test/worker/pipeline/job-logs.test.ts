@@ -291,12 +291,12 @@ describe("the logs of a job", () => {
     // As if many jobs had been between it and the next.
     await query(
       "past",
-      `INSERT INTO jobs (n, id, state, reason, revision, source, generation, seq, positions, fill, filled, carried, turn_at,
-        committing, reaping, total, processed, skipped, failed, open, output_commit, created_at, started_at, finished_at,
+      `INSERT INTO jobs (n, id, state, reason, revision, source, generation, seq, positions, fill, filled, tookOver, turnAt,
+        committing, reaping, total, processed, skipped, failed, open, outputCommit, createdAt, startedAt, finishedAt,
         version, flushed)
       SELECT n + ${KEPT_JOBS + 1}, id || 'x', state, reason, revision, source,
-      generation, seq - 1000, positions, fill, filled, carried, turn_at, committing, reaping, total, processed, skipped,
-      failed, open, output_commit, created_at, started_at, finished_at, version, flushed FROM jobs`,
+      generation, seq - 1000, positions, fill, filled, tookOver, turnAt, committing, reaping, total, processed, skipped,
+      failed, open, outputCommit, createdAt, startedAt, finishedAt, version, flushed FROM jobs`,
     );
     await commit("past-in", { b: "1" });
     await workUntil(pipeline, { jobs: 3 });

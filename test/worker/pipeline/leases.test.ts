@@ -214,11 +214,11 @@ describe("a lease", () => {
     await commit("renew-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     const lease = datums[0]?.lease ?? "";
-    await query("renew", "UPDATE attempts SET lease_until = lease_until - 20000");
+    await query("renew", "UPDATE attempts SET leaseUntil = leaseUntil - 20000");
     expect((await pipeline.leases.renew({ worker: "w1", leases: [lease, "strange"] })).lost).toEqual([
       "strange",
     ]);
-    const [row] = await query<{ left: number }>("renew", "SELECT lease_until AS left FROM attempts");
+    const [row] = await query<{ left: number }>("renew", "SELECT leaseUntil AS left FROM attempts");
     expect(row?.left).toBeGreaterThan(Date.now() + 20_000);
     await expireLeases("renew");
     expect((await pipeline.leases.renew({ worker: "w1", leases: [lease] })).lost).toEqual([lease]);

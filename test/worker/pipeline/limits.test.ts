@@ -14,7 +14,7 @@ import {
 
 /** Makes the oldest job's time run out, as if it had been its turn for long, and lets the alarm ring. */
 async function timeRunsOut(name: string): Promise<void> {
-  await query(name, "UPDATE jobs SET turn_at = turn_at - 3600000 WHERE finished_at IS NULL");
+  await query(name, "UPDATE jobs SET turnAt = turnAt - 3600000 WHERE finishedAt IS NULL");
   await runDurableObjectAlarm(env.PIPELINE.getByName(name));
 }
 
@@ -104,8 +104,8 @@ describe("jobTimeout", () => {
     await commit("turn-in", { b: "1" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
     // The first one's turn.
-    await expect.poll(() => query("turn", "SELECT n FROM jobs WHERE turn_at IS NOT NULL")).toHaveLength(1);
-    await query("turn", "UPDATE jobs SET started_at = 1");
+    await expect.poll(() => query("turn", "SELECT n FROM jobs WHERE turnAt IS NOT NULL")).toHaveLength(1);
+    await query("turn", "UPDATE jobs SET startedAt = 1");
     await timeRunsOut("turn");
     await workUntil(pipeline, { jobs: 2, command: (datum) => ({ [pathsOf(datum)[0] ?? ""]: "x" }) });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["failure", "success"]);

@@ -93,8 +93,8 @@ describe("a pipeline", () => {
     // As that release writes a version: it does not know the column.
     await query(
       "back",
-      `INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, created_at)
-       SELECT 2, spec, salt, starts, created_at FROM revisions WHERE revision = 1`,
+      `INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, createdAt)
+       SELECT 2, spec, salt, starts, createdAt FROM revisions WHERE revision = 1`,
     );
     await query("back", "UPDATE pipeline SET revision = 2");
     expect(await told(pipeline)).toEqual([true, null]);

@@ -85,7 +85,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     const { datums, output } = await leaseSome(pipeline);
     await runDurableObjectAlarm(env.PIPELINE.getByName("leased"));
     expect(await dueLoops("leased")).toEqual(["leases"]);
-    const [row] = await query<{ until: number }>("leased", "SELECT lease_until AS until FROM attempts");
+    const [row] = await query<{ until: number }>("leased", "SELECT leaseUntil AS until FROM attempts");
     expect(await alarmOf("leased")).toBe(row?.until);
     const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command: echo, output })));
     await pipeline.leases.finish({ worker: "w1", outcomes });

@@ -58,7 +58,7 @@ describe("a pipeline that is stopped", () => {
     expect(await query("free", "SELECT subscribed FROM sources")).toEqual([{ subscribed: 0 }]);
     await commit("free-in", { a: "1" });
     expect(await allJobs(pipeline)).toEqual([]);
-    expect(await query("free", "SELECT pull_due FROM pipeline")).toEqual([{ pull_due: 0 }]);
+    expect(await query("free", "SELECT pullDue FROM pipeline")).toEqual([{ pullDue: 0 }]);
   });
 
   it("makes exactly one job for the heads when it is started, if they moved", async () => {

@@ -106,8 +106,8 @@ export async function dueLoops(name: string): Promise<string[]> {
 
 /** Makes every lease of a pipeline run out, as if its workers had been silent for long. */
 export async function expireLeases(name: string): Promise<void> {
-  await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
-  await query(name, "UPDATE tasks SET lease_until = 1 WHERE lease_until IS NOT NULL");
+  await query(name, "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
+  await query(name, "UPDATE tasks SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
 }
 
 /** Leases until there is something; for tests that hold on to a lease. */

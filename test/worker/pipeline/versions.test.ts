@@ -62,8 +62,8 @@ describe("the versions that are kept", () => {
     await query(
       "many-v",
       `WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 1009)
-       INSERT INTO revisions (revision, spec, salt, created_at, starts, limited)
-       SELECT n, spec, salt, created_at, starts, limited FROM n, revisions WHERE revision = 1`,
+       INSERT INTO revisions (revision, spec, salt, createdAt, starts, limited)
+       SELECT n, spec, salt, createdAt, starts, limited FROM n, revisions WHERE revision = 1`,
     );
     await query("many-v", "UPDATE pipeline SET revision = 1009");
     await updateTo(options, "1010");
@@ -165,8 +165,8 @@ describe("the versions that are kept", () => {
     await query(
       "bound",
       `WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 999)
-       INSERT INTO revisions (revision, spec, salt, created_at, starts, limited)
-       SELECT n, spec, salt, created_at, starts, limited FROM n, revisions WHERE revision = 1`,
+       INSERT INTO revisions (revision, spec, salt, createdAt, starts, limited)
+       SELECT n, spec, salt, createdAt, starts, limited FROM n, revisions WHERE revision = 1`,
     );
     await query("bound", "UPDATE pipeline SET revision = 999");
     await updateTo(options, "1000");

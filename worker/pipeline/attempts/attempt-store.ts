@@ -71,7 +71,7 @@ export class AttemptStore extends Store {
     if (this.sql.first`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return;
     const other = this.sql.first<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
-      WHERE id = ${id} AND finished_at IS NULL AND state <> 'waiting'`;
+      WHERE id = ${id} AND finishedAt IS NULL AND state <> 'waiting'`;
     const overtakes = other?.state === "queued" && other.job > job;
     if (overtakes)
       this.sql.run`UPDATE attempts SET state = 'waiting' WHERE job = ${other.job} AND id = ${id}`;
@@ -84,20 +84,20 @@ export class AttemptStore extends Store {
   /** Queues a datum again whose result was lost after it had succeeded. */
   redo(job: number, { id, key }: { id: string; key: string }): void {
     const done = this.sql.first<{ state: string }>`
-      SELECT state FROM attempts WHERE job = ${job} AND id = ${id} AND finished_at IS NOT NULL`;
+      SELECT state FROM attempts WHERE job = ${job} AND id = ${id} AND finishedAt IS NOT NULL`;
     if (!done) {
       this.add(job, { id, key });
       return;
     }
     this.sql.run`
-      UPDATE attempts SET state = 'queued', tries = 0, troubles = 0, finished_at = NULL WHERE job = ${job} AND id = ${id}`;
+      UPDATE attempts SET state = 'queued', tries = 0, troubles = 0, finishedAt = NULL WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
   /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
   addKilled(job: number, { id, key }: { id: string; key: string }, { now }: { now: number }): void {
     this.sql.run`
-      INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, finished_at)
+      INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, finishedAt)
       VALUES (${job}, ${id}, ${key}, 'killed', 0, 0, ${now})`;
   }
 
@@ -132,7 +132,7 @@ export class AttemptStore extends Store {
   ): void {
     this.sql.run`
       UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
-        lease_until = ${until}
+        leaseUntil = ${until}
       WHERE job = ${attempt.job} AND id = ${attempt.id} AND state = 'queued'`;
     this.wake("leases", until);
   }
@@ -140,16 +140,16 @@ export class AttemptStore extends Store {
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
   held(lease: string): HeldAttempt | undefined {
     return this.sql.first<HeldAttempt>`
-      SELECT job, attempts.id AS id, key, tries, troubles, lost, node, revision
+      SELECT job, attempts.id, key, tries, troubles, lost, node, revision
       FROM attempts CROSS JOIN jobs ON n = attempts.job
-      WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finished_at IS NULL`;
+      WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finishedAt IS NULL`;
   }
 
   /** Returns its job; undefined if the lease is lost. */
   renew(lease: string, until: number): number | undefined {
     return this.sql.first<{ job: number }>`
-      UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running'
-        AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)
+      UPDATE attempts SET leaseUntil = ${until} WHERE lease = ${lease} AND state = 'running'
+        AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finishedAt IS NULL)
       RETURNING job`?.job;
   }
 
@@ -157,20 +157,19 @@ export class AttemptStore extends Store {
   expired(now: number, limit: number): AttemptRow[] {
     return this.sql.all<AttemptRow>`
       SELECT job, id, key, tries, troubles, lost FROM attempts
-      WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
+      WHERE leaseUntil IS NOT NULL AND leaseUntil <= ${now} ORDER BY leaseUntil LIMIT ${limit}`;
   }
 
   nextExpiry(): number | undefined {
-    return this.sql.first<{ until: number }>`
-      SELECT lease_until AS until FROM attempts WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1`
-      ?.until;
+    return this.sql.first<{ leaseUntil: number }>`
+      SELECT leaseUntil FROM attempts WHERE leaseUntil IS NOT NULL ORDER BY leaseUntil LIMIT 1`?.leaseUntil;
   }
 
   /** Back into the queue, with what it has behind it. */
   requeue({ job, id, tries, troubles, lost }: AttemptRow): void {
     this.#lost.ofAttempt({ job, id });
     this.sql.run`
-      UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, lease_until = NULL,
+      UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, leaseUntil = NULL,
         tries = ${tries}, troubles = ${troubles}, lost = ${lost}
       WHERE job = ${job} AND id = ${id}`;
   }
@@ -178,20 +177,20 @@ export class AttemptStore extends Store {
   /** Keeps what went wrong with a try, while it is tried again and after it has failed. */
   note({ job, id }: AttemptRow, { exitCode, reason, log }: Fault): void {
     this.sql.run`
-      UPDATE attempts SET exit_code = ${exitCode}, reason = ${reason}, log = ${log}
+      UPDATE attempts SET exitCode = ${exitCode}, reason = ${reason}, log = ${log}
       WHERE job = ${job} AND id = ${id}`;
   }
 
   /** The result is recorded: a job that waited for the same datum need not run it. */
   succeed({ job, id }: AttemptRow, { exitCode, now }: { exitCode: number; now: number }): void {
     this.sql.run`
-      UPDATE attempts SET state = 'success', lease = NULL, lease_until = NULL, finished_at = ${now},
-        exit_code = ${exitCode}, reason = NULL, log = NULL
+      UPDATE attempts SET state = 'success', lease = NULL, leaseUntil = NULL, finishedAt = ${now},
+        exitCode = ${exitCode}, reason = NULL, log = NULL
       WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { processed: 1, open: -1 });
     const spared = this.sql.all<{ job: number }>`
-      UPDATE attempts INDEXED BY attempts_unsettled SET state = 'skipped', finished_at = ${now}
-      WHERE id = ${id} AND finished_at IS NULL RETURNING job`;
+      UPDATE attempts INDEXED BY attempts_unsettled SET state = 'skipped', finishedAt = ${now}
+      WHERE id = ${id} AND finishedAt IS NULL RETURNING job`;
     for (const waiting of spared) this.#count(waiting.job, { skipped: 1, open: -1 });
   }
 
@@ -204,8 +203,8 @@ export class AttemptStore extends Store {
     this.note(attempt, fault);
     this.#lost.ofAttempt(attempt);
     this.sql.run`
-      UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries},
-        troubles = ${troubles}, lost = ${lost}, is_bad = ${bad ? 1 : 0}, finished_at = ${fault.now}
+      UPDATE attempts SET state = 'failed', lease = NULL, leaseUntil = NULL, tries = ${tries},
+        troubles = ${troubles}, lost = ${lost}, isBad = ${bad ? 1 : 0}, finishedAt = ${fault.now}
       WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { failed: 1, bad: bad ? 1 : 0, open: -1 });
     this.#promote(id);
@@ -217,12 +216,12 @@ export class AttemptStore extends Store {
    */
   callOff(job: number, { after, limit, now }: { after: string; limit: number; now: number }): string | null {
     const rows = this.sql.all<{ id: string; finishedAt: number | null }>`
-      SELECT id, finished_at AS finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
+      SELECT id, finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
       ORDER BY id LIMIT ${limit}`;
     for (const { id } of rows.filter(({ finishedAt }) => finishedAt === null)) {
       this.#lost.ofAttempt({ job, id });
       this.sql.run`
-        UPDATE attempts SET state = 'killed', lease = NULL, lease_until = NULL, finished_at = ${now}
+        UPDATE attempts SET state = 'killed', lease = NULL, leaseUntil = NULL, finishedAt = ${now}
         WHERE job = ${job} AND id = ${id}`;
       this.#promote(id);
     }
@@ -233,7 +232,7 @@ export class AttemptStore extends Store {
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
     const first = after === null ? 1 : 0;
     return this.sql.all<FailedAttempt>`
-      SELECT job, id, key, tries, troubles, lost, exit_code AS exitCode, reason, log
+      SELECT job, id, key, tries, troubles, lost, exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
       WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
@@ -242,9 +241,9 @@ export class AttemptStore extends Store {
   /** The first failed datum of a job that failed not by its own fault alone. */
   firstNotBad(job: number): FailedAttempt | undefined {
     return this.sql.first<FailedAttempt>`
-      SELECT job, id, key, tries, troubles, lost, exit_code AS exitCode, reason, log
+      SELECT job, id, key, tries, troubles, lost, exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
-      WHERE state = 'failed' AND job = ${job} AND is_bad = 0 ORDER BY key LIMIT 1`;
+      WHERE state = 'failed' AND job = ${job} AND isBad = 0 ORDER BY key LIMIT 1`;
   }
 
   /** Datums that were open when their job ended, by key, after one; from the first for null. */
@@ -264,8 +263,8 @@ export class AttemptStore extends Store {
   /** How long the datums of a job ran that it ran with success, of the first `limit` that it has: an id is a hash, so any of them. */
   durations(job: number, limit: number): RanAttempt[] {
     return this.sql.all<RanAttempt>`
-      SELECT a.id, a.key, a.node, a.finished_at AS finishedAt, r.millis FROM (
-        SELECT job, id, key, node, state, finished_at FROM attempts WHERE job = ${job} ORDER BY id LIMIT ${limit}) AS a
+      SELECT a.id, a.key, a.node, a.finishedAt, r.millis FROM (
+        SELECT job, id, key, node, state, finishedAt FROM attempts WHERE job = ${job} ORDER BY id LIMIT ${limit}) AS a
       CROSS JOIN results AS r ON r.id = a.id AND r.job = a.job
       WHERE a.state = 'success' ORDER BY r.millis, a.id`;
   }
@@ -274,7 +273,7 @@ export class AttemptStore extends Store {
   lastFailure(job: number, limit: number): number | null {
     const row = this.sql.first<{ at: number | null }>`
       SELECT max(at) AS at FROM (
-        SELECT finished_at AS at FROM attempts INDEXED BY attempts_failed
+        SELECT finishedAt AS at FROM attempts INDEXED BY attempts_failed
         WHERE state = 'failed' AND job = ${job} LIMIT ${limit})`;
     return row?.at ?? null;
   }
@@ -289,13 +288,13 @@ export class AttemptStore extends Store {
   /** What a job ran or is to run, by id, after one. */
   ofJob(job: number, { after, limit }: { after: string; limit: number }): ShownAttempt[] {
     return this.sql.all<ShownAttempt>`
-      SELECT job, id, key, state, tries, troubles, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
+      SELECT job, id, key, state, tries, troubles, lost, node, exitCode, reason, log, finishedAt
       FROM attempts WHERE job = ${job} AND id > ${after} ORDER BY id LIMIT ${limit}`;
   }
 
   get(job: number, id: string): ShownAttempt | undefined {
     return this.sql.first<ShownAttempt>`
-      SELECT job, id, key, state, tries, troubles, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
+      SELECT job, id, key, state, tries, troubles, lost, node, exitCode, reason, log, finishedAt
       FROM attempts WHERE job = ${job} AND id = ${id}`;
   }
 
@@ -312,7 +311,7 @@ export class AttemptStore extends Store {
   #promote(id: string): void {
     const open = this.sql.all<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
-      WHERE id = ${id} AND finished_at IS NULL ORDER BY job`;
+      WHERE id = ${id} AND finishedAt IS NULL ORDER BY job`;
     const [oldest] = open;
     if (!oldest || open.some(({ state }) => state !== "waiting")) return;
     this.sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;

@@ -34,7 +34,7 @@ export class CodeStore extends Store {
     const known = this.#codes.get(number);
     if (known) return known;
     const row = this.sql.first<{ version: number; node: string; executor: string; image: string }>`
-      SELECT revision AS version, node, executor, image FROM codes WHERE number = ${number}`;
+      SELECT version, node, executor, image FROM codes WHERE number = ${number}`;
     if (!row) return null;
     const { version, node, executor, image } = row;
     const code = { version, node: node || null, executor: executor || null, image: image || null };
@@ -87,14 +87,14 @@ export class CodeStore extends Store {
 
   #find({ version, node, executor, image }: Code): number | undefined {
     return this.sql.first<{ number: number }>`
-      SELECT number FROM codes WHERE revision = ${version} AND node = ${node ?? ""}
+      SELECT number FROM codes WHERE version = ${version} AND node = ${node ?? ""}
         AND executor = ${executor ?? ""} AND image = ${image ?? ""}`?.number;
   }
 
   #add(code: Code): number {
     const { version, node, executor, image } = code;
     this.sql.run`
-      INSERT INTO codes (revision, node, executor, image)
+      INSERT INTO codes (version, node, executor, image)
       VALUES (${version}, ${node ?? ""}, ${executor ?? ""}, ${image ?? ""})`;
     const number = this.#find(code);
     if (number === undefined) throw new Error("a code that was just written down is not there");

@@ -51,7 +51,7 @@ export class ResultStore extends Store {
   record({ id, job, exitCode, millis, upload, outputs, code, now }: Result): void {
     const salt = this.#salt();
     this.sql.run`
-      INSERT OR REPLACE INTO results (id, salt, job, exit_code, millis, upload, finished_at, code)
+      INSERT OR REPLACE INTO results (id, salt, job, exitCode, millis, upload, finishedAt, code)
       VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code})`;
     for (const { path, digest, size } of outputs) {
       this.sql.run`
@@ -62,7 +62,7 @@ export class ResultStore extends Store {
 
   origin({ id, salt }: ResultKey): ResultOrigin | undefined {
     return this.sql.first<ResultOrigin>`
-      SELECT job, exit_code AS exitCode, code FROM results WHERE id = ${id} AND salt = ${salt}`;
+      SELECT job, exitCode, code FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
   /** Forgets a result whose contents are gone. */
@@ -128,7 +128,7 @@ export class ResultStore extends Store {
     }
     const rows = JSON.stringify([...last.values()].map(({ id, salt, died }) => [id, salt, died]));
     this.sql.run`
-      UPDATE results SET lived_until = max(ifnull(lived_until, 0), dead.value ->> 2) FROM json_each(${rows}) AS dead
+      UPDATE results SET died = max(ifnull(died, 0), dead.value ->> 2) FROM json_each(${rows}) AS dead
       WHERE results.id = dead.value ->> 0 AND results.salt = dead.value ->> 1
         AND NOT EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id)`;
   }
@@ -139,18 +139,18 @@ export class ResultStore extends Store {
    */
   free(after: EndedPlace, { until, limit }: { until: number; limit: number }): EndedPlace | null {
     const rows = this.sql.all<EndedPlace & { job: number; lives: 0 | 1; needed: 0 | 1 }>`
-      SELECT id, salt, lived_until AS died, job,
+      SELECT id, salt, died, job,
         EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id) AS lives,
         EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
-          WHERE output_commit IS NOT NULL AND released = 0 AND n >= results.job AND n < lived_until) AS needed
+          WHERE outputCommit IS NOT NULL AND released = 0 AND n >= results.job AND n < results.died) AS needed
       FROM results INDEXED BY results_by_end
-      WHERE lived_until IS NOT NULL AND (lived_until, id, salt) > (${after.died}, ${after.id}, ${after.salt})
-        AND lived_until <= ${until}
-      ORDER BY lived_until, id, salt LIMIT ${limit}`;
+      WHERE died IS NOT NULL AND (died, id, salt) > (${after.died}, ${after.id}, ${after.salt})
+        AND died <= ${until}
+      ORDER BY died, id, salt LIMIT ${limit}`;
     let room = ROWS_AT_ONCE;
     for (const { id, salt, died, lives, needed } of rows) {
       // The datum came back: the result has no end any more.
-      if (lives) this.sql.run`UPDATE results SET lived_until = NULL WHERE id = ${id} AND salt = ${salt}`;
+      if (lives) this.sql.run`UPDATE results SET died = NULL WHERE id = ${id} AND salt = ${salt}`;
       else if (!needed) room -= this.#remove({ id, salt });
       if (room <= 0) return { id, salt, died };
     }

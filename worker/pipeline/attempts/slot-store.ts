@@ -63,9 +63,9 @@ export class SlotStore extends Store {
     return this.sql.has`
       DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
         AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
-          WHERE lease_until IS NOT NULL AND worker = ${worker})
+          WHERE leaseUntil IS NOT NULL AND worker = ${worker})
         AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
-          WHERE lease_until IS NOT NULL AND worker = ${worker})
+          WHERE leaseUntil IS NOT NULL AND worker = ${worker})
       RETURNING worker`;
   }
 

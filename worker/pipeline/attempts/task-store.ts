@@ -69,7 +69,7 @@ export class TaskStore extends Store {
 
   run(id: string, { lease, worker, until }: { lease: string; worker: string; until: number }): void {
     this.sql.run`
-      UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, lease_until = ${until}
+      UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, leaseUntil = ${until}
       WHERE id = ${id} AND state = 'queued'`;
     this.wake("leases", until);
   }
@@ -78,14 +78,14 @@ export class TaskStore extends Store {
   held(lease: string): TaskRow | undefined {
     return this.sql.first<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
-      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)`;
+      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)`;
   }
 
   /** Returns its job; undefined if the lease is lost. */
   renew(lease: string, until: number): number | undefined {
     return this.sql.first<{ job: number }>`
-      UPDATE tasks SET lease_until = ${until}
-      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)
+      UPDATE tasks SET leaseUntil = ${until}
+      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)
       RETURNING job`?.job;
   }
 
@@ -93,20 +93,19 @@ export class TaskStore extends Store {
   expired(now: number, limit: number): TaskRow[] {
     return this.sql.all<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
-      WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
+      WHERE leaseUntil IS NOT NULL AND leaseUntil <= ${now} ORDER BY leaseUntil LIMIT ${limit}`;
   }
 
   nextExpiry(): number | undefined {
-    return this.sql.first<{ until: number }>`
-      SELECT lease_until AS until FROM tasks WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1`
-      ?.until;
+    return this.sql.first<{ leaseUntil: number }>`
+      SELECT leaseUntil FROM tasks WHERE leaseUntil IS NOT NULL ORDER BY leaseUntil LIMIT 1`?.leaseUntil;
   }
 
   /** Back into the queue, with what it has behind it. */
   requeue({ id, tries, lost }: TaskRow): void {
     this.#lost.ofTask(id);
     this.sql.run`
-      UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, lease_until = NULL, tries = ${tries},
+      UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, leaseUntil = NULL, tries = ${tries},
         lost = ${lost}
       WHERE id = ${id}`;
   }

@@ -21,9 +21,11 @@ type StoredSource = Omit<Source, "lineage"> & { readonly lineage: string | null 
 export class SourceStore extends Store {
   /** Other branches take the place of these. A branch that is among both keeps its cursor and what is known of it. */
   replace(addresses: readonly BranchAddress[]): void {
-    const known = this.sql.all<StoredSource & { subscribed: number; hasData: number; told: string | null }>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage, subscribed,
-        has_data AS hasData, told
+    const known = this.sql.all<
+      StoredSource & { subscribed: number; hasData: number; acknowledged: string | null }
+    >`
+      SELECT source, repo, branch, generation, seq, "commit", lineage, subscribed,
+        hasData, acknowledged
       FROM sources`;
     this.sql.run`DELETE FROM sources`;
     for (const [source, { repo, branch }] of addresses.entries()) {
@@ -32,73 +34,74 @@ export class SourceStore extends Store {
       if (!same) continue;
       this.sql.run`
         UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
-          commit_id = ${same.commit}, lineage = ${same.lineage}, has_data = ${same.hasData},
-          told = ${same.told}
+          "commit" = ${same.commit}, lineage = ${same.lineage}, hasData = ${same.hasData},
+          acknowledged = ${same.acknowledged}
         WHERE source = ${source}`;
     }
   }
 
   insert({ source, repo, branch }: { source: number; repo: string; branch: string }): void {
     this.sql.run`
-      INSERT INTO sources (source, repo, branch, subscribed, generation, seq, commit_id, has_data)
+      INSERT INTO sources (source, repo, branch, subscribed, generation, seq, "commit", hasData)
       VALUES (${source}, ${repo}, ${branch}, 0, 0, 0, NULL, 0)`;
   }
 
   all(): Source[] {
     return this.sql.all<StoredSource>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage FROM sources
+      SELECT source, repo, branch, generation, seq, "commit", lineage FROM sources
       ORDER BY source`.map(sourceOf);
   }
 
   unsubscribed(): Source[] {
     return this.sql.all<StoredSource>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage FROM sources
+      SELECT source, repo, branch, generation, seq, "commit", lineage FROM sources
       WHERE subscribed = 0 ORDER BY source`.map(sourceOf);
   }
 
-  /** The branches ring for us no more, and have forgotten what we need. */
+  /** The branches wake us no more, and have forgotten our low-water marks. */
   setUnsubscribed(): void {
-    this.sql.run`UPDATE sources SET subscribed = 0, told = NULL`;
+    this.sql.run`UPDATE sources SET subscribed = 0, acknowledged = NULL`;
   }
 
-  /** What a branch was told last that we need, as text; undefined: nothing. */
-  told(source: number): string | undefined {
-    const row = this.sql.first<{ told: string | null }>`SELECT told FROM sources WHERE source = ${source}`;
-    return row?.told ?? undefined;
+  /** The low-water mark that a branch acknowledged last, as text; undefined: none. */
+  acknowledged(source: number): string | undefined {
+    const row = this.sql.first<{ acknowledged: string | null }>`
+      SELECT acknowledged FROM sources WHERE source = ${source}`;
+    return row?.acknowledged ?? undefined;
   }
 
-  setTold(source: number, told: string): void {
-    this.sql.run`UPDATE sources SET told = ${told} WHERE source = ${source}`;
+  setAcknowledged(source: number, mark: string): void {
+    this.sql.run`UPDATE sources SET acknowledged = ${mark} WHERE source = ${source}`;
   }
 
   subscribed(source: number, at: Position & { hasData: boolean }): void {
     this.sql.run`
       UPDATE sources SET subscribed = 1, generation = ${at.generation}, seq = ${at.seq},
-        commit_id = ${at.commit}, lineage = ${textOf(at.lineage)}, has_data = ${at.hasData ? 1 : 0}
+        "commit" = ${at.commit}, lineage = ${textOf(at.lineage)}, hasData = ${at.hasData ? 1 : 0}
       WHERE source = ${source}`;
   }
 
   /** Moves past an event. Returns false if that was done before. */
   advance(source: number, to: Position): boolean {
     const moved = this.sql.first`
-      UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit},
+      UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, "commit" = ${to.commit},
         lineage = ${textOf(to.lineage)}
       WHERE source = ${source} AND (generation, seq) < (${to.generation}, ${to.seq}) RETURNING source`;
     return moved !== undefined;
   }
 
   hasData(source: number): boolean {
-    return this.sql.has`SELECT 1 FROM sources WHERE source = ${source} AND has_data = 1`;
+    return this.sql.has`SELECT 1 FROM sources WHERE source = ${source} AND hasData = 1`;
   }
 
   setHasData(source: number, hasData: boolean): void {
-    this.sql.run`UPDATE sources SET has_data = ${hasData ? 1 : 0} WHERE source = ${source}`;
+    this.sql.run`UPDATE sources SET hasData = ${hasData ? 1 : 0} WHERE source = ${source}`;
   }
 
   /** Whether there are inputs and each of them holds a file: the first job waits for that. */
   allHaveData(): boolean {
     const row = this.sql.first<{ count: number; empty: number }>`
-      SELECT count(*) AS count, count(*) FILTER (WHERE has_data = 0) AS empty FROM sources`;
+      SELECT count(*) AS count, count(*) FILTER (WHERE hasData = 0) AS empty FROM sources`;
     return row !== undefined && row.count > 0 && row.empty === 0;
   }
 }

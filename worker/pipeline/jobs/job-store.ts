@@ -64,7 +64,7 @@ export const TOOK_OVER = 1;
 /** A job whose output commit is not known to be gone. */
 interface KeptJob {
   readonly n: number;
-  readonly commit: string;
+  readonly outputCommit: string;
 }
 
 export interface Counts {
@@ -115,8 +115,8 @@ export class JobStore extends Store {
       ),
     );
     const made = this.sql.first<{ n: number }>`
-      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
-        reaping, total, processed, skipped, failed, open, created_at, version, flushed)
+      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, tookOver, committing,
+        reaping, total, processed, skipped, failed, open, createdAt, version, flushed)
       VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', ${job.revision}, ${job.source},
         ${job.at.generation}, ${job.at.seq}, ${positions}, ${JSON.stringify(job.fill)}, 0, 0, 0,
         0, 0, 0, 0, 0, 0, ${job.now}, 1, 0)
@@ -139,12 +139,12 @@ export class JobStore extends Store {
 
   /** The oldest job that has not ended: the only one that may come to its end. */
   oldest(): JobRow | undefined {
-    return this.#one(`finished_at IS NULL ORDER BY n LIMIT 1`);
+    return this.#one(`finishedAt IS NULL ORDER BY n LIMIT 1`);
   }
 
   /** The newest job that has not ended. */
   newestUnfinished(): JobRow | undefined {
-    return this.#one(`finished_at IS NULL ORDER BY n DESC LIMIT 1`);
+    return this.#one(`finishedAt IS NULL ORDER BY n DESC LIMIT 1`);
   }
 
   /** The oldest job whose datums are not all known. */
@@ -167,7 +167,7 @@ export class JobStore extends Store {
   /** The newest job whose turn has begun: what is left undone before it is wanted no more. */
   newestWithTurn(): number {
     const row = this.sql.first<{ n: number }>`
-      SELECT n FROM jobs WHERE carried = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`;
+      SELECT n FROM jobs WHERE tookOver = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`;
     return row?.n ?? 0;
   }
 
@@ -210,8 +210,8 @@ export class JobStore extends Store {
   /** Those whose output commit is not known to be gone, after a job, oldest first. */
   keptAfter(n: number, limit: number): KeptJob[] {
     return this.sql.all<KeptJob>`
-      SELECT n, output_commit AS "commit" FROM jobs INDEXED BY jobs_kept
-      WHERE output_commit IS NOT NULL AND released = 0 AND n > ${n} ORDER BY n LIMIT ${limit}`;
+      SELECT n, outputCommit FROM jobs INDEXED BY jobs_kept
+      WHERE outputCommit IS NOT NULL AND released = 0 AND n > ${n} ORDER BY n LIMIT ${limit}`;
   }
 
   /** The output branch keeps the commits of these jobs no more. */
@@ -228,8 +228,8 @@ export class JobStore extends Store {
     const rows = this.sql.all`
       DELETE FROM jobs WHERE n IN (
         SELECT n FROM jobs INDEXED BY jobs_spare
-        WHERE (output_commit IS NULL OR released = 1) AND n < ${before}
-          AND finished_at IS NOT NULL AND filled = 1 AND reaping = 0 AND flushed >= version
+        WHERE (outputCommit IS NULL OR released = 1) AND n < ${before}
+          AND finishedAt IS NOT NULL AND filled = 1 AND reaping = 0 AND flushed >= version
         ORDER BY n LIMIT ${limit})
       RETURNING 1`;
     return rows.length === limit;
@@ -253,7 +253,7 @@ export class JobStore extends Store {
   /** A job that the catalogue has never heard of, or whose end it has not. */
   hasUrgent(): boolean {
     return this.sql.has`
-      SELECT 1 FROM jobs WHERE flushed < version AND (flushed = 0 OR finished_at IS NOT NULL) LIMIT 1`;
+      SELECT 1 FROM jobs WHERE flushed < version AND (flushed = 0 OR finishedAt IS NOT NULL) LIMIT 1`;
   }
 
   setFill(n: number, { fill, total }: { fill: Fill; total: number }): void {
@@ -264,8 +264,8 @@ export class JobStore extends Store {
   start(n: number, now: number): void {
     this.sql.run`
       UPDATE jobs SET filled = 1, version = version + 1,
-        state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
-        started_at = CASE WHEN finished_at IS NULL THEN ${now} END
+        state = CASE WHEN finishedAt IS NULL THEN 'running' ELSE state END,
+        startedAt = CASE WHEN finishedAt IS NULL THEN ${now} END
       WHERE n = ${n}`;
     this.#changed("jobs");
   }
@@ -277,7 +277,7 @@ export class JobStore extends Store {
 
   /** It took over what there was to take over: from now on it is its turn. `timeoutMs`: null: it may take any time. */
   beginTurn(n: number, { now, timeoutMs }: { now: number; timeoutMs: number | null }): void {
-    this.sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET tookOver = ${TOOK_OVER}, turnAt = ${now} WHERE n = ${n}`;
     if (timeoutMs !== null) this.wake("jobTime", now + timeoutMs);
     this.#changed();
   }
@@ -285,19 +285,19 @@ export class JobStore extends Store {
   /** `since`: from then on the branch may commit its output; null: the mark is taken back. Returns false if it has ended. */
   setCommitting(n: number, since: number | null): boolean {
     return this.sql.has`
-      UPDATE jobs SET committing = ${since === null ? 0 : 1}, committing_at = ${since}
-      WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
+      UPDATE jobs SET committing = ${since === null ? 0 : 1}, committingAt = ${since}
+      WHERE n = ${n} AND finishedAt IS NULL RETURNING n`;
   }
 
   /** Its output is committed, which stays so however it ends. */
   setCommitted(n: number, commit: string | null): void {
-    this.sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET outputCommit = ${commit}, version = version + 1 WHERE n = ${n}`;
     this.#changed();
   }
 
   /** What it changes in the errors branch is committed. */
   setErrorsCommit(n: number, commit: string | null): void {
-    this.sql.run`UPDATE jobs SET errors_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET errorsCommit = ${commit}, version = version + 1 WHERE n = ${n}`;
     this.#changed();
   }
 
@@ -305,13 +305,13 @@ export class JobStore extends Store {
   setEgressing(n: number): void {
     this.sql.run`
       UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
-      WHERE n = ${n} AND finished_at IS NULL`;
+      WHERE n = ${n} AND finishedAt IS NULL`;
     this.#changed();
   }
 
   /** Keeps what its readers should know if it ends well. */
   remark(n: number, remark: string): void {
-    this.sql.run`UPDATE jobs SET reason = ${remark} WHERE n = ${n} AND finished_at IS NULL`;
+    this.sql.run`UPDATE jobs SET reason = ${remark} WHERE n = ${n} AND finishedAt IS NULL`;
   }
 
   setCalledOff(n: number): void {
@@ -325,28 +325,28 @@ export class JobStore extends Store {
     this.sql.run`
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
-      WHERE n = ${n} AND finished_at IS NULL`;
+      WHERE n = ${n} AND finishedAt IS NULL`;
     if (open < 0) this.#changed("jobs");
   }
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
   end(n: number, end: JobEnd): boolean {
     const isEnded = this.sql.has`
-      UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
+      UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finishedAt = ${end.now},
         skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
-      WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
+      WHERE n = ${n} AND finishedAt IS NULL RETURNING n`;
     if (isEnded) this.#changed("jobs", "callOff", "trim", "needs");
     return isEnded;
   }
 
   /** Jobs that have not ended, oldest first. */
   unfinished(limit: number): JobRow[] {
-    return this.#many(`finished_at IS NULL ORDER BY n LIMIT ?`, limit);
+    return this.#many(`finishedAt IS NULL ORDER BY n LIMIT ?`, limit);
   }
 
   /** The next of those after one. */
   unfinishedAfter(n: number, limit: number): JobRow[] {
-    return this.#many(`finished_at IS NULL AND n > ? ORDER BY n LIMIT ?`, n, limit);
+    return this.#many(`finishedAt IS NULL AND n > ? ORDER BY n LIMIT ?`, n, limit);
   }
 
   /** Jobs whose datums are not all known, oldest first. */
@@ -371,9 +371,9 @@ export class JobStore extends Store {
   }
 }
 
-const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried AS tookOver, turn_at AS turnAt, committing,
-  committing_at AS committingAt, total, processed, skipped, failed, bad, open, errors_commit AS errorsCommit,
-  output_commit AS outputCommit, created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, version`;
+const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, tookOver, turnAt, committing,
+  committingAt, total, processed, skipped, failed, bad, open, errorsCommit,
+  outputCommit, createdAt, startedAt, finishedAt, version`;
 
 /** So many of the newest jobs keep what they ran, datum by datum; older ones keep only the counts. */
 export const KEPT_JOBS = 1000;

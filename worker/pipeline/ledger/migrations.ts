@@ -12,19 +12,19 @@ const SCHEMA = `
     uid TEXT NOT NULL,
     -- creating, active, stopping, stopped, starting, updating, deleting, purging (deleted, rows still go), deleted
     state TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
     -- of this row for the catalogue, and the last one the catalogue has
     version INTEGER NOT NULL,
-    told INTEGER NOT NULL DEFAULT 0,
+    catalogueVersion INTEGER NOT NULL DEFAULT 0,
     -- which version of the specification holds; results of one salt are good for all versions that share it
     revision INTEGER NOT NULL DEFAULT 1,
     -- the version that is to be the present one once the jobs of the version before have ended
-    wish INTEGER,
+    nextRevision INTEGER,
     -- handed out by the output branch; null before the first claim
     epoch INTEGER,
-    keep_output INTEGER NOT NULL,
+    keepOutput INTEGER NOT NULL,
     -- an input may have news
-    pull_due INTEGER NOT NULL,
+    pullDue INTEGER NOT NULL,
     -- JSON: which input's clock keeps the events of the others waiting
     behind TEXT,
     -- datums alive after the newest fill
@@ -32,23 +32,23 @@ const SCHEMA = `
     -- the last job whose output is in the output branch; 0 for none
     committed INTEGER NOT NULL,
     -- whether the present inputs have had their first job
-    begun INTEGER NOT NULL DEFAULT 0,
+    hadFirstJob INTEGER NOT NULL DEFAULT 0,
     -- jobs were ended by a stop, so that a start makes one for what they would have done
-    owed INTEGER NOT NULL DEFAULT 0,
+    wholeJobDue INTEGER NOT NULL DEFAULT 0,
     -- a job was given up with its datums half made: the next one reads its inputs whole
-    anew INTEGER NOT NULL DEFAULT 0,
+    nextReadsWhole INTEGER NOT NULL DEFAULT 0,
     -- once this job is committed, nothing needs the results of other salts; null if there are none
-    stale_before INTEGER,
+    staleUntil INTEGER,
     -- the catalogue has no job before this one
     unlisted INTEGER NOT NULL DEFAULT 0,
     -- how often the output branch said that it keeps less since it was last asked
-    output_due INTEGER NOT NULL DEFAULT 0,
+    outputDue INTEGER NOT NULL DEFAULT 0,
     -- the last job with released = 1 that there was
-    released_to INTEGER NOT NULL DEFAULT 0,
+    releasedTo INTEGER NOT NULL DEFAULT 0,
     -- what ended with this job or before is gone, unless a commit needs it
-    freed_to INTEGER NOT NULL DEFAULT 0,
+    freedTo INTEGER NOT NULL DEFAULT 0,
     -- the newest code when those were last looked for that nothing names
-    codes_swept INTEGER NOT NULL DEFAULT 0
+    codesSwept INTEGER NOT NULL DEFAULT 0
   );
 
   -- Versions of the specification; a row of its own, as a specification may be half as large as a row.
@@ -61,13 +61,13 @@ const SCHEMA = `
     starts TEXT NOT NULL,
     -- whether the key that submitted it was limited to repos; null: that is not known, and counts as if it was
     limited INTEGER,
-    created_at INTEGER NOT NULL
+    createdAt INTEGER NOT NULL
   );
   -- Beside each row of revisions: who submitted it, and the text that it was read from.
   CREATE TABLE submissions (
     revision INTEGER PRIMARY KEY,
     -- the id of the key; null: it is not known
-    by_key TEXT,
+    key TEXT,
     -- null: none was sent
     text TEXT
   );
@@ -100,13 +100,13 @@ const SCHEMA = `
     generation INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     -- the commit at that position; null if the branch has none there
-    commit_id TEXT,
+    "commit" TEXT,
     -- whether it held a file there; kept until the first job is made
-    has_data INTEGER NOT NULL,
+    hasData INTEGER NOT NULL,
     -- JSON, by the uid of a pipeline: its version; null if a client made the commit
     lineage TEXT,
-    -- JSON of what the branch was told last; null if it was told nothing
-    told TEXT
+    -- JSON of the low-water mark that the branch acknowledged last; null: none
+    acknowledged TEXT
   );
 
   -- Paths whose element may differ at a job: stage 0 to be compared, stage 1 to be born.
@@ -211,12 +211,12 @@ const SCHEMA = `
     -- its datums are known; a killed job is filled too, as the later ones build upon it
     filled INTEGER NOT NULL,
     -- as the front: which failed datums of the jobs before were taken over
-    carried INTEGER NOT NULL,
+    tookOver INTEGER NOT NULL,
     -- since when it is its turn: its datums are known and every earlier job has ended
-    turn_at INTEGER,
+    turnAt INTEGER,
     -- its output commit may have been made: it can only end by that; and since when
     committing INTEGER NOT NULL,
-    committing_at INTEGER,
+    committingAt INTEGER,
     -- it ended with attempts that are yet to be called off
     reaping INTEGER NOT NULL,
     total INTEGER NOT NULL,
@@ -227,25 +227,25 @@ const SCHEMA = `
     bad INTEGER NOT NULL DEFAULT 0,
     -- attempts of this job that are not settled
     open INTEGER NOT NULL,
-    output_commit TEXT,
+    outputCommit TEXT,
     -- the job's commit to the errors branch
-    errors_commit TEXT,
+    errorsCommit TEXT,
     -- 1: the output branch keeps its commit no more
     released INTEGER NOT NULL DEFAULT 0,
-    created_at INTEGER NOT NULL,
-    started_at INTEGER,
-    finished_at INTEGER,
+    createdAt INTEGER NOT NULL,
+    startedAt INTEGER,
+    finishedAt INTEGER,
     version INTEGER NOT NULL,
     -- the version that the catalogue has
     flushed INTEGER NOT NULL,
     UNIQUE (revision, source, generation, seq)
   );
-  CREATE INDEX jobs_unfinished ON jobs (n) WHERE finished_at IS NULL;
+  CREATE INDEX jobs_unfinished ON jobs (n) WHERE finishedAt IS NULL;
   CREATE INDEX jobs_unfilled ON jobs (n) WHERE filled = 0;
   CREATE INDEX jobs_reaping ON jobs (n) WHERE reaping = 1;
   CREATE INDEX jobs_unflushed ON jobs (n) WHERE flushed < version;
-  CREATE INDEX jobs_kept ON jobs (n) WHERE output_commit IS NOT NULL AND released = 0;
-  CREATE INDEX jobs_spare ON jobs (n) WHERE output_commit IS NULL OR released = 1;
+  CREATE INDEX jobs_kept ON jobs (n) WHERE outputCommit IS NOT NULL AND released = 0;
+  CREATE INDEX jobs_spare ON jobs (n) WHERE outputCommit IS NULL OR released = 1;
 
   -- The last job that was made to try another one again, one row.
   CREATE TABLE last_retry (
@@ -259,7 +259,7 @@ const SCHEMA = `
 
   -- attempts
 
-  -- What a job runs: its births without a result, and what it took over. finished_at is null until it is settled.
+  -- What a job runs: its births without a result, and what it took over. finishedAt is null until it is settled.
   CREATE TABLE attempts (
     job INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -274,20 +274,20 @@ const SCHEMA = `
     node TEXT,
     worker TEXT,
     lease TEXT,
-    lease_until INTEGER,
+    leaseUntil INTEGER,
     -- The last fault stays while it is tried again.
-    exit_code INTEGER,
+    exitCode INTEGER,
     reason TEXT,
     log TEXT,
     -- 1: it failed by its own fault alone
-    is_bad INTEGER NOT NULL DEFAULT 0,
-    finished_at INTEGER,
+    isBad INTEGER NOT NULL DEFAULT 0,
+    finishedAt INTEGER,
     PRIMARY KEY (job, id)
   ) WITHOUT ROWID;
   CREATE INDEX attempts_queued ON attempts (job, key) WHERE state = 'queued';
   CREATE UNIQUE INDEX attempts_by_lease ON attempts (lease) WHERE lease IS NOT NULL;
-  CREATE INDEX attempts_by_expiry ON attempts (lease_until) WHERE lease_until IS NOT NULL;
-  CREATE INDEX attempts_unsettled ON attempts (id, job) WHERE finished_at IS NULL;
+  CREATE INDEX attempts_by_expiry ON attempts (leaseUntil) WHERE leaseUntil IS NOT NULL;
+  CREATE INDEX attempts_unsettled ON attempts (id, job) WHERE finishedAt IS NULL;
   CREATE INDEX attempts_failed ON attempts (job, key) WHERE state = 'failed';
   CREATE INDEX attempts_killed ON attempts (job, key) WHERE state = 'killed';
   -- Leases that ended without a result. The output branch is yet to be told of them: what was uploaded under them is nobody's.
@@ -298,19 +298,19 @@ const SCHEMA = `
     id TEXT NOT NULL,
     salt TEXT NOT NULL,
     job INTEGER NOT NULL,
-    exit_code INTEGER NOT NULL,
+    exitCode INTEGER NOT NULL,
     millis INTEGER NOT NULL,
     -- the number of what ran it
     code INTEGER NOT NULL,
     -- the upload in the output branch that keeps the contents of the outputs
     upload TEXT,
-    finished_at INTEGER NOT NULL,
+    finishedAt INTEGER NOT NULL,
     -- the first job without any datum that has the result; null: a datum has it
-    lived_until INTEGER,
+    died INTEGER,
     PRIMARY KEY (id, salt)
   ) WITHOUT ROWID;
   CREATE INDEX results_by_upload ON results (upload) WHERE upload IS NOT NULL;
-  CREATE INDEX results_by_end ON results (lived_until) WHERE lived_until IS NOT NULL;
+  CREATE INDEX results_by_end ON results (died) WHERE died IS NOT NULL;
   CREATE TABLE outputs (
     id TEXT NOT NULL,
     salt TEXT NOT NULL,
@@ -322,15 +322,15 @@ const SCHEMA = `
   -- What ran datums. A result refers to it by number: many results were made by few.
   CREATE TABLE codes (
     number INTEGER PRIMARY KEY,
-    -- the version of the specification
-    revision INTEGER NOT NULL,
+    -- of the specification
+    version INTEGER NOT NULL,
     -- '' each: nobody told
     node TEXT NOT NULL,
     executor TEXT NOT NULL,
     -- '' also if it ran as a process, which ignores the image
     image TEXT NOT NULL
   );
-  CREATE UNIQUE INDEX codes_by_content ON codes (revision, node, executor, image);
+  CREATE UNIQUE INDEX codes_by_content ON codes (version, node, executor, image);
   -- Uploads in the output branch of which a result or a merge went that named them, and how often: what nothing else names
   -- there is yet to be let go of.
   CREATE TABLE given_up (upload TEXT PRIMARY KEY, marks INTEGER NOT NULL) WITHOUT ROWID;
@@ -363,13 +363,13 @@ const SCHEMA = `
     lost INTEGER NOT NULL,
     worker TEXT,
     lease TEXT,
-    lease_until INTEGER,
+    leaseUntil INTEGER,
     -- of the last try that failed
     reason TEXT
   ) WITHOUT ROWID;
   CREATE INDEX tasks_by_job ON tasks (job, state, id);
   CREATE UNIQUE INDEX tasks_by_lease ON tasks (lease) WHERE lease IS NOT NULL;
-  CREATE INDEX tasks_by_expiry ON tasks (lease_until) WHERE lease_until IS NOT NULL;
+  CREATE INDEX tasks_by_expiry ON tasks (leaseUntil) WHERE leaseUntil IS NOT NULL;
 
   -- output: the end of a job, its output commit path by path, merges, pushes and bad datums
 
@@ -459,7 +459,7 @@ const SCHEMA = `
     id TEXT PRIMARY KEY,
     key TEXT NOT NULL,
     -- a hash of what its file in the errors branch says of the failure; null: it has no file yet
-    told TEXT
+    fileHash TEXT
   ) WITHOUT ROWID;
   -- What the oldest job changes of that: the file of a datum is written, or it goes.
   CREATE TABLE error_changes (

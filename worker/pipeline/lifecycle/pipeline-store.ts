@@ -76,10 +76,8 @@ export class PipelineStore extends Store {
 
   row(): PipelineRow | undefined {
     return this.sql.first<PipelineRow>`
-      SELECT state, version, told AS catalogueVersion, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
-        begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
-        unlisted, output_due AS outputDue, released_to AS releasedTo, freed_to AS freedTo,
-        codes_swept AS codesSwept
+      SELECT state, version, catalogueVersion, revision, epoch, keepOutput, pullDue, alive, committed, hadFirstJob,
+        wholeJobDue, staleUntil, nextReadsWhole, unlisted, outputDue, releasedTo, freedTo, codesSwept
       FROM pipeline WHERE one = 1`;
   }
 
@@ -134,25 +132,25 @@ export class PipelineStore extends Store {
     now,
   }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; by: Submission; now: number }): void {
     this.sql.run`
-      INSERT INTO pipeline (one, name, uid, state, created_at, version, epoch, keep_output, pull_due, alive, committed)
+      INSERT INTO pipeline (one, name, uid, state, createdAt, version, epoch, keepOutput, pullDue, alive, committed)
       VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${now}, 1, NULL, 0, 0, 0, 0)
       ON CONFLICT (one) DO UPDATE SET
-        uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, version = version + 1,
-        epoch = NULL, keep_output = 0, pull_due = 0, alive = 0, committed = 0, revision = 1, begun = 0, owed = 0,
-        wish = NULL, stale_before = NULL, anew = 0, behind = NULL, unlisted = 0, output_due = 0, released_to = 0,
-        freed_to = 0, codes_swept = 0`;
+        uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, version = version + 1,
+        epoch = NULL, keepOutput = 0, pullDue = 0, alive = 0, committed = 0, revision = 1, hadFirstJob = 0,
+        wholeJobDue = 0, nextRevision = NULL, staleUntil = NULL, nextReadsWhole = 0, behind = NULL, unlisted = 0, outputDue = 0, releasedTo = 0,
+        freedTo = 0, codesSwept = 0`;
     this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, { by, now });
   }
 
   /** Whether a version waits to become the present one. */
   hasNextRevision(): boolean {
-    return this.sql.has`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL`;
+    return this.sql.has`SELECT 1 FROM pipeline WHERE one = 1 AND nextRevision IS NOT NULL`;
   }
 
   /** Writes down the version that is to follow the present one. Versions that are kept no more for it go. */
   setNextRevision(next: Revision, { by, now }: { by: Submission; now: number }): void {
     this.#insertRevision(next, { by, now });
-    this.sql.run`UPDATE pipeline SET wish = ${next.revision}`;
+    this.sql.run`UPDATE pipeline SET nextRevision = ${next.revision}`;
     for (const revision of this.#versions.tooOld()) {
       this.#versions.remove(revision);
       this.#earlier.delete(revision);
@@ -163,7 +161,7 @@ export class PipelineStore extends Store {
   /** Makes the version that waits the present one. */
   revise(): void {
     this.sql.run`
-      UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL WHERE wish IS NOT NULL`;
+      UPDATE pipeline SET revision = nextRevision, version = version + 1, nextRevision = NULL WHERE nextRevision IS NOT NULL`;
   }
 
   /**
@@ -191,16 +189,16 @@ export class PipelineStore extends Store {
   }
 
   setCatalogueVersion(version: number): void {
-    this.sql.run`UPDATE pipeline SET told = max(told, ${version})`;
+    this.sql.run`UPDATE pipeline SET catalogueVersion = max(catalogueVersion, ${version})`;
   }
 
   /** The catalogue may know nothing of the pipeline any more. */
   forgetTold(): void {
-    this.sql.run`UPDATE pipeline SET told = 0`;
+    this.sql.run`UPDATE pipeline SET catalogueVersion = 0`;
   }
 
   setKeepOutput(keep: number): void {
-    this.sql.run`UPDATE pipeline SET keep_output = ${keep}`;
+    this.sql.run`UPDATE pipeline SET keepOutput = ${keep}`;
   }
 
   setEpoch(epoch: number): void {
@@ -208,23 +206,23 @@ export class PipelineStore extends Store {
   }
 
   setPullDue(due: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET pull_due = ${due}`;
+    this.sql.run`UPDATE pipeline SET pullDue = ${due}`;
   }
 
   setHadFirstJob(had: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET begun = ${had}`;
+    this.sql.run`UPDATE pipeline SET hadFirstJob = ${had}`;
   }
 
   setWholeJobDue(due: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET owed = ${due}`;
+    this.sql.run`UPDATE pipeline SET wholeJobDue = ${due}`;
   }
 
   setNextReadsWhole(whole: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET anew = ${whole}`;
+    this.sql.run`UPDATE pipeline SET nextReadsWhole = ${whole}`;
   }
 
   setStaleUntil(job: number | null): void {
-    this.sql.run`UPDATE pipeline SET stale_before = ${job}`;
+    this.sql.run`UPDATE pipeline SET staleUntil = ${job}`;
   }
 
   /** Returns how many datums are alive after the change. */
@@ -256,27 +254,27 @@ export class PipelineStore extends Store {
 
   /** The output branch keeps less than before. */
   addOutputNews(): void {
-    this.sql.run`UPDATE pipeline SET output_due = output_due + 1`;
+    this.sql.run`UPDATE pipeline SET outputDue = outputDue + 1`;
     this.wake("trim");
   }
 
   /** It is known what the output branch keeps, unless it has called since. */
   settleOutputNews(count: number): void {
-    this.sql.run`UPDATE pipeline SET output_due = 0 WHERE output_due = ${count}`;
+    this.sql.run`UPDATE pipeline SET outputDue = 0 WHERE outputDue = ${count}`;
   }
 
   /** The output commits of these jobs are kept no more: what ended after the first of them is to be looked at again. */
   setReleased({ first, last }: { first: number; last: number }): void {
     this.sql.run`
-      UPDATE pipeline SET released_to = max(released_to, ${last}), freed_to = min(freed_to, ${first})`;
+      UPDATE pipeline SET releasedTo = max(releasedTo, ${last}), freedTo = min(freedTo, ${first})`;
   }
 
   setCodesSwept(code: number): void {
-    this.sql.run`UPDATE pipeline SET codes_swept = ${code}`;
+    this.sql.run`UPDATE pipeline SET codesSwept = ${code}`;
   }
 
   setFreedTo(job: number): void {
-    this.sql.run`UPDATE pipeline SET freed_to = ${job}`;
+    this.sql.run`UPDATE pipeline SET freedTo = ${job}`;
   }
 
   #insertRevision(
@@ -284,14 +282,14 @@ export class PipelineStore extends Store {
     { by, now }: { by: Submission; now: number },
   ): void {
     this.sql.run`
-      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, limited, created_at)
+      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, limited, createdAt)
       VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${columnOf(limited)}, ${now})`;
     this.#versions.note(revision, by);
   }
 
   #read(revision: number): Definition | undefined {
     const row = this.sql.first<StoredRevision>`
-      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts, r.limited
+      SELECT p.uid, p.createdAt, r.spec, r.salt, r.starts, r.limited
       FROM pipeline AS p, revisions AS r WHERE p.one = 1 AND r.revision = ${revision}`;
     if (!row) return undefined;
     const { uid, createdAt, salt } = row;

@@ -17,7 +17,7 @@ const SLICE_ROWS = 100;
 
 /** A version as it is stored, without its text. */
 export interface StoredVersion {
-  readonly version: number;
+  readonly revision: number;
   readonly createdAt: number;
   readonly key: string | null;
   readonly limited: boolean | null;
@@ -48,7 +48,7 @@ export class VersionStore extends Store {
   /** Writes down who submitted a version. */
   note(version: number, { key, text }: Submission): void {
     this.sql.run`
-      INSERT OR REPLACE INTO submissions (revision, by_key, text) VALUES (${version}, ${key}, ${text})`;
+      INSERT OR REPLACE INTO submissions (revision, key, text) VALUES (${version}, ${key}, ${text})`;
   }
 
   /** The text that a version was read from; null: none is kept. */
@@ -61,8 +61,8 @@ export class VersionStore extends Store {
   /** The newest version up to one, if any is kept. */
   upTo(version: number): StoredVersion | undefined {
     const row = this.sql.first<StoredRow>`
-      SELECT r.revision AS version, r.created_at AS createdAt, s.by_key AS key, r.limited AS limited, s.text IS NOT NULL AS hasText,
-        r.salt AS salt, r.spec AS spec, octet_length(r.spec) AS bytes
+      SELECT r.revision, r.createdAt, s.key, r.limited, s.text IS NOT NULL AS hasText, r.salt, r.spec,
+        octet_length(r.spec) AS bytes
       FROM revisions AS r LEFT JOIN submissions AS s ON s.revision = r.revision
       WHERE r.revision <= ${version} ORDER BY r.revision DESC LIMIT 1`;
     return (
@@ -99,7 +99,7 @@ export class VersionStore extends Store {
   #oldestKept({ versions = KEPT_VERSIONS, bytes: most = KEPT_VERSION_BYTES }: KeptMost): number {
     // octet_length looks at how long a value is, and reads none of it.
     const newest = this.sql.all<{ revision: number; bytes: number }>`
-      SELECT r.revision AS revision, octet_length(r.spec) + coalesce(octet_length(s.text), 0) AS bytes
+      SELECT r.revision, octet_length(r.spec) + coalesce(octet_length(s.text), 0) AS bytes
       FROM revisions AS r LEFT JOIN submissions AS s ON s.revision = r.revision
       ORDER BY r.revision DESC LIMIT ${versions}`;
     let bytes = 0;

@@ -18,9 +18,9 @@ export interface KeptChunk {
 
 /** The last lines of a datum of which nothing else is kept. */
 export interface Tail {
-  readonly datum: string;
+  readonly id: string;
   readonly node: string | null;
-  readonly at: number;
+  readonly finishedAt: number;
   readonly log: string;
   /** Lines that were kept once. */
   readonly gone: number;
@@ -92,7 +92,7 @@ export class LogReader extends Store {
   tails(job: number, { after, limit }: { after: string | null; limit: number }): Tail[] {
     const first = after === null ? 1 : 0;
     return this.sql.all<Tail>`
-      SELECT a.id AS datum, a.node, a.finished_at AS at, a.log,
+      SELECT a.id, a.node, a.finishedAt, a.log,
         coalesce((SELECT gone FROM log_datums AS d WHERE d.job = a.job AND d.datum = a.id), 0) AS gone
       FROM attempts AS a INDEXED BY attempts_failed
       WHERE a.state = 'failed' AND a.job = ${job} AND a.key >= ${after ?? ""} AND (${first} OR a.key > ${after})

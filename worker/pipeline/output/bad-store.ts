@@ -5,7 +5,7 @@ interface BadDatum {
   readonly id: string;
   readonly key: string;
   /** What its file in the errors branch says of the failure, hashed; null: it has no file yet. */
-  readonly told: string | null;
+  readonly fileHash: string | null;
 }
 
 /** The datums that the output lacks, and what the errors branch tells of each. */
@@ -16,17 +16,17 @@ export class BadDatumStore extends Store {
   }
 
   get(id: string): BadDatum | undefined {
-    return this.sql.first<BadDatum>`SELECT id, key, told FROM bad_datums WHERE id = ${id}`;
+    return this.sql.first<BadDatum>`SELECT id, key, fileHash FROM bad_datums WHERE id = ${id}`;
   }
 
   /** In order of their ids, after one. */
   page({ after, limit }: { after: string; limit: number }): BadDatum[] {
     return this.sql.all<BadDatum>`
-      SELECT id, key, told FROM bad_datums WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
+      SELECT id, key, fileHash FROM bad_datums WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
   }
 
-  set({ id, key, told }: BadDatum): void {
-    this.sql.run`INSERT OR REPLACE INTO bad_datums (id, key, told) VALUES (${id}, ${key}, ${told})`;
+  set({ id, key, fileHash }: BadDatum): void {
+    this.sql.run`INSERT OR REPLACE INTO bad_datums (id, key, fileHash) VALUES (${id}, ${key}, ${fileHash})`;
   }
 
   remove(id: string): void {

@@ -22,13 +22,13 @@ export type EndingStep =
 
 /**
  * The steps about bad datums (bad-datums.ts). `after`: a datum's id at `cured` and `errors-stage`, a datum's key at `noted`,
- * null before the first. `told`: whether the errors branch has what is recorded.
+ * null before the first. `hasFiles`: whether the errors branch has what is recorded.
  */
 type ErrorsStep =
   | { readonly step: "cured" | "errors-stage"; readonly after: string }
   | { readonly step: "noted"; readonly after: string | null }
   | { readonly step: "errors-commit"; readonly staged: boolean }
-  | { readonly step: "errors-record"; readonly told: boolean };
+  | { readonly step: "errors-record"; readonly hasFiles: boolean };
 
 /** How far the end of the oldest job has come. */
 export class EndingStore extends Store {

@@ -180,7 +180,7 @@ export class MakerStore extends Store {
     const rows = this.sql.all<DeadPlace & { needed: 0 | 1 }>`
       SELECT died, path, born, key,
         EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
-          WHERE output_commit IS NOT NULL AND released = 0 AND n >= made.born AND n < made.died) AS needed
+          WHERE outputCommit IS NOT NULL AND released = 0 AND n >= made.born AND n < made.died) AS needed
       FROM made INDEXED BY made_by_end
       WHERE died IS NOT NULL
         AND (died, path, born, key) > (${after.died}, ${after.path}, ${after.born}, ${after.key})
@@ -202,7 +202,7 @@ export class MakerStore extends Store {
 
   #job(): number {
     const row = this.sql.first<{ n: number }>`
-    SELECT n FROM jobs WHERE finished_at IS NULL ORDER BY n LIMIT 1`;
+    SELECT n FROM jobs WHERE finishedAt IS NULL ORDER BY n LIMIT 1`;
     return row?.n ?? 0;
   }
 }

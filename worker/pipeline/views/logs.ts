@@ -109,7 +109,7 @@ function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string
   const last = tails.at(-1);
   return {
     chunks: [...rest, ...tails.map(tailChunk).filter(hasText)],
-    after: last ? `t${last.datum}.0` : null,
+    after: last ? `t${last.id}.0` : null,
     rest: tails.length === TAILS_PER_PAGE ? "more" : "none",
   };
 }
@@ -125,19 +125,19 @@ function ownTail(
   if (gone === undefined || !row) return [];
   const attempt = ledger.attempts.get(job, datum);
   const tail: Tail = {
-    ...{ datum, gone },
+    ...{ id: datum, gone },
     node: attempt?.node ?? null,
-    at: attempt?.finishedAt ?? row.startedAt ?? row.createdAt,
+    finishedAt: attempt?.finishedAt ?? row.startedAt ?? row.createdAt,
     log: attempt?.log ?? "",
   };
   const chunk = { ...tailChunk(tail), seen: place.tail === datum ? place.seen : 0 };
   return hasText(chunk) && chunk.seen < recordsOf(chunk.lines) ? [chunk] : [];
 }
 
-function tailChunk({ datum, node, at, log, gone }: Tail): LogChunk {
+function tailChunk({ id, node, finishedAt, log, gone }: Tail): LogChunk {
   const text = log.endsWith("\n") ? log.slice(0, -1) : log;
   const lines = text === "" ? [] : text.split("\n").map((line): readonly [number, string] => [0, line]);
-  return { place: `t${datum}`, datum, node, at, dropped: gone, lines, seen: 0 };
+  return { place: `t${id}`, datum: id, node, at: finishedAt, dropped: gone, lines, seen: 0 };
 }
 
 function hasText({ lines, dropped }: LogChunk): boolean {

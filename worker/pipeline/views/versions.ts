@@ -24,7 +24,7 @@ export function listVersions(
   let bytes = 0;
   while (version && page.length < limit && bytes <= PAGE_BYTES) {
     bytes += version.bytes;
-    const previous = versions.upTo(version.version - 1);
+    const previous = versions.upTo(version.revision - 1);
     page.push(known(version, { previous, present }));
     version = previous;
   }
@@ -41,7 +41,7 @@ export function wholeVersion(
   if (number < 1 || number > present) return "no-such-version";
   const version = versions.upTo(number);
   const now = versions.upTo(present);
-  if (version?.version !== number || !now) return "not-kept";
+  if (version?.revision !== number || !now) return "not-kept";
   const inputs = [...version.spec.inputs, ...now.spec.inputs];
   return {
     version: known(version, { previous: versions.upTo(number - 1), present }),
@@ -52,10 +52,10 @@ export function wholeVersion(
 }
 
 function known(
-  { version, createdAt, key, limited, hasText, salt, spec }: StoredVersion,
+  { revision: version, createdAt, key, limited, hasText, salt, spec }: StoredVersion,
   { previous, present }: { previous: StoredVersion | undefined; present: number },
 ): KnownVersion {
-  const before = previous?.version === version - 1 ? previous : undefined;
+  const before = previous?.revision === version - 1 ? previous : undefined;
   return {
     version,
     present: version === present,

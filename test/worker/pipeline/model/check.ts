@@ -120,8 +120,8 @@ const LEFT_OVER = [
   "SELECT 'touched' AS what, job, path FROM touched",
   // What a job leaves that failed in its end is cleared when the next one ends.
   `SELECT 'task' AS what, job, t.id FROM tasks AS t JOIN jobs ON n = job WHERE jobs.state = 'success'`,
-  `SELECT 'attempt ' || state AS what, job, id FROM attempts WHERE finished_at IS NULL`,
-  `SELECT 'job ' || state AS what, n, id FROM jobs WHERE finished_at IS NULL OR filled = 0 OR reaping = 1`,
+  `SELECT 'attempt ' || state AS what, job, id FROM attempts WHERE finishedAt IS NULL`,
+  `SELECT 'job ' || state AS what, n, id FROM jobs WHERE finishedAt IS NULL OR filled = 0 OR reaping = 1`,
   `SELECT 'ending' AS what, step FROM ending JOIN jobs ON n = job WHERE state = 'success'`,
   `SELECT 'counters' AS what, n, id FROM jobs WHERE state <> 'killed' AND (open <> 0
      OR processed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'success')

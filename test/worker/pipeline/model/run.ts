@@ -166,7 +166,7 @@ export class Run {
     const stoppedAlone = this.#model.jobs.some(({ killed, checked }) => killed === "by itself" && !checked);
     const killed = await this.#noteKilled();
     // Whether a job that was stopped by itself had its datums by then is chance.
-    this.#model.stop({ owing: killed || (stoppedAlone && (await this.#stage.row()).owed === 1) });
+    this.#model.stop({ owing: killed || (stoppedAlone && (await this.#stage.row()).wholeJobDue === 1) });
   }
 
   async #update(): Promise<void> {
@@ -175,9 +175,9 @@ export class Run {
     this.#note(`  of ${kind}: ${JSON.stringify(spec)}`);
     // A job ends as the settings of that moment have it: all that there are end before.
     if (spec.skips !== this.#model.spec.skips && !this.#model.stopped) await this.#settle();
-    const { begun } = await this.#stage.row();
+    const { hadFirstJob } = await this.#stage.row();
     // Else nothing tells how far the inputs had been read when it came.
-    const wait = !this.#model.stopped && (begun === 0 || kind === "inputs" || this.#chance.in(50));
+    const wait = !this.#model.stopped && (hadFirstJob === 0 || kind === "inputs" || this.#chance.in(50));
     if (wait) await this.#untilRead();
     await this.#stage.update(spec, { reprocess: kind === "reprocess" });
     if (kind === "unchanged") return;

@@ -11,8 +11,8 @@ interface PipelineRow {
   readonly state: string;
   readonly revision: number;
   readonly wished: number;
-  readonly begun: number;
-  readonly owed: number;
+  readonly hadFirstJob: number;
+  readonly wholeJobDue: number;
 }
 
 /** The real pipeline, as a caller sees it whose calls may die with the object: what is asked is asked until it is done. */
@@ -67,7 +67,7 @@ export class Stage {
 
   async row(): Promise<PipelineRow> {
     const [row] = await this.rows<PipelineRow>(
-      "SELECT state, revision, wish IS NOT NULL AS wished, begun, owed FROM pipeline",
+      "SELECT state, revision, nextRevision IS NOT NULL AS wished, hadFirstJob, wholeJobDue FROM pipeline",
     );
     if (!row) throw new Error(`there is no pipeline ${this.name}`);
     return row;

@@ -91,7 +91,7 @@ export class Workers {
   async expire(): Promise<void> {
     const silent = async (): Promise<void> => {
       await expireLeases(this.#pipeline);
-      await query(this.#pipeline, "UPDATE tasks SET lease_until = 1 WHERE lease_until IS NOT NULL");
+      await query(this.#pipeline, "UPDATE tasks SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
       await query(this.#pipeline, "UPDATE slots SET until = 1");
     };
     await survived(silent);

@@ -2,7 +2,7 @@
  * How jobs end. They do so in their order, as each output commit builds upon the one before: only the oldest job that
  * has not ended comes to its end here, step by step. In brackets: what a step writes down.
  *
- *  1. Take over [attempts, jobs.carried]: the datums that the jobs before left undone are queued in this one. With
+ *  1. Take over [attempts, jobs.tookOver]: the datums that the jobs before left undone are queued in this one. With
  *     that the job's turn begins: jobTimeout counts from here.
  *  2. Run [attempts, results; jobs.open, jobs.failed, jobs.bad]: runners do it. Once no datum is open, the job fails
  *     if one failed. With `onDatumFailure: "skip"` it fails only if one failed through no fault of its own, or if all
@@ -14,11 +14,11 @@
  *     (bad-datums.ts) say which are bad no more and which are now.
  *  5. plan (plan-output.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
  *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
- *     jobs.committing_at]: the branch may commit from here on, so that only its answer ends the job. What the job changes
+ *     jobs.committingAt]: the branch may commit from here on, so that only its answer ends the job. What the job changes
  *     of what is told of bad datums is committed first, to the branch `errors` (bad-datums.ts).
  *  6. stage (job-commit.ts): a commit that is too large for one call goes to the branch in pages.
  *  7. commit (job-commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
- *  8. publish (output-commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
+ *  8. publish (output-commit.ts) [jobs.outputCommit, published, made, egress_pending, pipeline.committed]: records what was
  *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
  *  9. push (push-output.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
  *     If results go to another store by now: forget what is pending, list the whole output, and push that.
@@ -144,7 +144,7 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
       await makeCommit(context, oldest, { commit: errorsCommit(context, oldest), staged: at.staged });
       return true;
     case "errors-record":
-      recordErrors(ledger, oldest, { told: at.told, next: () => outputStep(ledger) });
+      recordErrors(ledger, oldest, { hasFiles: at.hasFiles, next: () => outputStep(ledger) });
       return true;
     case "plan":
       return planOutput(context, oldest);

@@ -8,7 +8,7 @@
  *     commit had the datum, but nothing of it. Its file goes, as does that of one that is there no more.
  *  b. noted [error_changes]: which datums are bad now and have no file, or one that tells of another failure. One that
  *     failed in the same way again keeps its file, so that a branch in which nothing is new gets no commit.
- *  c. errors-stage, errors-commit [jobs.errors_commit]: once the job is marked, the branch commits; many files go there in
+ *  c. errors-stage, errors-commit [jobs.errorsCommit]: once the job is marked, the branch commits; many files go there in
  *     pages before. It is claimed and fenced like the output branch, and knows the commit by the job's id, too.
  *  d. errors-record [bad_datums]: what the branch has now, which is what a and b of the next job start from.
  *
@@ -16,7 +16,7 @@
  *  - The output branch refuses its commit after c: the job fails, and the errors branch tells what was bad in it all the
  *    same. The next job compares with that, and c of it makes it right.
  *  - The mark is taken back after c, since a content of the output is gone (redo.ts): the job's commit in the errors branch
- *    is made and can't be made again. A datum that turns out to be bad only now is recorded without a file (told null),
+ *    is made and can't be made again. A datum that turns out to be bad only now is recorded without a file (fileHash null),
  *    and b of the next job makes that up.
  *  - A crash between c and the output commit: c is recorded, or asked for again and answered with the same commit; then the
  *    end goes on with the output.
@@ -84,7 +84,7 @@ export function noteBad(ledger: Ledger, oldest: JobContext, from: string | null)
     const page = attempts.failed(n, { after: from, limit: SLICE });
     for (const attempt of page) {
       const { id, key } = attempt;
-      if (bad.get(id)?.told !== wayOf(attempt, oldest)) errorChanges.set({ id, key, gone: false });
+      if (bad.get(id)?.fileHash !== wayOf(attempt, oldest)) errorChanges.set({ id, key, gone: false });
     }
     const last = page.length === SLICE ? page.at(-1) : undefined;
     const next = walkFrom("died", pipeline.row()?.committed ?? 0);
@@ -99,7 +99,7 @@ export function stepAfterMark(
 ): EndingStep {
   const changes = ledger.errorChanges.count(PAGE + 1);
   if (changes === 0) return output;
-  if (job.errorsCommit !== null) return { step: "errors-record", told: false };
+  if (job.errorsCommit !== null) return { step: "errors-record", hasFiles: false };
   return changes > PAGE ? { step: "errors-stage", after: "" } : { step: "errors-commit", staged: false };
 }
 
@@ -118,7 +118,7 @@ export function errorsCommit(context: PipelineContext, oldest: JobContext): JobC
     made(commit) {
       endStep(ledger, oldest, () => {
         ledger.jobs.setErrorsCommit(job.n, commit);
-        ledger.ending.set(job.n, { step: "errors-record", told: true });
+        ledger.ending.set(job.n, { step: "errors-record", hasFiles: true });
       });
     },
     failed(answer) {
@@ -133,7 +133,7 @@ export function errorsCommit(context: PipelineContext, oldest: JobContext): JobC
 export function recordErrors(
   ledger: Ledger,
   oldest: JobContext,
-  { told, next }: { told: boolean; next: () => EndingStep },
+  { hasFiles, next }: { hasFiles: boolean; next: () => EndingStep },
 ): void {
   const { bad, errorChanges, attempts, ending } = ledger;
   const { n } = oldest.job;
@@ -141,7 +141,7 @@ export function recordErrors(
     const changes = errorChanges.take(SLICE);
     for (const { id, key, gone } of changes) {
       const attempt = gone ? undefined : attempts.get(n, id);
-      if (attempt) bad.set({ id, key, told: told ? wayOf(attempt, oldest) : null });
+      if (attempt) bad.set({ id, key, fileHash: hasFiles ? wayOf(attempt, oldest) : null });
       else bad.remove(id);
     }
     if (changes.length < SLICE) ending.set(n, next());
@@ -182,14 +182,14 @@ function fileOf(
   const log = linesOf(attempt.log);
   for (let leftOut = 0; ; leftOut++) {
     const shown = inputs.slice(0, inputs.length - leftOut);
-    const told = {
+    const fields = {
       ...{ datum: id, pipeline: definition.name, version: job.revision, job: job.id },
       inputs: shown,
       ...(leftOut > 0 && { inputsLeftOut: leftOut }),
       ...{ exitCode, reason: why, tries, node, failedAt: finishedAt },
     };
-    const room = MAX_FILE_BYTES - encoded({ ...told, log: [] }).length;
-    if (room >= 0 || shown.length === 0) return encoded({ ...told, log: lastThatFit(log, room) });
+    const room = MAX_FILE_BYTES - encoded({ ...fields, log: [] }).length;
+    if (room >= 0 || shown.length === 0) return encoded({ ...fields, log: lastThatFit(log, room) });
   }
 }
 

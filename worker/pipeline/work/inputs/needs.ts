@@ -34,7 +34,7 @@ export async function tellNeeds(context: PipelineContext): Promise<void> {
     const definition = ledger.active();
     if (!definition) return;
     await peers.branch(source).need({ uid: definition.uid, ...need });
-    ledger.step(definition, () => ledger.sources.setTold(source.source, JSON.stringify(need)));
+    ledger.step(definition, () => ledger.sources.setAcknowledged(source.source, JSON.stringify(need)));
   }
 }
 
@@ -51,7 +51,7 @@ function untold({ ledger }: PipelineContext): { source: Source; need: Need }[] {
   if (job && !readsTheSame(ledger.pipeline.definitionAt(job.revision), definition)) return [];
   return ledger.sources.all().flatMap((source) => {
     const need = needOf(definition, { source, job });
-    return ledger.sources.told(source.source) === JSON.stringify(need) ? [] : [{ source, need }];
+    return ledger.sources.acknowledged(source.source) === JSON.stringify(need) ? [] : [{ source, need }];
   });
 }
 

@@ -1,9 +1,9 @@
 /*
  * From a bell to the datums of a job. In brackets: what a step writes down.
  *
- *  1. Bell (calls/wake-ups.ts) [pipeline.pull_due]: a branch that has a new commit, or was deleted, rings. It is
+ *  1. Bell (calls/wake-ups.ts) [pipeline.pullDue]: a branch that has a new commit, or was deleted, rings. It is
  *     answered once the mark is written, so the branch may forget it. A bell carries nothing: it may come late or twice.
- *  2. Pull [sources, jobs, touched; then pull_due]: reads the feed of every input branch from where it was read to, and
+ *  2. Pull [sources, jobs, touched; then pullDue]: reads the feed of every input branch from where it was read to, and
  *     puts the events in order of time (order-feeds.ts). For each, in one transaction: the cursor moves, the job is
  *     there, and so are the paths it touches (candidates.ts). A cursor only moves forward, so an event has one job.
  *     No job is made before each input holds a file (starts.ts); the first one reads its inputs whole.

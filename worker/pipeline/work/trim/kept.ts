@@ -1,19 +1,19 @@
 /*
  * What goes with commits of the output branch that are kept no more. In brackets: what is written down.
  *
- *  1. The branch calls (`outputKept`) [pipeline.output_due]: it keeps fewer commits, since it was told to or as new ones
+ *  1. The branch calls (`outputKept`) [pipeline.outputDue]: it keeps fewer commits, since it was told to or as new ones
  *     came, or a tag is gone. It repeats that until it is answered. By default a branch keeps all commits, and never calls.
- *  2. Look [jobs.released; pipeline.released_to, freed_to]: the branch is asked for the commits of jobs, oldest first,
+ *  2. Look [jobs.released; pipeline.releasedTo, freedTo]: the branch is asked for the commits of jobs, oldest first,
  *     until it has all that are asked for. A commit that is kept no more is never kept again, so an answer does not
  *     become wrong on its way.
  *  3. Free [results, outputs, made; given_up]: a row goes if no job that has it has a commit that is kept.
  *      - `made` has the births and deaths of what datums wrote.
  *      - A result belongs to the jobs from the one that made it to the one with which the last of its datums went. Of that
  *        the set of datums keeps only what is newer than the last commit, so it is written down with the result when a
- *        datum's row goes [results.lived_until]. As long as any datum has it, in the newest job or one that has not ended,
+ *        datum's row goes [results.died]. As long as any datum has it, in the newest job or one that has not ended,
  *        a result stays, whatever commits are kept: what has not changed never runs again for that.
- *     Rows are looked at in the order in which they ended, and only once: those that ended by `freed_to` have been looked
- *     at, and what was left of them is needed by a single commit. When that goes, `freed_to` falls back to it.
+ *     Rows are looked at in the order in which they ended, and only once: those that ended by `freedTo` have been looked
+ *     at, and what was left of them is needed by a single commit. When that goes, `freedTo` falls back to it.
  *  4. The rows of jobs go that have no commit which is kept, once they are listed no more either (trim.ts).
  *
  * The files of a commit are the branch's own affair, and stay or go by what it keeps, whatever is done here. What results
@@ -44,9 +44,9 @@ export async function lookAtOutput({ ledger, peers }: PipelineContext): Promise<
       const page = ledger.jobs.keptAfter(after, limit);
       const last = page.at(-1);
       if (!last) break;
-      const { kept } = await branch.keptCommits({ commits: page.map(({ commit }) => commit) });
+      const { kept } = await branch.keptCommits({ commits: page.map(({ outputCommit }) => outputCommit) });
       const stays = new Set(kept);
-      const gone = page.filter(({ commit }) => !stays.has(commit)).map(({ n }) => n);
+      const gone = page.filter(({ outputCommit }) => !stays.has(outputCommit)).map(({ n }) => n);
       if (ledger.pipeline.uid() !== uid) return;
       release(gone);
       after = last.n;
