@@ -3,13 +3,11 @@ import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { Link, Route, Router, Switch } from "wouter";
 import type { PipelineGraph } from "../protocol/pipelines.ts";
 import { Gateway, type Key } from "./gateway/gateway.ts";
-import { useLive } from "./gateway/live.ts";
-import { SessionContext } from "./gateway/session.tsx";
+import { SessionContext, useLive } from "./gateway/session.ts";
 import { Login } from "./pages/login.tsx";
 import { Now } from "./pages/now.tsx";
-import { Broken } from "./parts/broken.tsx";
 import { Page } from "./parts/page.tsx";
-import { Shell } from "./parts/shell.tsx";
+import { Broken, Shell } from "./parts/shell.tsx";
 
 const PipelinesPage = lazy(() => import("./pages/pipelines/pipelines.tsx"));
 const PipelinePage = lazy(() => import("./pages/pipelines/pipeline.tsx"));
@@ -58,16 +56,10 @@ export function Console() {
             <Broken>
               <Suspense fallback={<Loading />}>
                 <Switch>
-                  <Route path="/">
-                    <Now />
-                  </Route>
+                  <Route path="/" component={Now} />
                   <Route path="/jobs/:job">{({ job }) => <JobPage key={job} job={job} />}</Route>
-                  <Route path="/repos/*?">
-                    <ReposPages />
-                  </Route>
-                  <Route path="/pipelines">
-                    <PipelinesPage />
-                  </Route>
+                  <Route path="/repos/*?" component={ReposPages} />
+                  <Route path="/pipelines" component={PipelinesPage} />
                   <Route path="/new/pipeline">
                     <SpecificationPage />
                   </Route>
@@ -77,9 +69,7 @@ export function Console() {
                   <Route path="/pipelines/:name/edit">
                     {({ name }) => <SpecificationPage key={name} name={name} />}
                   </Route>
-                  <Route path="/graph">
-                    <GraphRoute />
-                  </Route>
+                  <Route path="/graph" component={GraphRoute} />
                   <Route path="/nodes" component={NodesPage} />
                   <Route path="/keys" component={KeysPage} />
                   <Route>

@@ -9,9 +9,9 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Console } from "./console.tsx";
 
-const place = document.getElementById("console");
-if (!place) throw new Error("the page has no place for the console");
-createRoot(place).render(
+const root = document.getElementById("console");
+if (!root) throw new Error("the page has no element for the console");
+createRoot(root).render(
   <StrictMode>
     <Console />
   </StrictMode>,

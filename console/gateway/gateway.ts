@@ -20,25 +20,20 @@ export function isOfKey(error: unknown): error is GatewayError {
 
 const KEY_CODES = new Set(["InvalidAccessKeyId", "SignatureDoesNotMatch"]);
 
-interface Ask {
+export interface Ask {
   readonly method?: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
-  readonly query?: Query;
+  readonly query?: Query | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
   /** Sent as it is, in place of JSON. */
   readonly body?: Blob | string;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 interface LinesAsk extends Ask {
   /** Called when the answer begins, which may be long before its first line. */
   opened(): void;
-}
-
-interface Remembered {
-  readonly etag: string;
-  readonly value: unknown;
 }
 
 /** Most answers of which the ETag is kept. */
@@ -50,7 +45,7 @@ const ANSWER_WITHIN_MS = 30_000;
 /** Signed requests to the gateway that serves this page. */
 export class Gateway {
   readonly #key: Key;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #remembered = new Map<string, { readonly etag: string; readonly value: unknown }>();
   readonly #end = new AbortController();
   /** What the gateway's clock is ahead of ours: signatures are held to its clock. */
   #aheadMs = 0;
@@ -86,7 +81,11 @@ export class Gateway {
     });
     const value = text === "" ? undefined : jsonOf(text);
     const etag = answer.headers.get("etag");
-    if (isRead && etag !== null) this.#remember(target, { etag, value });
+    if (!isRead || etag === null) return value;
+    this.#remembered.delete(target);
+    this.#remembered.set(target, { etag, value });
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > MAX_REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
     return value;
   }
 
@@ -106,15 +105,12 @@ export class Gateway {
 
   /** A good answer, or 304. `target`: path and query, percent-encoded. */
   async send(target: string, ask: Ask = {}): Promise<Response> {
-    const answer = await this.#once(target, ask);
-    if (answer.ok || answer.status === 304) return answer;
-    const fault = await faultOf(answer);
-    if (fault.code === "RequestTimeTooSkewed" && this.#setClock(answer)) {
-      const again = await this.#once(target, ask);
-      if (again.ok || again.status === 304) return again;
-      throw await faultOf(again);
+    for (let isAgain = false; ; isAgain = true) {
+      const answer = await this.#once(target, ask);
+      if (answer.ok || answer.status === 304) return answer;
+      const fault = await faultOf(answer);
+      if (isAgain || fault.code !== "RequestTimeTooSkewed" || !this.#setClock(answer)) throw fault;
     }
-    throw fault;
   }
 
   async #once(target: string, { method = "GET", json, body: raw, headers, signal }: Ask): Promise<Response> {
@@ -153,13 +149,6 @@ export class Gateway {
     }
   }
 
-  #remember(target: string, answer: Remembered): void {
-    this.#remembered.delete(target);
-    this.#remembered.set(target, answer);
-    const [oldest] = this.#remembered.keys();
-    if (this.#remembered.size > MAX_REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
-  }
-
   /** Takes over the gateway's time. Returns whether that may help. */
   #setClock(answer: Response): boolean {
     const time = Date.parse(answer.headers.get("date") ?? "");
@@ -190,10 +179,8 @@ function jsonOf(text: string) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new GatewayError("Something else than the gateway answers at this address.", {
-      status: 502,
-      code: "NoAnswer",
-    });
+    const why = { status: 502, code: "NoAnswer" };
+    throw new GatewayError("Something else than the gateway answers at this address.", why);
   }
 }
 
@@ -203,13 +190,8 @@ function signingTime(at: number): string {
 }
 
 function unreachable(): GatewayError {
-  return new GatewayError(
-    "The gateway does not answer. It may be starting anew, or this machine is offline.",
-    {
-      status: 0,
-      code: "Unreachable",
-    },
-  );
+  const words = "The gateway does not answer. It may be starting anew, or this machine is offline.";
+  return new GatewayError(words, { status: 0, code: "Unreachable" });
 }
 
 async function faultOf(answer: Response): Promise<GatewayError> {
@@ -222,9 +204,19 @@ async function faultOf(answer: Response): Promise<GatewayError> {
   } catch {
     const code = /<Code>([^<]+)/.exec(text)?.[1] ?? "NoAnswer";
     const message = /<Message>([^<]+)/.exec(text)?.[1];
-    return new GatewayError(message ?? `The gateway answered with status ${status} and no words.`, {
-      status,
-      code,
-    });
+    const words = message ?? `The gateway answered with status ${status} and no words.`;
+    return new GatewayError(words, { status, code });
   }
+}
+
+/** Waits so long. Throws if the signal is aborted before. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    const leave = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+  });
 }

@@ -2,25 +2,24 @@ import { useCallback, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import type { Job, JobRetry, JobStep, JobSummary } from "../../protocol/pipelines.ts";
 import type { ERRORS_BRANCH as ErrorsBranch } from "../../protocol/spec.ts";
-import { type Live, useLive } from "../gateway/live.ts";
-import { useSession } from "../gateway/session.tsx";
-import { Action } from "../parts/action.tsx";
+import type { Gateway } from "../gateway/gateway.ts";
+import { type Live, useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
+import { Action } from "../parts/form.tsx";
+import { Reason } from "../parts/jobs.tsx";
 import { Logs, type LogsProps } from "../parts/logs.tsx";
-import { counted, countText, shortId } from "../parts/numbers.ts";
-import { Heard, Page } from "../parts/page.tsx";
-import { MARK_WORDS, markOf, Reason, StateMark } from "../parts/state.tsx";
-import { Ago, exactText, Span, spanText, useNow } from "../parts/time.tsx";
-import { branchHref } from "./repos/places.ts";
+import { Asked, Heard, Page, Section, Table } from "../parts/page.tsx";
+import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
+import { Ago, counted, countText, exactText, Span, shortId, spanText, useNow } from "../parts/words.tsx";
+import { branchHref } from "./addresses.ts";
 
 /** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
 export default function JobPage({ job: id }: { readonly job: string }) {
   const live = useLive<JobSummary>(`/jobs/${encodeURIComponent(id)}/summary`, { isOver });
   const job = live.data?.job;
-  const title = job ? `${job.pipeline} ${shortId(id)}` : `Job ${shortId(id)}`;
   return (
     <Page
-      title={title}
+      title={job ? `${job.pipeline} ${shortId(id)}` : `Job ${shortId(id)}`}
       cli={command`sluice job inspect ${id}`}
       live={live}
       aside={
@@ -32,8 +31,7 @@ export default function JobPage({ job: id }: { readonly job: string }) {
         )
       }
     >
-      {live.data && <Shown summary={live.data} live={live} />}
-      {!job && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      <Asked live={live}>{(summary) => <Shown summary={summary} live={live} />}</Asked>
     </Page>
   );
 }
@@ -122,10 +120,7 @@ function Failed({ summary: { job, failed }, choose }: DatumsProps) {
   if (failed.length === 0) return null;
   const more = job.datums.failed - failed.length;
   return (
-    <section aria-label="Failed datums">
-      <h2>
-        Failed <span className="count">{countText(job.datums.failed)}</span>
-      </h2>
+    <Section title="Failed" label="Failed datums" count={job.datums.failed}>
       <ul className="failures">
         {failed.map(({ id, inputs, node, reason, log }) => (
           <li key={id}>
@@ -158,7 +153,7 @@ function Failed({ summary: { job, failed }, choose }: DatumsProps) {
           <CliLine line={command`sluice job datums ${job.id} --state failed`} />
         </p>
       )}
-    </section>
+    </Section>
   );
 }
 
@@ -169,8 +164,7 @@ function Durations({ summary: { durations, slowest }, choose }: DatumsProps) {
   const most = Math.max(...buckets.map((bucket) => bucket.count));
   const words = `Half took at most ${spanText(median)}, 95 of 100 at most ${spanText(p95)}, the longest ${spanText(longest)}.`;
   return (
-    <section aria-label="Durations of datums">
-      <h2>How long they ran</h2>
+    <Section title="How long they ran" label="Durations of datums">
       <p>
         {words}{" "}
         {more && (
@@ -202,34 +196,33 @@ function Durations({ summary: { durations, slowest }, choose }: DatumsProps) {
           ))}
         </ol>
       </details>
-    </section>
+    </Section>
   );
 }
 
 function Actions({ job, live }: { readonly job: Job; readonly live: Live<JobSummary> }) {
-  const { gateway } = useSession();
   const [, go] = useLocation();
   const path = `/jobs/${encodeURIComponent(job.id)}`;
-  async function stop(): Promise<void> {
-    await gateway.call<Job>(`${path}/stop`, { method: "POST" });
-    live.reload();
-  }
-  async function retry(datums: "failed" | "all"): Promise<void> {
+  const retry = (datums: "failed" | "all") => async (gateway: Gateway) => {
     const made = await gateway.call<JobRetry>(`${path}/retry`, { method: "POST", query: { datums } });
     go(`/jobs/${made.job.id}`);
-  }
+  };
   return (
     <p className="actions">
       {job.finishedAt === null ? (
-        <Action question="Its datums that run are cut off; what they had done stays." act={stop}>
+        <Action
+          question="Its datums that run are cut off; what they had done stays."
+          act={(gateway) => gateway.call(`${path}/stop`, { method: "POST" })}
+          done={live.reload}
+        >
           Stop the job
         </Action>
       ) : (
         <>
           {(job.state !== "success" || job.datums.failed > 0) && (
-            <Action act={() => retry("failed")}>Retry what failed</Action>
+            <Action act={retry("failed")}>Retry what failed</Action>
           )}
-          <Action question="Every datum runs again, also what has a result." act={() => retry("all")}>
+          <Action question="Every datum runs again, also what has a result." act={retry("all")}>
             Run every datum again
           </Action>
         </>
@@ -248,12 +241,6 @@ const STEP_WORDS: Readonly<Record<JobStep["name"], string>> = {
   egress: "its output was pushed",
 };
 
-/** A release that did not tell the two apart has its merges in the commit. */
-function stepWords(name: JobStep["name"], steps: readonly JobStep[]): string {
-  const isBoth = name === "commit" && steps.every((step) => step.name !== "merge");
-  return isBoth ? "its output was merged and committed" : STEP_WORDS[name];
-}
-
 /** Steps in which nothing is done for it. */
 const WAITS = new Set<JobStep["name"]>(["queued", "turn"]);
 
@@ -266,8 +253,7 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
   const shown = steps.filter(({ from, to }) => to === null || to > from);
   const state = job.state === "failure" ? "failure" : job.state === "killed" ? "killed" : "";
   return (
-    <section aria-label="Timeline">
-      <h2>Timeline</h2>
+    <Section title="Timeline">
       <p>
         {finishedAt === null ? "Made " : "Took "}
         {finishedAt === null ? <Ago at={createdAt} /> : <b>{spanText(finishedAt - createdAt)}</b>}
@@ -279,7 +265,7 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
       <ol className="timeline">
         {shown.map(({ name, from, to }, index) => (
           <li key={name} className={index === shown.length - 1 ? state : ""}>
-            <span>{stepWords(name, steps)}</span>
+            <span>{STEP_WORDS[name]}</span>
             <svg viewBox="0 0 1000 1" preserveAspectRatio="none" aria-hidden="true">
               <rect
                 className={to === null ? "goes-on" : WAITS.has(name) ? "waits" : ""}
@@ -297,7 +283,7 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
           </li>
         ))}
       </ol>
-    </section>
+    </Section>
   );
 }
 
@@ -311,10 +297,7 @@ function Datums({ job: { datums } }: { readonly job: Job }) {
     { name: "to go", count: left, className: "left" },
   ].filter(({ count }) => count > 0);
   return (
-    <section aria-label="Datums">
-      <h2>
-        Datums <span className="count">{countText(total)}</span>
-      </h2>
+    <Section title="Datums" count={total}>
       {total === 0 ? (
         <p className="quiet">It has none yet, or nothing in its inputs matches its globs.</p>
       ) : (
@@ -335,7 +318,7 @@ function Datums({ job: { datums } }: { readonly job: Job }) {
           </p>
         </>
       )}
-    </section>
+    </Section>
   );
 }
 
@@ -345,45 +328,30 @@ const ERRORS_BRANCH: typeof ErrorsBranch = "errors";
 function Commits({ job }: { readonly job: Job }) {
   const { inputs, output, outputCommit, errorsCommit, pipeline, finishedAt } = job;
   return (
-    <section aria-label="Commits">
-      <h2>Read and made</h2>
-      <table>
-        <thead>
+    <Section title="Read and made" label="Commits">
+      <Table head={["What", "Where", "Commit"]}>
+        {inputs.map(({ name, ...read }) => (
+          <CommitRow key={name} what={`read as ${name}`} {...read} />
+        ))}
+        {output ? (
+          <CommitRow
+            what="made"
+            {...output}
+            commit={outputCommit}
+            noCommit={finishedAt === null ? "no commit yet" : "no commit"}
+          />
+        ) : (
           <tr>
-            <th scope="col">What</th>
-            <th scope="col">Where</th>
-            <th scope="col">Commit</th>
+            <td>made</td>
+            <td className="where mono">{pipeline}</td>
+            <td className="mono">{outputCommit ?? "no commit"}</td>
           </tr>
-        </thead>
-        <tbody>
-          {inputs.map(({ name, ...read }) => (
-            <CommitRow key={name} what={`read as ${name}`} {...read} />
-          ))}
-          {output ? (
-            <CommitRow
-              what="made"
-              {...output}
-              commit={outputCommit}
-              noCommit={finishedAt === null ? "no commit yet" : "no commit"}
-            />
-          ) : (
-            <tr>
-              <td>made</td>
-              <td className="where mono">{pipeline}</td>
-              <td className="mono">{outputCommit ?? "no commit"}</td>
-            </tr>
-          )}
-          {errorsCommit !== undefined && (
-            <CommitRow
-              what="told of bad datums"
-              repo={pipeline}
-              branch={ERRORS_BRANCH}
-              commit={errorsCommit}
-            />
-          )}
-        </tbody>
-      </table>
-    </section>
+        )}
+        {errorsCommit !== undefined && (
+          <CommitRow what="told of bad datums" repo={pipeline} branch={ERRORS_BRANCH} commit={errorsCommit} />
+        )}
+      </Table>
+    </Section>
   );
 }
 

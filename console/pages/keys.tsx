@@ -1,14 +1,11 @@
-import { useState } from "react";
-import type { Key, KeyCreated, KeyPage } from "../../protocol/keys.ts";
-import { type Live, useLive } from "../gateway/live.ts";
-import { useSession } from "../gateway/session.tsx";
-import { Deletion } from "../parts/action.tsx";
-import { CliLine, command } from "../parts/cli-line.tsx";
-import { counted, countText } from "../parts/numbers.ts";
-import { Heard, Page } from "../parts/page.tsx";
-import { Ago, Ahead } from "../parts/time.tsx";
+import { useEffect, useRef, useState } from "react";
+import type { KeyCreated, KeyPage } from "../../protocol/keys.ts";
+import { type Live, useLive, useSession } from "../gateway/session.ts";
+import { CliLine, Copy, command } from "../parts/cli-line.tsx";
+import { Deletion } from "../parts/form.tsx";
+import { Asked, Heard, Page, Section } from "../parts/page.tsx";
+import { Ago, Ahead, countText } from "../parts/words.tsx";
 import { KeyForm } from "./keys/key-form.tsx";
-import { MadeKey } from "./keys/made-key.tsx";
 
 /** Most that one answer of the gateway has. */
 const MOST = 1000;
@@ -42,12 +39,53 @@ export default function KeysPage() {
           </p>
         )
       )}
-      {live.data ? (
-        <Keys page={live.data} live={live} />
-      ) : (
-        !live.fault && <p className="quiet">Asking the gateway…</p>
-      )}
+      <Asked live={live}>{(page) => <Keys page={page} live={live} />}</Asked>
     </Page>
+  );
+}
+
+/** The one time that the secret of a key is shown. It goes with the page, the log out, or when it is told to. */
+function MadeKey({ made, close }: { readonly made: KeyCreated; close(): void }) {
+  const { id, secret, description } = made;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  const variables = [
+    ...["SLUICE_ENDPOINT", "AWS_ENDPOINT_URL"].map((name) => `export ${name}=${location.origin}`),
+    ...["SLUICE", "AWS"].flatMap((prefix) => [
+      `export ${prefix}_ACCESS_KEY_ID=${id}`,
+      `export ${prefix}_SECRET_ACCESS_KEY=${secret}`,
+    ]),
+    "export AWS_REGION=us-east-1",
+  ].join("\n");
+  return (
+    <section className="made" aria-label="The new key">
+      <h2 ref={heading} tabIndex={-1}>
+        {description === "" ? "The key is made" : `The key for ${description} is made`}
+      </h2>
+      <p>
+        <b>The secret is shown this once.</b> The gateway keeps it encrypted and shows it to nobody again.
+      </p>
+      <dl>
+        <dt>Access key id</dt>
+        <dd>
+          <code>{id}</code> <Copy text={id} what="the access key id" />
+        </dd>
+        <dt>Secret access key</dt>
+        <dd>
+          <code>{secret}</code> <Copy text={secret} what="the secret access key" />
+        </dd>
+      </dl>
+      <details>
+        <summary>As variables of a shell, for sluice, aws and boto3</summary>
+        <pre>{variables}</pre>
+        <Copy text={variables} what="the variables" />
+      </details>
+      <p className="actions">
+        <button type="button" className="main" onClick={close}>
+          I have it: show it no more
+        </button>
+      </p>
+    </section>
   );
 }
 
@@ -72,10 +110,7 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
     );
   }
   return (
-    <section aria-label="Keys">
-      <h2>
-        Keys <span className="count">{countText(keys.length)}</span>
-      </h2>
+    <Section title="Keys" count={keys.length}>
       {keys.length > 8 && (
         <p className="seek">
           <input
@@ -102,7 +137,7 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
         The root key, which comes from the environment of the gateway, is not in this list. A key can't be
         changed: make another, hand it out, and delete the old one.
       </p>
-    </section>
+    </Section>
   );
 }
 
@@ -116,7 +151,7 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
   const { id, level, repos, pipelines, description, createdAt, expiresAt, expired, lastUsedOn } = listed;
   const isOwn = id === gateway.keyId;
   async function remove(): Promise<void> {
-    await gateway.call<undefined>(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
+    await gateway.call(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
     live.reload();
   }
   return (
@@ -154,18 +189,12 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
   );
 }
 
-function LastUse({
-  day,
-  createdAt,
-}: {
-  readonly day: string | undefined;
-  readonly createdAt: Key["createdAt"];
-}) {
-  const days = day === undefined ? daysSince(createdAt) : daysSince(Date.parse(day));
-  const isLong = days >= LONG_DAYS;
-  if (day === undefined) return <span className={isLong ? "use long" : "use"}>not used yet</span>;
+function LastUse({ day, createdAt }: { readonly day: string | undefined; readonly createdAt: number }) {
+  const isLong = daysSince(day === undefined ? createdAt : Date.parse(day)) >= LONG_DAYS;
+  const className = isLong ? "use long" : "use";
+  if (day === undefined) return <span className={className}>not used yet</span>;
   return (
-    <span className={isLong ? "use long" : "use"}>
+    <span className={className}>
       used{" "}
       <time dateTime={day} title={`${day}, a day of UTC`}>
         {dayText(day)}
@@ -174,10 +203,11 @@ function LastUse({
   );
 }
 
+const DAY = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** `today`, `yesterday`, `3 days ago` */
 function dayText(day: string): string {
-  const days = daysSince(Date.parse(day));
-  if (days <= 0) return "today";
-  return days === 1 ? "yesterday" : `${counted(days, "day")} ago`;
+  return DAY.format(-Math.max(0, daysSince(Date.parse(day))), "day");
 }
 
 /** Whole days of UTC. */

@@ -2,6 +2,7 @@ import { type ClipboardEvent, type FormEvent, useEffect, useId, useRef, useState
 import { GatewayError } from "../../protocol/requests.ts";
 import type { Key } from "../gateway/gateway.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
+import { NameField } from "../parts/form.tsx";
 import { Wordmark } from "../parts/shell.tsx";
 
 interface LoginProps {
@@ -18,7 +19,7 @@ export function Login({ farewell, begin }: LoginProps) {
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   const first = useRef<HTMLInputElement>(null);
-  const names = { id: useId(), secret: useId(), fault: useId() };
+  const faultId = useId();
 
   useEffect(() => {
     document.title = "Log in · Sluice";
@@ -50,33 +51,19 @@ export function Login({ farewell, begin }: LoginProps) {
       <Wordmark />
       <h1>Log in</h1>
       <form onSubmit={(event) => void submit(event)} onPaste={paste} autoComplete="off">
-        <label htmlFor={names.id}>Access key id</label>
-        <input
-          id={names.id}
+        <NameField
+          label="Access key id"
           ref={first}
-          className="mono"
           value={id}
-          onChange={({ target }) => setId(target.value)}
+          set={setId}
           required
-          spellCheck={false}
-          autoCapitalize="off"
-          autoComplete="off"
-          aria-describedby={names.fault}
+          aria-describedby={faultId}
         />
-        <label htmlFor={names.secret}>Secret access key</label>
-        <input
-          id={names.secret}
-          className="mono"
-          type="password"
-          value={secret}
-          onChange={({ target }) => setSecret(target.value)}
-          required
-          autoComplete="off"
-        />
+        <NameField label="Secret access key" type="password" value={secret} set={setSecret} required />
         <button type="submit" className="main" disabled={isBusy || !canSign()}>
           {isBusy ? "Asking the gateway…" : "Log in"}
         </button>
-        <p id={names.fault} role="alert" className="fault">
+        <p id={faultId} role="alert" className="fault">
           {canSign() ? (fault ?? farewell) : UNABLE}
         </p>
       </form>

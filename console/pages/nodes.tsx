@@ -1,25 +1,18 @@
 import type { ReactNode } from "react";
 import type { Node, NodeList } from "../../protocol/runner.ts";
-import { type Live, useLive } from "../gateway/live.ts";
-import { useSession } from "../gateway/session.tsx";
-import { Action } from "../parts/action.tsx";
+import { type Live, useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
-import { Figure } from "../parts/figures.tsx";
-import { counted, countText } from "../parts/numbers.ts";
-import { Heard, Page } from "../parts/page.tsx";
+import { Action } from "../parts/form.tsx";
+import { Asked, Figure, Heard, Page } from "../parts/page.tsx";
 import { type Mark, StateMark } from "../parts/state.tsx";
-import { Ago } from "../parts/time.tsx";
+import { Ago, counted, countText } from "../parts/words.tsx";
 
 /** The machines that run commands: whether each lives, what it has room for, what runs there, and what is wrong with it. */
 export default function NodesPage() {
   const live = useLive<NodeList>("/nodes");
   return (
     <Page title="Nodes" cli={command`sluice node list`} live={live} aside={<Heard live={live} />}>
-      {live.data ? (
-        <Shown nodes={live.data.nodes} live={live} />
-      ) : (
-        !live.fault && <p className="quiet">Asking the gateway…</p>
-      )}
+      <Asked live={live}>{({ nodes }) => <Shown nodes={nodes} live={live} />}</Asked>
     </Page>
   );
 }
@@ -35,7 +28,7 @@ function Shown({ nodes, live }: { readonly nodes: readonly Node[]; readonly live
         <Figure count={alive.length} word="live" />
         <Figure count={sum(alive.map(runningOn))} word="commands running" />
         <Figure count={nodes.filter(({ draining }) => draining).length} word="drained" />
-        <Figure count={bad.length} word="in trouble" tone={bad.length > 0 ? "bad" : ""} />
+        <Figure count={bad.length} word="in trouble" isBad={bad.length > 0} />
       </p>
       {alive.length === 0 && (
         <p className="reason bad">
@@ -58,79 +51,58 @@ interface Condition {
   readonly mark: Mark;
   readonly words: string;
   /** What this comes to, and what to do. */
-  readonly more: ReactNode;
+  readonly more?: ReactNode;
   /** The least comes first. */
   readonly rank: number;
 }
 
-const FINE = { rank: 3, more: null } as const;
-
 function conditionOf(node: Node): Condition {
-  if (node.draining) return drainedCondition(node);
+  const { name, live, draining, executor, bounds, work } = node;
   const running = runningOn(node);
-  if (!node.live) {
-    return {
-      ...{ mark: "failure", words: "silent", rank: 1 },
-      more: (
-        <>
-          It was last heard of <Ago at={node.seenAt} />: its runner ended, or does not reach the gateway. What
-          ran there goes to other nodes.
-        </>
-      ),
-    };
+  const heard = (
+    <>
+      It was last heard of <Ago at={node.seenAt} />
+    </>
+  );
+  if (draining && !live) {
+    const more = <>{heard}. When it is back it gets no work until it is resumed.</>;
+    return { mark: "killed", words: "drained and silent", rank: 2, more };
   }
-  if (node.executor === "none") {
-    return {
-      ...{ mark: "failure", words: "waits for a container engine", rank: 0 },
-      more: (
-        <>
-          Docker or Podman does not answer there. It takes work once one does. On that machine:{" "}
-          <CliLine line={command`sluice doctor`} />
-        </>
-      ),
-    };
+  if (draining && work.some(({ workers }) => workers > 0)) {
+    const more = (
+      <>
+        {counted(running, "command")} still {running === 1 ? "runs" : "run"} there, and nothing new begins. To
+        wait for the end: <CliLine line={command`sluice node drain ${name} --wait`} />
+      </>
+    );
+    return { mark: "waiting", words: "draining", rank: 2, more };
   }
-  const troubled = node.work.filter(({ trouble }) => trouble !== undefined);
-  if (troubled.length > 0) {
-    return {
-      ...{ mark: "failure", words: "can't run some commands", rank: 0 },
-      more: "It tries again by itself, at least once a minute. Other nodes get the work meanwhile.",
-    };
+  if (draining) {
+    const more = "Nothing runs there: it can be switched off.";
+    return { mark: "killed", words: "drained", rank: 2, more };
   }
-  if (running === 0) return { ...FINE, mark: "success", words: "live, nothing runs" };
-  const isFull = node.bounds !== undefined && running >= node.bounds.running;
-  return { ...FINE, mark: "running", words: isFull ? "at work, all places taken" : "at work" };
-}
-
-function drainedCondition(node: Node): Condition {
-  const rank = 2;
-  if (!node.live) {
-    return {
-      ...{ mark: "killed", words: "drained and silent", rank },
-      more: (
-        <>
-          It was last heard of <Ago at={node.seenAt} />. When it is back it gets no work until it is resumed.
-        </>
-      ),
-    };
+  if (!live) {
+    const more = (
+      <>{heard}: its runner ended, or does not reach the gateway. What ran there goes to other nodes.</>
+    );
+    return { mark: "failure", words: "silent", rank: 1, more };
   }
-  const workers = sum(node.work.map((each) => each.workers));
-  if (workers > 0) {
-    return {
-      ...{ mark: "waiting", words: "draining", rank },
-      more: (
-        <>
-          {counted(runningOn(node), "command")} still {runningOn(node) === 1 ? "runs" : "run"} there, and
-          nothing new begins. To wait for the end:{" "}
-          <CliLine line={command`sluice node drain ${node.name} --wait`} />
-        </>
-      ),
-    };
+  if (executor === "none") {
+    const more = (
+      <>
+        Docker or Podman does not answer there. It takes work once one does. On that machine:{" "}
+        <CliLine line={command`sluice doctor`} />
+      </>
+    );
+    return { mark: "failure", words: "waits for a container engine", rank: 0, more };
   }
-  return {
-    ...{ mark: "killed", words: "drained", rank },
-    more: "Nothing runs there: it can be switched off.",
-  };
+  if (work.some(({ trouble }) => trouble !== undefined)) {
+    const more = "It tries again by itself, at least once a minute. Other nodes get the work meanwhile.";
+    return { mark: "failure", words: "can't run some commands", rank: 0, more };
+  }
+  if (running === 0) return { mark: "success", words: "live, nothing runs", rank: 3 };
+  const isFull = bounds !== undefined && running >= bounds.running;
+  return { mark: "running", words: isFull ? "at work, no room for more" : "at work", rank: 3 };
 }
 
 interface NodeEntryProps {
@@ -157,7 +129,7 @@ function NodeEntry({ node, condition: { mark, words, more }, live }: NodeEntryPr
             {pipeline}: {trouble}
           </p>
         ))}
-      {more !== null && <p>{more}</p>}
+      {more && <p>{more}</p>}
       {node.live && (
         <p className="room">
           <Room used={runningOn(node)} room={bounds?.running} one="command" what="running" />
@@ -179,28 +151,28 @@ const EXECUTOR_WORDS: Readonly<Record<string, string>> = {
   podman: "containers of Podman",
 };
 
-function NodeActions({ node: { name, draining, work }, live }: Pick<NodeEntryProps, "node" | "live">) {
-  const { gateway } = useSession();
-  async function mark(verb: "drain" | "resume"): Promise<void> {
-    await gateway.call<Node>(`/nodes/${encodeURIComponent(name)}/${verb}`, { method: "POST" });
-    live.reload();
-  }
-  if (draining) return <Action act={() => mark("resume")}>{`Resume ${name}`}</Action>;
-  const running = sum(work.map((each) => each.running));
+function NodeActions({ node, live }: Pick<NodeEntryProps, "node" | "live">) {
+  const { name, draining } = node;
+  const running = runningOn(node);
   const first =
     running === 0
       ? ""
       : `It finishes ${counted(running, "command")} that ${running === 1 ? "runs" : "run"}. `;
+  const path = `/nodes/${encodeURIComponent(name)}/${draining ? "resume" : "drain"}`;
   return (
-    <Action question={`${first}It gets nothing new until it is resumed.`} act={() => mark("drain")}>
-      {`Drain ${name}`}
+    <Action
+      {...(!draining && { question: `${first}It gets nothing new until it is resumed.` })}
+      act={(gateway) => gateway.call(path, { method: "POST" })}
+      done={live.reload}
+    >
+      {`${draining ? "Resume" : "Drain"} ${name}`}
     </Action>
   );
 }
 
 interface RoomProps {
   readonly used: number;
-  /** Undefined: the runner is of a release that does not tell. */
+  /** Undefined: the runner did not say. */
   readonly room: number | undefined;
   readonly one: string;
   readonly what: string;

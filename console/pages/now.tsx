@@ -1,13 +1,10 @@
-import { Link } from "wouter";
 import type { Job, Overview } from "../../protocol/pipelines.ts";
-import { useLive } from "../gateway/live.ts";
+import { useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
-import { Figure } from "../parts/figures.tsx";
-import { counted, countText, shortId } from "../parts/numbers.ts";
-import { Heard, Page } from "../parts/page.tsx";
-import { RunBars } from "../parts/run-bars.tsx";
-import { markOf, Reason, StateMark } from "../parts/state.tsx";
-import { Ago, Span } from "../parts/time.tsx";
+import { JobRow, RunBars } from "../parts/jobs.tsx";
+import { Asked, Figure, Heard, Page, Section } from "../parts/page.tsx";
+import { markOf, StateMark } from "../parts/state.tsx";
+import { counted, countText, shortId } from "../parts/words.tsx";
 
 /** The gateway counts no further. */
 const MOST_COUNTED = 10_000;
@@ -17,11 +14,7 @@ export function Now() {
   const live = useLive<Overview>("/now");
   return (
     <Page title="Now" cli={command`sluice job list`} live={live} aside={<Heard live={live} />}>
-      {live.data ? (
-        <Shown overview={live.data} />
-      ) : (
-        !live.fault && <p className="quiet">Asking the gateway…</p>
-      )}
+      <Asked live={live}>{(overview) => <Shown overview={overview} />}</Asked>
     </Page>
   );
 }
@@ -41,7 +34,7 @@ function Shown({ overview }: { readonly overview: Overview }) {
           count={failedCount}
           word="failed since yesterday"
           plus={failedCount >= MOST_COUNTED ? "+" : ""}
-          tone={failed.length > 0 ? "bad" : ""}
+          isBad={failed.length > 0}
         />
       </p>
       {ended.length > 0 && (
@@ -64,10 +57,7 @@ function Shown({ overview }: { readonly overview: Overview }) {
         <p className="quiet">Nothing runs, nothing waits, and nothing failed since yesterday.</p>
       )}
       {pipelines.stopped.length > 0 && (
-        <section aria-label="Stopped pipelines">
-          <h2>
-            Stopped <span className="count">{countText(pipelines.stopped.length)}</span>
-          </h2>
+        <Section title="Stopped" label="Stopped pipelines" count={pipelines.stopped.length}>
           <p>
             {pipelines.stopped.join(", ")}:{" "}
             {pipelines.stopped.length === 1
@@ -75,36 +65,30 @@ function Shown({ overview }: { readonly overview: Overview }) {
               : "they follow no input until each is started."}{" "}
             <CliLine line={command`sluice pipeline start ${pipelines.stopped[0] ?? ""}`} />
           </p>
-        </section>
+        </Section>
       )}
     </>
   );
 }
 
-function JobSection({
-  title,
-  jobs,
-  count = jobs.length,
-  isBold = false,
-}: {
+interface JobSectionProps {
   readonly title: string;
   readonly jobs: readonly Job[];
   /** How many there are, if more than these. */
   readonly count?: number;
   readonly isBold?: boolean;
-}) {
+}
+
+function JobSection({ title, jobs, count = jobs.length, isBold = false }: JobSectionProps) {
   if (jobs.length === 0) return null;
   return (
-    <section aria-label={title}>
-      <h2>
-        {title} <span className="count">{countText(count)}</span>
-      </h2>
+    <Section title={title} count={count}>
       <ul className={isBold ? "jobs bold" : "jobs"}>
         {grouped(jobs).map((group) => (
           <JobLine key={group.job.id} {...group} />
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 
@@ -139,42 +123,30 @@ function isBehind({ waitsFor }: Job): boolean {
 }
 
 function JobLine({ job, others }: JobGroup) {
-  const { id, pipeline, reason, createdAt, finishedAt, datums } = job;
+  const { id, pipeline, finishedAt, datums } = job;
   const done = datums.processed + datums.skipped + datums.failed;
-  const isOver = finishedAt !== null;
-  return (
-    <li>
-      <StateMark mark={markOf(job)} />
-      <Link href={`/jobs/${id}`} className="name" title={`Job ${id}`}>
-        {pipeline} <span className="mono quiet">{shortId(id)}</span>
-      </Link>
-      <div className="why">
-        <span>
-          <Reason text={reason ?? "its datums run"} />
-        </span>
-        {!isOver && datums.total > 0 && <Progress done={done} failed={datums.failed} total={datums.total} />}
-        {others > 0 && (
-          <span className="others">
-            {isOver
-              ? `and ${counted(others, "job")} before it in the same way`
-              : `and ${counted(others, "job")} behind it`}
-          </span>
-        )}
-      </div>
-      <span className="when">{isOver ? <Ago at={finishedAt} /> : <Span from={createdAt} to={null} />}</span>
-    </li>
+  const name = (
+    <>
+      {pipeline} <span className="mono quiet">{shortId(id)}</span>
+    </>
   );
-}
-
-function Progress({ done, failed, total }: { done: number; failed: number; total: number }) {
   return (
-    <span className="progress">
-      <progress value={done} max={total} aria-label="Datums that are done" />
-      <span>
-        {countText(done)} of {counted(total, "datum")}
-        {failed > 0 && <b className="bad">, {countText(failed)} failed</b>}
-      </span>
-    </span>
+    <JobRow job={job} name={name} words="its datums run">
+      {finishedAt === null && datums.total > 0 && (
+        <span className="progress">
+          <progress value={done} max={datums.total} aria-label="Datums that are done" />
+          <span>
+            {countText(done)} of {counted(datums.total, "datum")}
+            {datums.failed > 0 && <b className="bad">, {countText(datums.failed)} failed</b>}
+          </span>
+        </span>
+      )}
+      {others > 0 && (
+        <span className="others">
+          and {counted(others, "job")} {finishedAt === null ? "behind it" : "before it in the same way"}
+        </span>
+      )}
+    </JobRow>
   );
 }
 

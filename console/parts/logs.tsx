@@ -1,20 +1,20 @@
+import { focusManager } from "@tanstack/react-query";
 import {
   type FormEvent,
   type KeyboardEvent,
   memo,
   useEffect,
-  useId,
   useLayoutEffect,
   useRef,
   useState,
+  useSyncExternalStore,
 } from "react";
 import type { Job, LogLine } from "../../protocol/pipelines.ts";
-import { type Gateway, isAway } from "../gateway/gateway.ts";
-import { faultText, useSession } from "../gateway/session.tsx";
-import { Fault } from "./broken.tsx";
+import { type Gateway, isAway, pause } from "../gateway/gateway.ts";
+import { faultText, useSession } from "../gateway/session.ts";
 import { CliLine, command } from "./cli-line.tsx";
-import { countText } from "./numbers.ts";
-import { exactText } from "./time.tsx";
+import { Fault, NameField } from "./form.tsx";
+import { countText, exactText } from "./words.tsx";
 
 /** So many lines are on the page, the last ones: a page that holds a million is slow, and nobody reads them there. */
 const MAX_LINES = 5000;
@@ -40,10 +40,9 @@ export interface LogsProps {
 /** What the datums of a job print, from the end, as it comes. */
 export function Logs({ job, datum, marked, choose }: LogsProps) {
   const [typed, setTyped] = useState("");
-  const field = useId();
   function show(event: FormEvent): void {
     event.preventDefault();
-    choose(typed.trim() === "" ? undefined : typed.trim());
+    choose(typed || undefined);
     setTyped("");
   }
   // Where the address leads when it is opened. A line that is marked later is one that is shown already.
@@ -61,16 +60,7 @@ export function Logs({ job, datum, marked, choose }: LogsProps) {
             Of all datums
           </button>
         )}
-        <label htmlFor={field}>Of the datum</label>
-        <input
-          id={field}
-          className="mono"
-          value={typed}
-          onChange={({ target }) => setTyped(target.value)}
-          placeholder="how its id begins"
-          spellCheck={false}
-          autoComplete="off"
-        />
+        <NameField label="Of the datum" value={typed} set={setTyped} placeholder="how its id begins" />
         <button type="submit">Show</button>
         <CliLine
           line={command`sluice job logs ${job.id}${datum ? command` --datum ${datum.slice(0, SHORT_ID)}` : []}${job.finishedAt === null ? command` --follow` : []}`}
@@ -123,18 +113,22 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
   const latest = useRef(session);
   latest.current = session;
   const { gateway } = session;
+  /** Where lines are read from: behind one, or so many before the end. */
+  const next = useRef<Begin>(beginAt(from));
+  const isSeen = useSyncExternalStore(subscribeSeen, isSeenNow);
 
+  // While nobody looks at the tab nothing is read: it goes on when somebody does.
   useEffect(() => {
+    if (!isSeen || isRead) return;
     const stopping = new AbortController();
-    const gulps = new Gulps((more) =>
-      setShown((before) => after(before, more, { keepsFirst: from !== undefined })),
-    );
+    const keepsFirst = from !== undefined;
+    const gulps = inGulps((more) => setShown((before) => after(before, more, { keepsFirst })));
     const reading: Reading = {
-      ...{ gateway, job: id, datum, from },
+      ...{ gateway, job: id, datum, next },
       isOver: () => isOver.current,
       signal: stopping.signal,
-      add: (line) => gulps.add(line),
-      tell: setBroken,
+      add: gulps.add,
+      broke: setBroken,
     };
     readLines(reading).then(
       () => {
@@ -147,9 +141,9 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
     );
     return () => {
       stopping.abort();
-      gulps.stop();
+      gulps.hand();
     };
-  }, [gateway, id, datum, from]);
+  }, [gateway, id, datum, from, isSeen, isRead]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new line moves the end.
   useLayoutEffect(() => {
@@ -161,9 +155,7 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
     if (isMarkedThere) box.current?.querySelector(".marked")?.scrollIntoView({ block: "center" });
   }, [isMarkedThere]);
 
-  if (fault !== undefined) {
-    return <Fault words={fault} />;
-  }
+  if (fault !== undefined) return <Fault words={fault} />;
   return (
     <>
       {isBroken && (
@@ -309,144 +301,71 @@ function after(
 }
 
 /** Gathers lines, and hands them on a few times a second; nothing happens while none comes. */
-class Gulps {
-  readonly #take: (lines: readonly LogLine[]) => void;
-  #lines: LogLine[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(take: (lines: readonly LogLine[]) => void) {
-    this.#take = take;
-  }
-
-  add(line: LogLine): void {
-    this.#lines.push(line);
-    this.#timer ??= setTimeout(() => this.hand(), GULP_MS);
-  }
-
+function inGulps(take: (lines: readonly LogLine[]) => void) {
+  let lines: LogLine[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
   /** Hands on what there is now. */
-  hand(): void {
-    this.stop();
-    if (this.#lines.length === 0) return;
-    const lines = this.#lines;
-    this.#lines = [];
-    this.#take(lines);
-  }
+  const hand = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    const gathered = lines;
+    lines = [];
+    if (gathered.length > 0) take(gathered);
+  };
+  const add = (line: LogLine): void => {
+    lines.push(line);
+    timer ??= setTimeout(hand, GULP_MS);
+  };
+  return { add, hand };
+}
 
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
+const subscribeSeen = (listener: () => void) => focusManager.subscribe(listener);
+const isSeenNow = (): boolean => focusManager.isFocused();
+
+type Begin = { readonly after: string } | { readonly tail: number };
+
+/** Some lines before the one that a `next` names. A `next` of another kind names none, and the last lines are read. */
+function beginAt(next: string | undefined): Begin {
+  const chunk = /^(\d{1,15})\.\d+$/.exec(next ?? "")?.[1];
+  if (chunk === undefined) return { tail: MAX_LINES };
+  return { after: `${Math.max(0, Number(chunk) - BEFORE_MARKED)}.0` };
 }
 
 interface Reading {
   readonly gateway: Gateway;
   readonly job: string;
   readonly datum: string | undefined;
-  readonly from: string | undefined;
+  /** Where it begins; moved behind each line that came. */
+  readonly next: { current: Begin };
   readonly signal: AbortSignal;
   /** Whether the job has ended: then nothing more comes. */
   isOver(): boolean;
   add(line: LogLine): void;
   /** Whether it broke off, and is yet to go on. */
-  tell(isBroken: boolean): void;
+  broke(isBroken: boolean): void;
 }
 
-/**
- * Reads the lines until the job has ended. While nobody looks at the tab nothing is read; what breaks off, or was left off
- * for that, is gone on with from behind its last line.
- */
-async function readLines(reading: Reading): Promise<void> {
-  const { from, signal, isOver, tell } = reading;
-  const begin = from === undefined ? undefined : beginOf(from);
-  let place: Place = begin === undefined ? { tail: MAX_LINES } : { after: begin };
-  const moved = (after: string): void => {
-    place = { after };
-  };
+/** Reads the lines until the job has ended. What breaks off is gone on with from behind its last line. */
+async function readLines({ gateway, job, datum, next, signal, isOver, add, broke }: Reading): Promise<void> {
   for (;;) {
-    await looked(signal);
     const follow = !isOver();
-    // Nothing is left of a job that has ended; to leave it off for a hidden tab would only ask once more.
-    const hidden = follow ? leftOff() : undefined;
     try {
-      await readTurn(reading, { place, follow, hidden: hidden?.signal, moved });
+      const lines = gateway.lines<LogLine>(`/jobs/${encodeURIComponent(job)}/logs`, {
+        query: { datum, follow, ...next.current },
+        signal,
+        opened: () => broke(false),
+      });
+      for await (const line of lines) {
+        if (line.next !== undefined) next.current = { after: line.next };
+        add(line);
+      }
       if (!follow) return;
     } catch (error) {
-      const wasLeft = hidden?.signal.aborted === true;
-      // A refusal stays one. What followed broke off on its way, or nobody looked.
-      if (signal.aborted || !(wasLeft || isAway(error))) throw error;
-      tell(!wasLeft);
-      if (wasLeft) continue;
-    } finally {
-      hidden?.end();
+      // A refusal stays one.
+      if (signal.aborted || !isAway(error)) throw error;
+      broke(true);
     }
     // It has ended, as far as its lines say: the page hears so soon, and what came last is looked for once more.
     await pause(AGAIN_MS, signal);
   }
-}
-
-/** Where lines are read from: behind one, or so many before the end. */
-type Place = { readonly after: string } | { readonly tail: number };
-
-interface Turn {
-  readonly place: Place;
-  readonly follow: boolean;
-  /** Aborted when nobody looks any more. */
-  readonly hidden: AbortSignal | undefined;
-  moved(after: string): void;
-}
-
-/** One answer, to its end. */
-async function readTurn(
-  { gateway, job, datum, signal, add, tell }: Reading,
-  { place, follow, hidden, moved }: Turn,
-): Promise<void> {
-  const lines = gateway.lines<LogLine>(`/jobs/${encodeURIComponent(job)}/logs`, {
-    query: { datum, follow, ...place },
-    signal: hidden ? AbortSignal.any([signal, hidden]) : signal,
-    opened: () => tell(false),
-  });
-  for await (const line of lines) {
-    if (line.next !== undefined) moved(line.next);
-    add(line);
-  }
-}
-
-/** A signal that is aborted when nobody looks at the tab any more. */
-function leftOff(): { readonly signal: AbortSignal; end(): void } {
-  const controller = new AbortController();
-  const look = (): void => {
-    if (document.visibilityState === "hidden") controller.abort();
-  };
-  document.addEventListener("visibilitychange", look);
-  return {
-    signal: controller.signal,
-    end: () => document.removeEventListener("visibilitychange", look),
-  };
-}
-
-/** The place some lines before the one that a `next` names; undefined: it is not of that kind, and all is read. */
-function beginOf(next: string): string | undefined {
-  const chunk = /^(\d{1,15})\.\d+$/.exec(next)?.[1];
-  return chunk === undefined ? undefined : `${Math.max(0, Number(chunk) - BEFORE_MARKED)}.0`;
-}
-
-/** Until somebody looks at the tab. */
-async function looked(signal: AbortSignal): Promise<void> {
-  while (document.visibilityState === "hidden") {
-    await new Promise<void>((resolve, reject) => {
-      document.addEventListener("visibilitychange", () => resolve(), { once: true, signal });
-      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    });
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    const leave = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", leave, { once: true });
-  });
 }

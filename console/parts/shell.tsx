@@ -1,8 +1,8 @@
 import { onlineManager } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useState } from "react";
-import { Link, useRoute } from "wouter";
-import { useSession } from "../gateway/session.tsx";
-import { watchArrivals } from "./arrival.ts";
+import { Component, type ReactNode, useEffect, useSyncExternalStore } from "react";
+import { Link, useLocation, useRoute } from "wouter";
+import { useSession } from "../gateway/session.ts";
+import { Page, watchArrivals } from "./page.tsx";
 
 export function Wordmark() {
   return (
@@ -16,11 +16,14 @@ export function Wordmark() {
   );
 }
 
+const subscribeOnline = (listener: () => void) => onlineManager.subscribe(listener);
+const isOnlineNow = (): boolean => onlineManager.isOnline();
+
 /** What is around every page. */
 export function Shell({ children }: { readonly children: ReactNode }) {
   const { gateway, end } = useSession();
   useEffect(watchArrivals, []);
-  const isOnline = useOnline();
+  const isOnline = useSyncExternalStore(subscribeOnline, isOnlineNow);
   return (
     <>
       <button type="button" className="skip" onClick={() => document.getElementById("page")?.focus()}>
@@ -31,12 +34,12 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <Wordmark />
         </Link>
         <nav aria-label="Pages">
-          <Tab href="/">Now</Tab>
-          <Tab href="/repos">Repos</Tab>
-          <Tab href="/pipelines">Pipelines</Tab>
-          <Tab href="/graph">Graph</Tab>
-          <Tab href="/nodes">Nodes</Tab>
-          <Tab href="/keys">Keys</Tab>
+          <Tab href="/" name="Now" />
+          <Tab href="/repos" name="Repos" />
+          <Tab href="/pipelines" name="Pipelines" />
+          <Tab href="/graph" name="Graph" />
+          <Tab href="/nodes" name="Nodes" />
+          <Tab href="/keys" name="Keys" />
         </nav>
         <span className="who">
           <span className="mono" title="The key that signs">
@@ -57,17 +60,57 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   );
 }
 
-function Tab({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+function Tab({ href, name }: { readonly href: string; readonly name: string }) {
   const [isHere] = useRoute(href === "/" ? href : `${href}/*?`);
   return (
     <Link href={href} aria-current={isHere ? "page" : undefined}>
-      {children}
+      {name}
     </Link>
   );
 }
 
-function useOnline(): boolean {
-  const [isOnline, setOnline] = useState(onlineManager.isOnline());
-  useEffect(() => onlineManager.subscribe(setOnline), []);
-  return isOnline;
+interface BrokenProps {
+  readonly children: ReactNode;
+  /** Where it is: another place is tried anew. */
+  readonly path: string;
+}
+
+class Catches extends Component<BrokenProps, { readonly fault: string | undefined }> {
+  override state: { readonly fault: string | undefined } = { fault: undefined };
+
+  static getDerivedStateFromError(error: unknown): { readonly fault: string } {
+    return { fault: error instanceof Error ? error.message : String(error) };
+  }
+
+  override componentDidUpdate({ path }: BrokenProps): void {
+    if (path !== this.props.path && this.state.fault !== undefined) this.setState({ fault: undefined });
+  }
+
+  override render(): ReactNode {
+    const { fault } = this.state;
+    if (fault === undefined) return this.props.children;
+    return (
+      <Page title="This page can't be shown">
+        <p role="alert">
+          If the gateway was changed to another release, the console has to be loaded anew. That asks for the
+          key again.
+        </p>
+        <p className="actions">
+          <button type="button" className="main" onClick={() => location.reload()}>
+            Load the console anew
+          </button>
+        </p>
+        <p className="quiet">What the browser says: {fault}</p>
+      </Page>
+    );
+  }
+}
+
+/**
+ * Stands in for a page that can't be shown. Most often its script could not be loaded: the gateway is away, or is of another
+ * release by now, whose files have other names.
+ */
+export function Broken({ children }: { readonly children: ReactNode }) {
+  const [path] = useLocation();
+  return <Catches path={path}>{children}</Catches>;
 }

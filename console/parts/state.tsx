@@ -1,19 +1,7 @@
-import { Link } from "wouter";
 import type { Job, PipelineGraph } from "../../protocol/pipelines.ts";
-import { shortId } from "./numbers.ts";
 
 /** What a mark can say. Each has a colour and a shape of its own. */
-export type Mark =
-  | "waiting"
-  | "running"
-  | "egressing"
-  | "success"
-  | "failure"
-  | "killed"
-  | "skipped"
-  | "idle";
-
-export const MARK_WORDS: Readonly<Record<Mark, string>> = {
+export const MARK_WORDS = {
   waiting: "waits",
   running: "runs",
   egressing: "is pushed",
@@ -22,21 +10,17 @@ export const MARK_WORDS: Readonly<Record<Mark, string>> = {
   killed: "was stopped",
   skipped: "skipped",
   idle: "has no job yet",
-};
+} as const;
+
+export type Mark = keyof typeof MARK_WORDS;
 
 const SHAPES: Readonly<Record<Mark, React.ReactNode>> = {
   waiting: <path d="M8 2 14 8 8 14 2 8Z" fill="none" strokeWidth="2" stroke="currentColor" />,
   running: (
-    <>
-      <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" strokeOpacity=".3" strokeWidth="2.4" />
-      <path
-        d="M8 2a6 6 0 0 1 6 6"
-        fill="none"
-        stroke="currentColor"
-        strokeWidth="2.4"
-        strokeLinecap="round"
-      />
-    </>
+    <g fill="none" stroke="currentColor" strokeWidth="2.4" strokeLinecap="round">
+      <circle cx="8" cy="8" r="6" strokeOpacity=".3" />
+      <path d="M8 2a6 6 0 0 1 6 6" />
+    </g>
   ),
   egressing: <path d="M8 2.5v11M3.5 7 8 2.5 12.5 7" fill="none" stroke="currentColor" strokeWidth="2.2" />,
   success: (
@@ -59,15 +43,9 @@ const SHAPES: Readonly<Record<Mark, React.ReactNode>> = {
   ),
   skipped: <path d="M3 3.5 8 8l-5 4.5Zm6 0L14 8l-5 4.5Z" fill="currentColor" />,
   idle: (
-    <circle
-      cx="8"
-      cy="8"
-      r="6"
-      fill="none"
-      stroke="currentColor"
-      strokeWidth="1.6"
-      strokeDasharray="2.4 2.4"
-    />
+    <g fill="none" stroke="currentColor" strokeWidth="1.6" strokeDasharray="2.4 2.4">
+      <circle cx="8" cy="8" r="6" />
+    </g>
   ),
 };
 
@@ -99,26 +77,6 @@ export function markOf({
   waitsFor,
 }: Pick<Job, "state"> & { readonly waitsFor?: string | undefined }): Mark {
   return waitsFor === undefined ? (state === "starting" ? "running" : state) : "waiting";
-}
-
-/** `job …ABCDEF`, which leads to it and stays on one line. */
-export function JobLink({ id }: { readonly id: string }) {
-  return (
-    <Link href={`/jobs/${id}`} className="unbroken" title={`Job ${id}`}>
-      job {shortId(id)}
-    </Link>
-  );
-}
-
-/** Why a job stands as it does, in the gateway's words. The job that it waits for is a link. */
-export function Reason({ text }: { readonly text: string }) {
-  const [, id] = /^behind job ([0-9A-Z]{26})$/.exec(text) ?? [];
-  if (id === undefined) return text;
-  return (
-    <>
-      behind <JobLink id={id} />
-    </>
-  );
 }
 
 /** How a pipeline stands: by what it is at, else by whether it is stopped, else by how its newest job ended. */

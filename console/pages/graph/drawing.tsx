@@ -11,8 +11,8 @@ import {
   useRef,
   useState,
 } from "react";
-import { counted } from "../../parts/numbers.ts";
 import { MARK_WORDS, MarkShape } from "../../parts/state.tsx";
+import { counted } from "../../parts/words.tsx";
 import {
   type Box,
   holds,

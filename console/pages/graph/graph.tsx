@@ -1,12 +1,13 @@
-import { useEffect, useId, useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import type { PipelineGraph } from "../../../protocol/pipelines.ts";
-import type { Live } from "../../gateway/live.ts";
+import type { Live } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { counted, countText } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
-import { pipelineMark, StateMark } from "../../parts/state.tsx";
-import { branchPath } from "../pipelines/branch-path.ts";
+import { Check, SearchField } from "../../parts/form.tsx";
+import { Asked, Figure, Heard, Page, Table } from "../../parts/page.tsx";
+import { type Mark, pipelineMark, StateMark } from "../../parts/state.tsx";
+import { counted, countText } from "../../parts/words.tsx";
+import { bucketHref, pipelinePath } from "../addresses.ts";
 import { Drawing } from "./drawing.tsx";
 import { type Layout, layOut } from "./layout.ts";
 import {
@@ -23,22 +24,13 @@ import {
   withStreams,
 } from "./topology.ts";
 
-const NO_PIPELINES: readonly Listed[] = [];
-
 /** What feeds what, and how each pipeline stands. The call is made while this page is loaded. */
 export default function GraphPage({ live }: { readonly live: Live<PipelineGraph> }) {
-  const pipelines = live.data?.pipelines;
   return (
     <Page title="Graph" cli={command`sluice pipeline list`} live={live} aside={<Heard live={live} />}>
-      {pipelines ? (
-        pipelines.length === 0 ? (
-          <Empty />
-        ) : (
-          <Shown pipelines={pipelines} />
-        )
-      ) : (
-        !live.fault && <p className="quiet">Asking the gateway…</p>
-      )}
+      <Asked live={live}>
+        {({ pipelines }) => (pipelines.length === 0 ? <Empty /> : <Shown pipelines={pipelines} />)}
+      </Asked>
     </Page>
   );
 }
@@ -82,9 +74,9 @@ function Shown({ pipelines }: { readonly pipelines: readonly Listed[] }) {
   const layout = useLayout(graph);
 
   function open(node: GraphNode): void {
-    if (node.kind === "pipeline") go(`/pipelines/${encodeURIComponent(node.label)}`);
+    if (node.kind === "pipeline") go(pipelinePath(node.label));
     else if (node.kind === "fold") choices.setFolded([...folded].filter((prefix) => prefix !== node.label));
-    else go(branchPath(node.label));
+    else go(bucketHref(node.label));
   }
 
   return (
@@ -134,27 +126,19 @@ function useLayout(graph: Graph): Layout | undefined {
 }
 
 function Figures({ pipelines }: { readonly pipelines: readonly Listed[] }) {
-  const marks = pipelines.map(pipelineMark);
-  const count = (...wanted: readonly string[]): number =>
-    marks.filter((mark) => wanted.includes(mark)).length;
+  const marks = Map.groupBy(pipelines.map(pipelineMark), (mark) => mark);
+  const count = (mark: Mark): number => marks.get(mark)?.length ?? 0;
   const failed = count("failure");
-  const figures = [
-    { number: pipelines.length, word: pipelines.length === 1 ? "pipeline" : "pipelines", tone: "" },
-    {
-      number: failed,
-      word: `failed at ${failed === 1 ? "its" : "their"} last job`,
-      tone: failed > 0 ? "bad" : "",
-    },
-    { number: count("waiting"), word: "waiting", tone: "" },
-    { number: count("running", "egressing"), word: "running", tone: "" },
-  ];
   return (
     <p className="headline">
-      {figures.map(({ number, word, tone }) => (
-        <span key={word} className={`figure ${tone} ${number === 0 ? "none" : ""}`}>
-          <b>{countText(number)}</b> {word}
-        </span>
-      ))}
+      <Figure count={pipelines.length} word={pipelines.length === 1 ? "pipeline" : "pipelines"} />
+      <Figure
+        count={failed}
+        word={`failed at ${failed === 1 ? "its" : "their"} last job`}
+        isBad={failed > 0}
+      />
+      <Figure count={count("waiting")} word="waiting" />
+      <Figure count={count("running") + count("egressing")} word="running" />
     </p>
   );
 }
@@ -168,32 +152,20 @@ interface ControlsProps {
 
 function Controls({ choices, pipelines, words }: ControlsProps) {
   const { search, folded, isOnly, isList } = choices;
-  const ids = { search: useId(), only: useId() };
   const prefixes = useMemo(() => prefixesOf(pipelines), [pipelines]);
   return (
     <div className="controls">
       <div className="find">
-        <label htmlFor={ids.search}>Find, with all before and after</label>
-        <input
-          id={ids.search}
-          type="search"
+        <SearchField
+          label="Find, with all before and after"
           value={search}
-          onChange={({ target }) => choices.setSearch(target.value)}
+          set={choices.setSearch}
           placeholder="name of a pipeline or a bucket"
-          spellCheck={false}
-          autoComplete="off"
         />
       </div>
-      <label className="check">
-        <input
-          id={ids.only}
-          type="checkbox"
-          checked={isOnly}
-          disabled={search.trim() === ""}
-          onChange={({ target }) => choices.setOnly(target.checked)}
-        />{" "}
+      <Check isSet={isOnly} disabled={search.trim() === ""} set={choices.setOnly}>
         show only these
-      </label>
+      </Check>
       {prefixes.size > 0 && (
         <details>
           <summary>
@@ -210,18 +182,14 @@ function Controls({ choices, pipelines, words }: ControlsProps) {
           <ul className="prefixes">
             {[...prefixes].map(([prefix, count]) => (
               <li key={prefix}>
-                <label className="check">
-                  <input
-                    type="checkbox"
-                    checked={folded.has(prefix)}
-                    onChange={({ target }) =>
-                      choices.setFolded(
-                        target.checked ? [...folded, prefix] : [...folded].filter((each) => each !== prefix),
-                      )
-                    }
-                  />{" "}
+                <Check
+                  isSet={folded.has(prefix)}
+                  set={(isSet) =>
+                    choices.setFolded([...folded, prefix].filter((each) => isSet || each !== prefix))
+                  }
+                >
                   <span className="mono">{prefix}</span> <span className="quiet">{countText(count)}</span>
-                </label>
+                </Check>
               </li>
             ))}
           </ul>
@@ -255,44 +223,36 @@ function AsList({ graph, neighbours, chosen, choose }: AsListProps) {
   return (
     <>
       <div className="wide">
-        <table>
-          <caption className="hidden">Pipelines with what is right before and after each</caption>
-          <thead>
-            <tr>
-              <th scope="col">Pipeline</th>
-              <th scope="col">Reads</th>
-              <th scope="col">Is read by</th>
-              <th scope="col">All before and after</th>
+        <Table
+          head={["Pipeline", "Reads", "Is read by", "All before and after"]}
+          caption="Pipelines with what is right before and after each"
+        >
+          {nodes.slice(0, most).map(({ id, kind, label, mark, members }) => (
+            <tr key={id}>
+              <th scope="row">
+                {mark && <StateMark mark={mark} />}{" "}
+                {kind === "pipeline" ? (
+                  <Link href={pipelinePath(label)}>{label}</Link>
+                ) : (
+                  `${label} (${counted(members.length, "pipeline")})`
+                )}{" "}
+                {kind === "pipeline" && <span className="quiet">{members[0]?.underWay?.reason}</span>}
+              </th>
+              <td>{namesText(neighbours.before.get(id))}</td>
+              <td>{namesText(neighbours.after.get(id))}</td>
+              <td>
+                <button
+                  type="button"
+                  className="plain"
+                  onClick={() => choose(label)}
+                  aria-label={`Choose ${label}`}
+                >
+                  Choose
+                </button>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {nodes.slice(0, most).map(({ id, kind, label, mark, members }) => (
-              <tr key={id}>
-                <th scope="row">
-                  {mark && <StateMark mark={mark} />}{" "}
-                  {kind === "pipeline" ? (
-                    <Link href={`/pipelines/${encodeURIComponent(label)}`}>{label}</Link>
-                  ) : (
-                    `${label} (${counted(members.length, "pipeline")})`
-                  )}{" "}
-                  {kind === "pipeline" && <span className="quiet">{members[0]?.underWay?.reason}</span>}
-                </th>
-                <td>{namesText(neighbours.before.get(id))}</td>
-                <td>{namesText(neighbours.after.get(id))}</td>
-                <td>
-                  <button
-                    type="button"
-                    className="plain"
-                    onClick={() => choose(label)}
-                    aria-label={`Choose ${label}`}
-                  >
-                    Choose
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
       {nodes.length > most && (
         <button type="button" onClick={() => setMost(most + LINES)}>

@@ -1,4 +1,3 @@
-import { useQuery } from "@tanstack/react-query";
 import {
   type ChangeEvent,
   type FormEvent,
@@ -12,8 +11,9 @@ import type { Issue } from "../../../protocol/errors.ts";
 import type { KeyCreated, KeyLevel, KeyWish } from "../../../protocol/keys.ts";
 import type { RepoList } from "../../../protocol/repos.ts";
 import { GatewayError } from "../../../protocol/requests.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
+import { useOnce } from "../../gateway/session.ts";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
+import { Field, useSubmission } from "../../parts/form.tsx";
 
 const LEVELS: readonly { readonly level: KeyLevel; readonly may: string }[] = [
   { level: "read", may: "lists and reads" },
@@ -33,7 +33,6 @@ interface KeyFormProps {
 
 /** What a new key is to be for. */
 export function KeyForm({ finish, leave }: KeyFormProps) {
-  const session = useSession();
   const [level, setLevel] = useState<KeyLevel>("read");
   const [isLimited, setLimited] = useState(false);
   const [repos, setRepos] = useState<readonly string[]>([]);
@@ -42,123 +41,99 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
   const [description, setDescription] = useState("");
   const [expires, setExpires] = useState("");
   const [issues, setIssues] = useState<readonly Issue[]>([]);
-  const [fault, setFault] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
   const first = useRef<HTMLInputElement>(null);
-  const names = { description: useId(), expires: useId(), forms: useId(), fault: useId() };
+  const formsId = useId();
   useEffect(() => first.current?.focus(), []);
 
-  // What was typed and not added yet counts, too.
-  const named = [...new Set([...repos, ...wordsIn(typed)])];
   const mayBeLimited = level !== "runner";
   const wish: KeyWish = {
     level,
-    repos: isLimited && mayBeLimited ? named : null,
+    // What was typed and not added yet counts, too.
+    repos: isLimited && mayBeLimited ? [...new Set([...repos, ...wordsIn(typed)])] : null,
     ...(pipelines && isLimited && level === "admin" && { pipelines: true }),
     description: description.trim(),
     ...(expires.trim() !== "" && { expires: expires.trim() }),
   };
-
   // A command without repos would be for all of them.
   const isNowhere = wish.repos?.length === 0;
 
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
-    setBusy(true);
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
     setIssues([]);
-    setFault(undefined);
     try {
-      finish(await session.gateway.call<KeyCreated>("/keys", { method: "POST", json: wish }));
+      finish(await gateway.call<KeyCreated>("/keys", { method: "POST", json: wish }));
     } catch (error) {
-      if (error instanceof GatewayError && error.issues.length > 0) setIssues(error.issues);
-      else setFault(faultText(error, session));
-      setBusy(false);
+      if (!(error instanceof GatewayError) || error.issues.length === 0) throw error;
+      setIssues(error.issues);
     }
-  }
+  });
 
   return (
-    <form
-      className="key-form"
-      onSubmit={(event) => void submit(event)}
-      aria-label="A new key"
-      autoComplete="off"
-    >
+    <form className="key-form" onSubmit={submit} aria-label="A new key" autoComplete="off">
       <fieldset>
         <legend>What it may do</legend>
         {LEVELS.map(({ level: each, may }) => (
-          <label key={each} className="choice">
-            <input
-              ref={each === "read" ? first : undefined}
-              type="radio"
-              name="level"
-              checked={level === each}
-              onChange={() => setLevel(each)}
-            />
-            <span>
-              <b>{each}</b> <span className="quiet">{may}</span>
-            </span>
-          </label>
+          <Choice
+            key={each}
+            ref={each === "read" ? first : undefined}
+            name="level"
+            isSet={level === each}
+            set={() => setLevel(each)}
+            words={each}
+            more={may}
+          />
         ))}
         <Issues of="level" issues={issues} />
       </fieldset>
       {mayBeLimited ? (
         <fieldset>
           <legend>Where</legend>
-          <label className="choice">
-            <input type="radio" name="where" checked={!isLimited} onChange={() => setLimited(false)} />
-            <span>
-              <b>all repos</b> <span className="quiet">and what belongs to none, such as nodes</span>
-            </span>
-          </label>
-          <label className="choice">
-            <input type="radio" name="where" checked={isLimited} onChange={() => setLimited(true)} />
-            <span>
-              <b>some repos</b> <span className="quiet">lists show only them, all else is refused</span>
-            </span>
-          </label>
+          <Choice
+            name="where"
+            isSet={!isLimited}
+            set={() => setLimited(false)}
+            words="all repos"
+            more="and what belongs to none, such as nodes"
+          />
+          <Choice
+            name="where"
+            isSet={isLimited}
+            set={() => setLimited(true)}
+            words="some repos"
+            more="lists show only them, all else is refused"
+          />
           {isLimited && <Repos repos={repos} setRepos={setRepos} typed={typed} setTyped={setTyped} />}
           <Issues of="repos" issues={issues} />
           {isLimited && level === "admin" && (
-            <label className="choice">
-              <input
-                type="checkbox"
-                checked={pipelines}
-                onChange={({ target }) => setPipelines(target.checked)}
-              />
-              <span>
-                <b>may run pipelines</b>{" "}
-                <span className="quiet">
-                  creates, updates and starts them there; they run code on the nodes
-                </span>
-              </span>
-            </label>
+            <Choice
+              isSet={pipelines}
+              set={setPipelines}
+              words="may run pipelines"
+              more="creates, updates and starts them there; they run code on the nodes"
+            />
           )}
           <Issues of="pipelines" issues={issues} />
         </fieldset>
       ) : (
         <p className="quiet">A runner works for all pipelines, so its key is for all repos.</p>
       )}
-      <label htmlFor={names.description}>What it is for</label>
-      <input
-        id={names.description}
+      <Field
+        label="What it is for"
         value={description}
-        onChange={({ target }) => setDescription(target.value)}
+        set={setDescription}
         maxLength={MOST_CHARACTERS}
         placeholder="camera upload"
-        aria-describedby={names.fault}
       />
       <Issues of="description" issues={issues} />
-      <label htmlFor={names.expires}>When it expires</label>
-      <input
-        id={names.expires}
+      <Field
+        label="When it expires"
         value={expires}
-        onChange={({ target }) => setExpires(target.value)}
+        set={setExpires}
         placeholder="never"
         spellCheck={false}
         autoCapitalize="off"
-        aria-describedby={`${names.forms} ${names.fault}`}
+        aria-describedby={formsId}
       />
-      <p id={names.forms} className="quiet">
+      <p id={formsId} className="quiet">
         After a time such as 30d or 12h, or at one such as 2027-01-31T18:00Z. It is then refused, and stays
         listed.
       </p>
@@ -172,11 +147,31 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
         </button>
         {isNowhere && <span className="quiet">Name at least one repo.</span>}
       </p>
-      <p id={names.fault} role="alert" className="bad">
-        {fault}
-      </p>
+      {fault}
       {!isNowhere && <CliLine line={commandFor(wish)} />}
     </form>
+  );
+}
+
+interface ChoiceProps {
+  /** Of the choices that one is taken of. Absent: it is taken or not. */
+  readonly name?: string;
+  readonly words: string;
+  readonly more: string;
+  readonly isSet: boolean;
+  readonly ref?: React.Ref<HTMLInputElement> | undefined;
+  set(isSet: boolean): void;
+}
+
+function Choice({ name, words, more, isSet, ref, set }: ChoiceProps) {
+  const type = name === undefined ? "checkbox" : "radio";
+  return (
+    <label className="choice">
+      <input {...{ ref, type, name }} checked={isSet} onChange={({ target }) => set(target.checked)} />
+      <span>
+        <b>{words}</b> <span className="quiet">{more}</span>
+      </span>
+    </label>
   );
 }
 
@@ -189,14 +184,8 @@ interface ReposProps {
 
 /** The repos that a key is for, chosen of those that are there or typed. */
 function Repos({ repos, setRepos, typed, setTyped }: ReposProps) {
-  const { gateway } = useSession();
-  const names = { field: useId(), list: useId() };
-  const { data } = useQuery({
-    queryKey: [gateway.keyId, "/repos"],
-    queryFn: ({ signal }) => gateway.call<RepoList>("/repos", { signal }),
-    retry: false,
-    networkMode: "always",
-  });
+  const list = useId();
+  const { data } = useOnce<RepoList>("/repos");
   const known = (data?.repos ?? []).map(({ name }) => name).filter((name) => !repos.includes(name));
   function add(text: string): void {
     setRepos([...new Set([...repos, ...wordsIn(text)])]);
@@ -216,9 +205,6 @@ function Repos({ repos, setRepos, typed, setTyped }: ReposProps) {
   }
   return (
     <div className="repos">
-      <label htmlFor={names.field} className="hidden">
-        Repos
-      </label>
       {repos.map((repo) => (
         <span key={repo} className="chip">
           {repo}
@@ -233,8 +219,8 @@ function Repos({ repos, setRepos, typed, setTyped }: ReposProps) {
         </span>
       ))}
       <input
-        id={names.field}
-        list={names.list}
+        aria-label="Repos"
+        list={list}
         value={typed}
         onChange={change}
         onKeyDown={press}
@@ -242,7 +228,7 @@ function Repos({ repos, setRepos, typed, setTyped }: ReposProps) {
         spellCheck={false}
         autoCapitalize="off"
       />
-      <datalist id={names.list}>
+      <datalist id={list}>
         {known.map((name) => (
           <option key={name} value={name} />
         ))}

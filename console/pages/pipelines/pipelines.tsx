@@ -1,13 +1,14 @@
-import { useEffect, useId, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { PipelineList } from "../../../protocol/pipelines.ts";
-import { type Live, useLive } from "../../gateway/live.ts";
+import { useLive } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { counted } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
-import { RunBars } from "../../parts/run-bars.tsx";
+import { SearchField } from "../../parts/form.tsx";
+import { RunBars } from "../../parts/jobs.tsx";
+import { Asked, Heard, Page } from "../../parts/page.tsx";
 import { MARK_WORDS, pipelineMark, StateMark } from "../../parts/state.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Ago, counted } from "../../parts/words.tsx";
+import { pipelinePath } from "../addresses.ts";
 import { PipelineActions } from "./actions.tsx";
 
 /** So many of the last jobs of each are shown. */
@@ -21,7 +22,6 @@ export default function PipelinesPage() {
   const live = useLive<PipelineList>("/pipelines", {
     query: { runs: RUNS, ...(search !== "" && { search }), ...(after !== undefined && { after }) },
   });
-  const id = useId();
   // While another part of the list is on its way, what was there stays.
   const [last, setLast] = useState<PipelineList>();
   useEffect(() => setLast((before) => live.data ?? before), [live.data]);
@@ -43,22 +43,24 @@ export default function PipelinesPage() {
     >
       {!isEmpty && (
         <p className="actions find">
-          <label htmlFor={id}>Name holds</label>
-          <input
-            id={id}
-            type="search"
+          <SearchField
+            label="Name holds"
             value={search}
-            onChange={({ target }) =>
-              setQuery(target.value === "" ? {} : { search: target.value }, { replace: true })
-            }
-            spellCheck={false}
-            autoComplete="off"
+            set={(text) => setQuery(text === "" ? {} : { search: text }, { replace: true })}
           />
           {data?.total !== undefined && <span className="quiet">{counted(data.total, "pipeline")}</span>}
         </p>
       )}
-      {isEmpty ? <Empty /> : data && <List list={data} live={live} />}
-      {!data && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {isEmpty && <Empty />}
+      {data?.pipelines.length === 0 && !isEmpty && <p className="quiet">No pipeline has such a name.</p>}
+      {data && data.pipelines.length > 0 && (
+        <ul className="pipelines">
+          {data.pipelines.map((pipeline) => (
+            <Line key={pipeline.name} pipeline={pipeline} reload={live.reload} />
+          ))}
+        </ul>
+      )}
+      {!data && <Asked live={live} />}
       {data && (after !== undefined || data.next) && (
         <p className="actions">
           {after !== undefined && <Link href={linkTo({ search, after: undefined })}>First page</Link>}
@@ -79,23 +81,6 @@ function linkTo({ search, after }: { readonly search: string; readonly after: st
 
 type Listed = PipelineList["pipelines"][number];
 
-function List({
-  list: { pipelines },
-  live,
-}: {
-  readonly list: PipelineList;
-  readonly live: Live<PipelineList>;
-}) {
-  if (pipelines.length === 0) return <p className="quiet">No pipeline has such a name.</p>;
-  return (
-    <ul className="pipelines">
-      {pipelines.map((pipeline) => (
-        <Line key={pipeline.name} pipeline={pipeline} reload={live.reload} />
-      ))}
-    </ul>
-  );
-}
-
 function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void }) {
   const { name, state, description, inputs, runs = [], underWay } = pipeline;
   const [job] = runs;
@@ -106,7 +91,7 @@ function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void 
       <div className="what">
         <p>
           <StateMark mark={mark} />{" "}
-          <Link href={`/pipelines/${encodeURIComponent(name)}`} className="name">
+          <Link href={pipelinePath(name)} className="name">
             {name}
           </Link>
         </p>

@@ -1,16 +1,16 @@
-import { lazy, Suspense, useEffect, useId, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
 import { GatewayError } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
-import { useLive } from "../../gateway/live.ts";
-import { faultText, type Session, useSession } from "../../gateway/session.tsx";
-import { Fault } from "../../parts/broken.tsx";
+import { faultText, type Session, useOnce, useSession } from "../../gateway/session.ts";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
-import { counted, countText } from "../../parts/numbers.ts";
-import { Page } from "../../parts/page.tsx";
+import { Check, Fault } from "../../parts/form.tsx";
+import { Asked, Page } from "../../parts/page.tsx";
+import { counted, countText } from "../../parts/words.tsx";
+import { pipelinePath } from "../addresses.ts";
 import type { Editing } from "./spec/editor.tsx";
 
 const SpecEditor = lazy(() => import("./spec/editor.tsx"));
@@ -30,10 +30,7 @@ const BLANK = `{
 
 /** Where a specification is written: that of a pipeline that is there, or of a new one. */
 export default function SpecificationPage({ name }: { readonly name?: string }) {
-  return name === undefined ? <NewPipeline /> : <Update name={name} />;
-}
-
-function NewPipeline() {
+  if (name !== undefined) return <Update name={name} />;
   return (
     <Page title="New pipeline" cli={command`sluice pipeline create -f spec.json`}>
       <Submission begin={BLANK} name={undefined} />
@@ -43,28 +40,26 @@ function NewPipeline() {
 
 function Update({ name }: { readonly name: string }) {
   // It is asked once: what is being written is not written over.
-  const live = useLive<Pipeline>(`/pipelines/${encodeURIComponent(name)}`, { isOver: () => true });
-  const [begin, setBegin] = useState<string>();
-  const { data } = live;
-  useEffect(() => {
-    if (data) setBegin((before) => before ?? `${JSON.stringify(data.spec, null, 2)}\n`);
-  }, [data]);
+  const live = useOnce<Pipeline>(pipelinePath(name));
   return (
     <Page
       title={`Update ${name}`}
       cli={command`sluice pipeline inspect ${name} --spec > spec.json && sluice pipeline update -f spec.json`}
       live={live}
     >
-      {data?.hidden ? (
-        <p>
-          This key may not read all that {name} reads, so it does not see <b>{data.hidden.join(", ")}</b> of
-          the specification. An update without that would lose it: use a key that may read all of its inputs.
-        </p>
-      ) : begin !== undefined ? (
-        <Submission begin={begin} name={name} />
-      ) : (
-        !live.fault && <p className="quiet">Asking the gateway…</p>
-      )}
+      <Asked live={live}>
+        {({ hidden, spec }) =>
+          hidden ? (
+            <p>
+              This key may not read all that {name} reads, so it does not see <b>{hidden.join(", ")}</b> of
+              the specification. An update without that would lose it: use a key that may read all of its
+              inputs.
+            </p>
+          ) : (
+            <Submission begin={`${JSON.stringify(spec, null, 2)}\n`} name={name} />
+          )
+        }
+      </Asked>
     </Page>
   );
 }
@@ -83,7 +78,6 @@ function Submission({ begin, name }: SubmissionProps) {
   const [refusal, setRefusal] = useState<{ readonly text: string; readonly words: Refusal }>();
   const [isBusy, setBusy] = useState(false);
   const editing = useRef<Editing>(null);
-  const id = useId();
   const way: Way = { isUpdate: name !== undefined, reprocess };
   const trial = useTrial(text, way);
   // What the gateway refused stands until something else is written.
@@ -94,7 +88,7 @@ function Submission({ begin, name }: SubmissionProps) {
     setBusy(true);
     try {
       const made = await submitSpec<Pipeline>(session.gateway, { text, way, dryRun: false });
-      go(`/pipelines/${encodeURIComponent(made.name)}`);
+      go(pipelinePath(made.name));
     } catch (error) {
       setRefusal({ text, words: refusalOf(error, session) });
       setBusy(false);
@@ -112,28 +106,23 @@ function Submission({ begin, name }: SubmissionProps) {
             {name === undefined ? "Create the pipeline" : "Update the pipeline"}
           </button>
           {name !== undefined && (
-            <label className="check" htmlFor={id}>
-              <input
-                id={id}
-                type="checkbox"
-                checked={reprocess}
-                onChange={({ target }) => setReprocess(target.checked)}
-              />{" "}
+            <Check isSet={reprocess} set={setReprocess}>
               run every datum again
-            </label>
+            </Check>
           )}
-          <Link href={name === undefined ? "/pipelines" : `/pipelines/${encodeURIComponent(name)}`}>
-            Leave it
-          </Link>
+          <Link href={name === undefined ? "/pipelines" : pipelinePath(name)}>Leave it</Link>
         </p>
         <Fault words={refused?.issues.length === 0 ? refused.message : undefined} />
       </div>
       <section aria-label="Dry run" aria-live="polite" className="trial">
         <h2>Dry run</h2>
-        {issues.length > 0 ? (
-          <Problems issues={issues} editing={editing} />
-        ) : (
-          <TrialWords trial={trial} isUpdate={way.isUpdate} />
+        {issues.length > 0 && <Problems issues={issues} editing={editing} />}
+        {issues.length === 0 && trial.step === "waiting" && (
+          <p className="quiet">Asking the gateway what it would come to…</p>
+        )}
+        {issues.length === 0 && trial.step === "refused" && <p className="bad">{trial.message}</p>}
+        {issues.length === 0 && trial.step === "good" && (
+          <Checked check={trial.check} isUpdate={way.isUpdate} />
         )}
         <p>
           <CliLine line={checkLine(way)} />
@@ -150,13 +139,12 @@ function checkLine({ isUpdate, reprocess }: Way): CommandLine {
   return command`sluice pipeline update -f spec.json --plan${reprocess ? command` --reprocess` : []}`;
 }
 
-function Problems({
-  issues,
-  editing,
-}: {
+interface ProblemsProps {
   readonly issues: readonly Issue[];
-  readonly editing: { readonly current: Editing | null };
-}) {
+  readonly editing: React.RefObject<Editing | null>;
+}
+
+function Problems({ issues, editing }: ProblemsProps) {
   return (
     <>
       <p className="bad">
@@ -174,19 +162,6 @@ function Problems({
       </ul>
     </>
   );
-}
-
-function TrialWords({ trial, isUpdate }: { readonly trial: Trial; readonly isUpdate: boolean }) {
-  switch (trial.step) {
-    case "waiting":
-      return <p className="quiet">Asking the gateway what it would come to…</p>;
-    case "refused":
-      return <p className="bad">{trial.message}</p>;
-    case "bad":
-      return null;
-    case "good":
-      return <Checked check={trial.check} isUpdate={isUpdate} />;
-  }
 }
 
 /** What a specification would come to. */
@@ -314,9 +289,7 @@ function useTrial(text: string, { isUpdate, reprocess }: Way): Trial {
     const stopping = new AbortController();
     const { signal } = stopping;
     const wait = Math.max(REST_MS, askedAt.current + APART_MS - Date.now());
-    const timer = setTimeout(() => {
-      void tryOut();
-    }, wait);
+    const timer = setTimeout(() => void tryOut(), wait);
     async function tryOut(): Promise<void> {
       askedAt.current = Date.now();
       const way = { isUpdate, reprocess };
@@ -348,16 +321,13 @@ interface Submitted {
 async function submitSpec<T>(gateway: Gateway, { text, way, dryRun, signal }: Submitted): Promise<T> {
   const { jsonIssue } = await import("./spec/editor.tsx");
   const issue = jsonIssue(text);
-  if (issue)
-    throw new GatewayError("This is not JSON.", { status: 400, code: "InvalidSpec", issues: [issue] });
+  const invalid = { status: 400, code: "InvalidSpec" };
+  if (issue) throw new GatewayError("This is not JSON.", { ...invalid, issues: [issue] });
   const query = {
     ...(dryRun && { dryRun }),
     ...(way.isUpdate && { update: true, ...(way.reprocess && { reprocess: true }) }),
   };
-  return await gateway.call<T>("/pipelines", {
-    ...{ method: "POST", query, json: JSON.parse(text) },
-    ...(signal && { signal }),
-  });
+  return await gateway.call<T>("/pipelines", { method: "POST", query, json: JSON.parse(text), signal });
 }
 
 interface Refusal {

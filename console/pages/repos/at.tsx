@@ -1,20 +1,12 @@
-import { type FormEvent, useId, useRef, useState } from "react";
+import { type FormEvent, useState } from "react";
 import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../protocol/commits.ts";
 import type { BranchDetail } from "../../../protocol/repos.ts";
-import { type Live, useLive } from "../../gateway/live.ts";
-import { useOnce, useTurn } from "../../gateway/once.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
-import { Fault } from "../../parts/broken.tsx";
-import { NameField } from "../../parts/form.tsx";
-import { shortId } from "../../parts/numbers.ts";
-import { JobLink } from "../../parts/state.tsx";
-import { Ago } from "../../parts/time.tsx";
-
-/** The path of a branch in the control API. */
-export function apiPath({ repo, branch }: Place): string {
-  return `/repos/${encodeURIComponent(repo)}/branches/${encodeURIComponent(branch)}`;
-}
+import { type Live, useLive, useOnce, useTurn } from "../../gateway/session.ts";
+import { Dialog, Fault, NameField, usePages } from "../../parts/form.tsx";
+import { JobLink } from "../../parts/jobs.tsx";
+import { Ago, shortId } from "../../parts/words.tsx";
+import { branchPath, repoPath } from "../addresses.ts";
 
 /** Ids of commits are ULIDs; what is none is a tag. */
 function isCommitId(at: string): boolean {
@@ -38,18 +30,11 @@ export interface At {
 /** Asks in one call what is looked at; at HEAD again and again, since that alone moves. */
 export function useAt(place: Place): At {
   const { at } = place;
-  const head = useLive<BranchDetail>(apiPath(place), { isAsked: at === undefined });
-  const named = useOnce<CommitDetail | Tag>(
-    ["at", place.repo, place.branch, at],
-    (gateway, signal) =>
-      gateway.call(
-        `${apiPath(place)}/${isCommitId(at ?? "") ? "commits" : "tags"}/${encodeURIComponent(at ?? "")}`,
-        {
-          signal,
-        },
-      ),
-    { enabled: at !== undefined },
-  );
+  const head = useLive<BranchDetail>(branchPath(place), { isAsked: at === undefined });
+  const kind = isCommitId(at ?? "") ? "commits" : "tags";
+  const named = useOnce<CommitDetail | Tag>(`${branchPath(place)}/${kind}/${encodeURIComponent(at ?? "")}`, {
+    isAsked: at !== undefined,
+  });
   const turn = useTurn(at === undefined ? head.data?.head : undefined);
   if (at === undefined) {
     const { data: branch } = head;
@@ -61,12 +46,13 @@ export function useAt(place: Place): At {
   return { commit, turn, branch: undefined, detail, live: named };
 }
 
+interface AtProps {
+  readonly place: Place;
+  readonly at: At;
+}
+
 /** Which state is shown, in words. */
-export function AtWords({
-  place: { at },
-  detail,
-  commit,
-}: { readonly place: Place } & Pick<At, "detail" | "commit">) {
+export function AtWords({ place: { at }, at: { detail, commit } }: AtProps) {
   if (at === undefined) {
     return (
       <span className="quiet">newest{commit ? <span className="mono"> {shortId(commit)}</span> : ""}</span>
@@ -103,62 +89,37 @@ interface PickerProps {
 
 /** A button that opens a list of the commits and tags of a branch. */
 export function CommitPicker(props: PickerProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [isOpen, setOpen] = useState(false);
-  const title = useId();
-  function open(): void {
-    setOpen(true);
-    dialog.current?.showModal();
-  }
-  function choose(at: string | undefined): void {
-    dialog.current?.close();
-    props.choose(at);
-  }
   return (
-    <>
-      <button type="button" aria-haspopup="dialog" onClick={open}>
-        {props.label}
-      </button>
-      <dialog ref={dialog} className="picker" aria-labelledby={title} onClose={() => setOpen(false)}>
-        <div className="title">
-          <h2 id={title}>{props.label}</h2>
-          <button type="button" className="plain" onClick={() => dialog.current?.close()}>
-            Close
-          </button>
-        </div>
-        {isOpen && <Choices {...props} choose={choose} />}
-      </dialog>
-    </>
+    <Dialog words={props.label} title={props.label} className="picker">
+      {(close) => (
+        <Choices
+          {...props}
+          choose={(at) => {
+            close();
+            props.choose(at);
+          }}
+        />
+      )}
+    </Dialog>
   );
 }
 
 const PAGE = 50;
 
+/** The tags of a branch. */
+export function useTags({ repo, branch }: Place): Live<TagPage> {
+  return useOnce<TagPage>(`${repoPath(repo)}/tags`, { query: { branch } });
+}
+
 function Choices({ place, versions = [], headWords = "Newest", isById = false, choose }: PickerProps) {
-  const session = useSession();
-  const { gateway } = session;
-  const { repo, branch } = place;
-  const tags = useOnce<TagPage>(["tags", repo, branch], (_, signal) =>
-    gateway.call(`/repos/${encodeURIComponent(repo)}/tags`, { query: { branch }, signal }),
+  const path = `${branchPath(place)}/commits`;
+  const tags = useTags(place);
+  const first = useOnce<CommitPage>(path, { query: { limit: PAGE } });
+  const { pages, fault, more } = usePages(first.data, (gateway, after) =>
+    gateway.call<CommitPage>(path, { query: { limit: PAGE, after } }),
   );
-  const first = useOnce<CommitPage>(["commits", repo, branch], (_, signal) =>
-    gateway.call(`${apiPath(place)}/commits`, { query: { limit: PAGE }, signal }),
-  );
-  const [older, setOlder] = useState<readonly CommitPage[]>([]);
-  const [fault, setFault] = useState<string>();
   const [named, setNamed] = useState("");
-  const pages = [...(first.data ? [first.data] : []), ...older];
-  const next = pages.at(-1)?.next ?? null;
   const wrote = new Set(versions.map(({ id }) => id));
-  async function more(): Promise<void> {
-    try {
-      const query = { limit: PAGE, after: next ?? undefined };
-      const page = await gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
-      setOlder((before) => [...before, page]);
-    } catch (error) {
-      setFault(faultText(error, session));
-    }
-  }
   function submit(event: FormEvent): void {
     event.preventDefault();
     const tag = isById ? tags.data?.tags.find(({ name }) => name === named) : undefined;
@@ -209,11 +170,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
       {first.data && pages.every(({ commits }) => commits.length === 0) && (
         <p className="quiet">The branch has no commit yet.</p>
       )}
-      {next !== null && (
-        <button type="button" onClick={() => void more()}>
-          Older commits
-        </button>
-      )}
+      {more("Older commits")}
     </>
   );
 }
@@ -227,22 +184,22 @@ export function RedactedWords({ redacted }: { readonly redacted: NonNullable<Com
   );
 }
 
-/** What a commit says of itself: its message, or that it was taken out, and who made it. */
-export function CommitWords({
-  commit: { message, redacted, key, job, imported },
-}: {
+interface CommitWordsProps {
   readonly commit: Pick<Commit, "message" | "redacted" | "key" | "job" | "imported">;
-}) {
+}
+
+/** What a commit says of itself: its message, or that it was taken out, and who made it. */
+export function CommitWords({ commit: { message, redacted, key, job, imported } }: CommitWordsProps) {
   return (
     <>
       {redacted ? <RedactedWords redacted={redacted} /> : message}
       {(message !== null || redacted) && (job !== null || key !== null) && " · "}
-      {job !== null ? (
+      {job === null ? (
+        key !== null && `by ${key}`
+      ) : (
         <>
           by <JobLink id={job} />
         </>
-      ) : (
-        key !== null && `by ${key}`
       )}
       {imported && " · imported"}
     </>

@@ -1,16 +1,13 @@
-import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useOnce } from "../../gateway/once.ts";
-import { bucketOf, type FolderPage, listFolder, type Place } from "../../gateway/s3.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
-import { Fault } from "../../parts/broken.tsx";
+import { Bucket, bucketOf, type FolderPage, type Place } from "../../gateway/s3.ts";
+import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { countText } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
-import { sizeText } from "../../parts/size.ts";
+import { Fault, usePages } from "../../parts/form.tsx";
+import { Asked, Heard, Page, Table } from "../../parts/page.tsx";
+import { countText } from "../../parts/words.tsx";
+import { cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
 import { type At, AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
-import { BranchTabs, Crumbs } from "./crumbs.tsx";
-import { cliAddress, fileHref, folderHref, lastName } from "./places.ts";
+import { BranchTabs, Crumbs, SizeCell } from "./crumbs.tsx";
 import { UploadPlace } from "./upload/upload.tsx";
 
 interface BranchProps {
@@ -31,7 +28,7 @@ export function BranchPage({ place, prefix }: BranchProps) {
       live={at.live}
       aside={
         <>
-          <AtWords place={place} detail={at.detail} commit={at.commit} />
+          <AtWords place={place} at={at} />
           {place.at === undefined && <Heard live={at.live} />}
           <CommitPicker
             place={place}
@@ -82,86 +79,48 @@ function AtNote({ place, at: { branch, detail }, prefix }: BranchProps & { reado
 }
 
 function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
-  const session = useSession();
-  const { gateway } = session;
   const { repo, branch } = place;
-  const first = useOnce<FolderPage>(
+  const first = useRead<FolderPage>(
     ["folder", repo, branch, place.at, prefix],
-    (_, signal) => listFolder(gateway, place, { prefix, signal }),
-    { turn: at.turn, enabled: !at.branch?.forking },
+    (gateway, signal) => new Bucket(gateway, place).folder(prefix, { signal }),
+    { turn: at.turn, isAsked: !at.branch?.forking },
   );
-  // Pages behind the first are of the state that it is of.
-  const [rest, setRest] = useState<{ readonly of: FolderPage; readonly pages: readonly FolderPage[] }>();
-  const [isBusy, setBusy] = useState(false);
-  const [fault, setFault] = useState<string>();
-  const behind = rest && rest.of === first.data ? rest.pages : [];
-  const pages = first.data ? [first.data, ...behind] : [];
-  const next = pages.at(-1)?.next;
-  async function more(of: FolderPage): Promise<void> {
-    setBusy(true);
-    setFault(undefined);
-    try {
-      const after = next === undefined ? {} : { after: next };
-      const page = await listFolder(gateway, place, {
-        prefix,
-        ...after,
-        signal: AbortSignal.timeout(30_000),
-      });
-      setRest({ of, pages: [...behind, page] });
-    } catch (error) {
-      setFault(faultText(error, session));
-    }
-    setBusy(false);
-  }
-  const count = pages.reduce((sum, { folders, files }) => sum + folders.length + files.length, 0);
+  const { pages, hasMore, fault, more } = usePages(first.data, (gateway, after) =>
+    new Bucket(gateway, place).folder(prefix, { after }),
+  );
+  const folders = pages.flatMap((page) => page.folders);
+  const files = pages.flatMap((page) => page.files);
+  const count = folders.length + files.length;
   const canWrite = place.at === undefined && !at.branch?.forking;
   return (
     <>
       {!at.live.fault && <Fault words={first.fault?.message} />}
-      {!first.data && !first.fault && !at.live.fault && <p className="quiet">Asking the gateway…</p>}
+      {!first.data && !at.live.fault && <Asked live={first} />}
       {count > 0 && (
-        <table className="listing">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col" className="size">
-                Size
-              </th>
+        <Table className="listing" head={["Name", "Size"]} sizes={["Size"]}>
+          {folders.map((folder) => (
+            <tr key={folder}>
+              <td className="name">
+                <Icon kind="folder" />
+                <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
+              </td>
+              <td className="size quiet">folder</td>
             </tr>
-          </thead>
-          <tbody>
-            {pages.flatMap(({ folders }) =>
-              folders.map((folder) => (
-                <tr key={folder}>
-                  <td className="name">
-                    <Icon kind="folder" />
-                    <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
-                  </td>
-                  <td className="size quiet">folder</td>
-                </tr>
-              )),
-            )}
-            {pages.flatMap(({ files }) =>
-              files.map(({ key, size }) => (
-                <tr key={key}>
-                  <td className="name">
-                    <Icon kind="file" />
-                    <Link href={fileHref({ ...place, path: key })}>{lastName(key)}</Link>
-                  </td>
-                  <td className="size" title={`${countText(size)} bytes`}>
-                    {sizeText(size)}
-                  </td>
-                </tr>
-              )),
-            )}
-          </tbody>
-        </table>
+          ))}
+          {files.map(({ key, size }) => (
+            <tr key={key}>
+              <td className="name">
+                <Icon kind="file" />
+                <Link href={fileHref({ ...place, path: key })}>{lastName(key)}</Link>
+              </td>
+              <SizeCell size={size} />
+            </tr>
+          ))}
+        </Table>
       )}
-      {first.data && next !== undefined && (
+      {hasMore && (
         <p className="actions">
-          <button type="button" disabled={isBusy} onClick={() => first.data && void more(first.data)}>
-            {isBusy ? "Asking the gateway…" : "More"}
-          </button>
+          {more()}
           <span className="quiet">{countText(count)} are shown.</span>
         </p>
       )}

@@ -1,7 +1,8 @@
 import { Fragment } from "react";
 import { Link } from "wouter";
 import type { Place } from "../../gateway/s3.ts";
-import { branchHref, folderHref, lastName } from "./places.ts";
+import { countText, sizeText } from "../../parts/words.tsx";
+import { branchHref, folderHref, lastName } from "../addresses.ts";
 
 /** Where a page is: its repo, its branch, and the folders down to a path. */
 export function Crumbs({ place, path = "" }: { readonly place: Place; readonly path?: string }) {
@@ -22,33 +23,42 @@ export function Crumbs({ place, path = "" }: { readonly place: Place; readonly p
   );
 }
 
-const ROOMS = [
-  { room: undefined, name: "Files" },
-  { room: "history", name: "History" },
-  { room: "diff", name: "Differences" },
-  { room: "settings", name: "Settings" },
+const TABS = [
+  { tab: undefined, name: "Files" },
+  { tab: "history", name: "History" },
+  { tab: "diff", name: "Differences" },
+  { tab: "settings", name: "Settings" },
 ] as const;
 
-/** The pages about one branch. */
-export function BranchTabs({
-  place,
-  here,
-}: {
+interface BranchTabsProps {
   readonly place: Place;
-  readonly here: (typeof ROOMS)[number]["room"];
-}) {
+  readonly here: (typeof TABS)[number]["tab"];
+}
+
+/** The pages about one branch. */
+export function BranchTabs({ place, here }: BranchTabsProps) {
   const { repo, branch } = place;
   return (
     <nav className="tabs" aria-label={`Pages about ${branch}.${repo}`}>
-      {ROOMS.map(({ room, name }) => (
+      {TABS.map(({ tab, name }) => (
         <Link
           key={name}
-          href={branchHref({ repo, branch }, room)}
-          aria-current={room === here ? "page" : undefined}
+          href={branchHref({ repo, branch }, tab)}
+          aria-current={tab === here ? "page" : undefined}
         >
           {name}
         </Link>
       ))}
     </nav>
+  );
+}
+
+/** The cell of a table that has the size of a file; undefined: there is none. */
+export function SizeCell({ size }: { readonly size: number | undefined }) {
+  if (size === undefined) return <td className="size">–</td>;
+  return (
+    <td className="size" title={`${countText(size)} bytes`}>
+      {sizeText(size)}
+    </td>
   );
 }

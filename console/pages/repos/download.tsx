@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "react";
-import { type Place, readFile } from "../../gateway/s3.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
-import { sizeText } from "../../parts/size.ts";
-import { cliAddress, lastName } from "./places.ts";
+import { Bucket, type Place } from "../../gateway/s3.ts";
+import { Fault, useAct } from "../../parts/form.tsx";
+import { sizeText } from "../../parts/words.tsx";
+import { cliAddress, lastName } from "../addresses.ts";
 
 /*
  * A download is signed in a header, like all else: a link to the file itself would have a signature in its address, which
@@ -30,13 +30,32 @@ interface DownloadProps {
 
 /** A button that saves a file. */
 export function Download({ place, path, size }: DownloadProps) {
-  const session = useSession();
   const [got, setGot] = useState<number>();
-  const [fault, setFault] = useState<string>();
   const stopping = useRef<AbortController>(undefined);
   useEffect(() => () => stopping.current?.abort(), []);
   const picker = savePicker();
   const name = lastName(path);
+  const { fault, run } = useAct(async (gateway) => {
+    const controller = new AbortController();
+    stopping.current = controller;
+    const { signal } = controller;
+    try {
+      const target = size > MOST_HELD ? await picker?.({ suggestedName: name }) : undefined;
+      setGot(0);
+      const bytes = await new Bucket(gateway, place).read(path, signal);
+      const counted = bytes.pipeThrough(counter((count) => setGot((before = 0) => before + count)));
+      if (target) await counted.pipeTo(await target.createWritable(), { signal });
+      else save(await new Response(counted).blob(), name);
+    } catch (error) {
+      // Somebody cancelled it, here or in the browser's own dialog.
+      if (error instanceof DOMException && error.name === "AbortError") return;
+      if (!(error instanceof TypeError)) throw error;
+      const line = `'sluice cp ${cliAddress(place, path).text} .'`;
+      throw new Error(`The connection broke off. ${line} tries again by itself.`);
+    } finally {
+      setGot(undefined);
+    }
+  });
   if (size > MOST_HELD && !picker) {
     return (
       <span>
@@ -44,35 +63,10 @@ export function Download({ place, path, size }: DownloadProps) {
       </span>
     );
   }
-
-  async function download(): Promise<void> {
-    setFault(undefined);
-    const controller = new AbortController();
-    stopping.current = controller;
-    const { signal } = controller;
-    try {
-      const target = size > MOST_HELD ? await picker?.({ suggestedName: name }) : undefined;
-      setGot(0);
-      const bytes = await readFile(session.gateway, place, { key: path, signal });
-      const counted = bytes.pipeThrough(counter((count) => setGot((before = 0) => before + count)));
-      if (target) await counted.pipeTo(await target.createWritable(), { signal });
-      else save(await new Response(counted).blob(), name);
-    } catch (error) {
-      if (!isGivenUp(error)) {
-        setFault(
-          error instanceof TypeError
-            ? `The connection broke off. 'sluice cp ${cliAddress(place, path).text} .' tries again by itself.`
-            : faultText(error, session),
-        );
-      }
-    }
-    setGot(undefined);
-  }
-
   return (
     <span className="action">
       {got === undefined ? (
-        <button type="button" onClick={() => void download()}>
+        <button type="button" onClick={() => void run()}>
           Download
         </button>
       ) : (
@@ -86,18 +80,9 @@ export function Download({ place, path, size }: DownloadProps) {
           </button>
         </>
       )}
-      {fault !== undefined && (
-        <span className="bad" role="alert">
-          {fault}
-        </span>
-      )}
+      <Fault words={fault} as="span" />
     </span>
   );
-}
-
-/** Whether somebody cancelled it, here or in the browser's own dialog. */
-function isGivenUp(error: unknown): boolean {
-  return error instanceof DOMException && error.name === "AbortError";
 }
 
 type Bytes = Uint8Array<ArrayBuffer>;

@@ -1,25 +1,16 @@
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useOnce } from "../../gateway/once.ts";
-import {
-  type FileStart,
-  listVersions,
-  type Place,
-  readStart,
-  type Version,
-  type Versions,
-} from "../../gateway/s3.ts";
-import { Fault } from "../../parts/broken.tsx";
+import { Bucket, type FileStart, type Place, type Version, type Versions } from "../../gateway/s3.ts";
+import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { countText, shortId } from "../../parts/numbers.ts";
-import { Page } from "../../parts/page.tsx";
-import { sizeText } from "../../parts/size.ts";
-import { Ago } from "../../parts/time.tsx";
+import { Fault } from "../../parts/form.tsx";
+import { Asked, Page, Section, Table } from "../../parts/page.tsx";
+import { Ago, countText, shortId, sizeText } from "../../parts/words.tsx";
+import { branchHref, cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
 import { AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
 import { Crumbs } from "./crumbs.tsx";
 import { Download } from "./download.tsx";
 import { Derived, Makers } from "./lineage.tsx";
-import { cliAddress, fileHref, folderHref, lastName } from "./places.ts";
 import { Preview } from "./preview/preview.tsx";
 
 /** What is fetched of a file before anybody asks for more. */
@@ -36,14 +27,14 @@ export function FilePage({ place, path }: FileProps) {
   const [, go] = useLocation();
   const at = useAt(place);
   const { turn } = at;
-  const start = useOnce<FileStart>(
+  const start = useRead<FileStart>(
     ["file", repo, branch, place.at, path],
-    (gateway, signal) => readStart(gateway, place, { key: path, most: FIRST_BYTES, signal }),
+    (gateway, signal) => new Bucket(gateway, place).start(path, { most: FIRST_BYTES, signal }),
     { turn },
   );
-  const versions = useOnce<Versions>(
+  const versions = useRead<Versions>(
     ["versions", repo, branch, path],
-    (gateway, signal) => listVersions(gateway, place, { key: path, signal }),
+    (gateway, signal) => new Bucket(gateway, { repo, branch }).versions(path, signal),
     { turn },
   );
   const shown = versions.data && shownVersion(versions.data, at.commit);
@@ -56,7 +47,7 @@ export function FilePage({ place, path }: FileProps) {
       live={at.live}
       aside={
         <>
-          <AtWords place={place} detail={at.detail} commit={at.commit} />
+          <AtWords place={place} at={at} />
           <CommitPicker
             place={place}
             label="Look at another commit"
@@ -76,7 +67,7 @@ export function FilePage({ place, path }: FileProps) {
           <Link href={fileHref({ repo, branch, path })}>To the newest</Link>
         </p>
       )}
-      {!start.data && !start.fault && <p className="quiet">Asking the gateway…</p>}
+      {!start.data && <Asked live={start} />}
       {isGone && <Gone place={place} path={path} versions={versions.data} />}
       {!isGone && <Fault words={start.fault?.message} />}
       {start.data && !isGone && (
@@ -168,28 +159,29 @@ interface LineageProps extends FileProps {
   readonly version: Version | undefined;
 }
 
+const QUESTIONS = [
+  { name: "makers", words: "What made this" },
+  { name: "derived", words: "What was made from this" },
+] as const;
+
 /** Two questions, one click each. */
 function Lineage({ place, path, commit, version }: LineageProps) {
-  const [asked, ask] = useState<"makers" | "derived">();
+  const [asked, ask] = useState<(typeof QUESTIONS)[number]["name"]>();
   if (commit === undefined) return null;
   const of = { place, path, commit };
   return (
     <section aria-label="Lineage">
       <p className="actions">
-        <button
-          type="button"
-          aria-expanded={asked === "makers"}
-          onClick={() => ask(asked === "makers" ? undefined : "makers")}
-        >
-          What made this
-        </button>
-        <button
-          type="button"
-          aria-expanded={asked === "derived"}
-          onClick={() => ask(asked === "derived" ? undefined : "derived")}
-        >
-          What was made from this
-        </button>
+        {QUESTIONS.map(({ name, words }) => (
+          <button
+            key={name}
+            type="button"
+            aria-expanded={asked === name}
+            onClick={() => ask(asked === name ? undefined : name)}
+          >
+            {words}
+          </button>
+        ))}
       </p>
       {asked === "makers" && <Makers {...of} writer={version?.id} />}
       {asked === "derived" && <Derived {...of} />}
@@ -206,43 +198,27 @@ interface VersionsProps extends FileProps {
 function VersionList({ place, path, versions: { versions, more }, shown }: VersionsProps) {
   const { repo, branch } = place;
   return (
-    <section aria-label="Versions">
-      <h2>Versions</h2>
-      <table className="listing">
-        <thead>
-          <tr>
-            <th scope="col">Commit</th>
-            <th scope="col">When</th>
-            <th scope="col" className="size">
-              Size
-            </th>
+    <Section title="Versions">
+      <Table className="listing" head={["Commit", "When", "Size"]} sizes={["Size"]}>
+        {versions.map(({ id, isDeletion, at, size }) => (
+          <tr key={id} aria-current={id === shown?.id ? "true" : undefined}>
+            <td className="mono">
+              {isDeletion ? id : <Link href={fileHref({ repo, branch, at: id, path })}>{id}</Link>}
+              {id === shown?.id && <b> shown</b>}
+            </td>
+            <td>
+              <Ago at={at} />
+            </td>
+            <td className="size">{isDeletion ? "deleted" : sizeText(size)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {versions.map((version) => (
-            <tr key={version.id} aria-current={version.id === shown?.id ? "true" : undefined}>
-              <td className="mono">
-                {version.isDeletion ? (
-                  version.id
-                ) : (
-                  <Link href={fileHref({ repo, branch, at: version.id, path })}>{version.id}</Link>
-                )}
-                {version.id === shown?.id && <b> shown</b>}
-              </td>
-              <td>
-                <Ago at={version.at} />
-              </td>
-              <td className="size">{version.isDeletion ? "deleted" : sizeText(version.size)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {more && (
         <p className="quiet">
-          Older versions are in the <Link href={`/repos/${repo}/${branch}/history`}>history</Link> of the
+          Older versions are in the <Link href={branchHref({ repo, branch }, "history")}>history</Link> of the
           branch.
         </p>
       )}
-    </section>
+    </Section>
   );
 }

@@ -2,32 +2,25 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { Commit, CommitPage, TagPage } from "../../../protocol/commits.ts";
 import type { RevertEnd } from "../../../protocol/files.ts";
-import { type Live, useLive } from "../../gateway/live.ts";
-import { useOnce } from "../../gateway/once.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
-import { Action } from "../../parts/action.tsx";
-import { Fault } from "../../parts/broken.tsx";
+import { type Live, useLive } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { NameField, useSubmission } from "../../parts/form.tsx";
-import { counted, countText, shortId } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
-import { JobLink } from "../../parts/state.tsx";
-import { Ago } from "../../parts/time.tsx";
-import { apiPath, RedactedWords } from "./at.tsx";
+import { Action, Fault, NameField, useAct, useSubmission } from "../../parts/form.tsx";
+import { JobLink } from "../../parts/jobs.tsx";
+import { Asked, Heard, Page } from "../../parts/page.tsx";
+import { Ago, counted, countText, shortId } from "../../parts/words.tsx";
+import { branchHref, branchPath, commitPath, diffHref } from "../addresses.ts";
+import { RedactedWords, useTags } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
-import { branchHref, diffHref } from "./places.ts";
 
 const PAGE = 50;
 
 /** The commits of a branch, newest first: when, by whom, with which message, and how much each changed. */
 export function HistoryPage({ place }: { readonly place: Place }) {
   const bucket = bucketOf(place);
-  const live = useLive<CommitPage>(`${apiPath(place)}/commits`, { query: { limit: PAGE } });
-  const { repo, branch } = place;
-  const tags = useOnce<TagPage>(["tags", repo, branch], (gateway, signal) =>
-    gateway.call(`/repos/${encodeURIComponent(repo)}/tags`, { query: { branch }, signal }),
-  );
+  const live = useLive<CommitPage>(`${branchPath(place)}/commits`, { query: { limit: PAGE } });
+  const tags = useTags(place);
   return (
     <Page
       title={`History of ${bucket}`}
@@ -37,8 +30,9 @@ export function HistoryPage({ place }: { readonly place: Place }) {
     >
       <Crumbs place={place} />
       <BranchTabs place={place} here="history" />
-      {!live.data && !live.fault && <p className="quiet">Asking the gateway…</p>}
-      {live.data && <Commits place={place} live={live} newest={live.data} tags={tags} />}
+      <Asked live={live}>
+        {(newest) => <Commits place={place} live={live} newest={newest} tags={tags} />}
+      </Asked>
     </Page>
   );
 }
@@ -51,9 +45,7 @@ interface CommitsProps {
 }
 
 function Commits({ place, live, newest, tags }: CommitsProps) {
-  const session = useSession();
   const [older, setOlder] = useState<CommitPage>();
-  const [fault, setFault] = useState<string>();
   const [marked, mark] = useState<string>();
   const first = newest.commits.at(-1)?.id ?? "";
   // Ids grow. Between the newest ones and older ones that were asked for, others may have come that are not here.
@@ -61,16 +53,11 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
   const behind = older && !isGap ? older.commits.filter(({ id }) => id < first) : [];
   const commits = [...newest.commits, ...behind];
   const next = older && !isGap ? older.next : newest.next;
-  async function more(): Promise<void> {
-    setFault(undefined);
-    try {
-      const query = { limit: PAGE, after: next ?? undefined };
-      const page = await session.gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
-      setOlder({ commits: [...newest.commits, ...behind, ...page.commits], next: page.next });
-    } catch (error) {
-      setFault(faultText(error, session));
-    }
-  }
+  const { fault, run } = useAct(async (gateway) => {
+    const query = { limit: PAGE, after: next ?? undefined };
+    const page = await gateway.call<CommitPage>(`${branchPath(place)}/commits`, { query });
+    setOlder({ commits: [...newest.commits, ...behind, ...page.commits], next: page.next });
+  });
   if (commits.length === 0) {
     return (
       <p>
@@ -107,7 +94,7 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
       <Fault words={fault} />
       <p className="actions">
         {next !== null && (
-          <button type="button" onClick={() => void more()}>
+          <button type="button" onClick={() => void run()}>
             Older commits
           </button>
         )}
@@ -187,13 +174,9 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
         <Link href={diffHref(place, { to: id })}>
           {parent === null ? "What it brought" : "What it changed"}
         </Link>
-        {marked === undefined ? (
-          <button type="button" className="plain" onClick={() => mark(id)}>
-            Mark
-          </button>
-        ) : marked === id ? (
-          <button type="button" className="plain" onClick={() => mark(undefined)}>
-            Unmark
+        {marked === undefined || marked === id ? (
+          <button type="button" className="plain" onClick={() => mark(marked === id ? undefined : id)}>
+            {marked === id ? "Unmark" : "Mark"}
           </button>
         ) : (
           <Link href={diffHref(place, { from: older, to: newer })}>Compare with the marked one</Link>
@@ -221,11 +204,10 @@ interface OfCommit {
 
 /** Gives a commit a name. */
 function Tagging({ place, commit, done }: OfCommit) {
-  const { gateway } = useSession();
   const [isOpen, setOpen] = useState(false);
   const [name, setName] = useState("");
-  const { isBusy, submit, fault } = useSubmission(async () => {
-    const path = `${apiPath(place)}/tags/${encodeURIComponent(name)}`;
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    const path = `${branchPath(place)}/tags/${encodeURIComponent(name)}`;
     await gateway.call(path, { method: "PUT", json: { commit } });
     setOpen(false);
     setName("");
@@ -255,25 +237,22 @@ function Tagging({ place, commit, done }: OfCommit) {
 
 /** Makes the branch have the files of a commit again. */
 function Revert({ place, commit, done }: OfCommit) {
-  const { gateway } = useSession();
   const [outcome, setOutcome] = useState<string>();
-  async function revert(): Promise<void> {
-    const begun = await gateway.call<RevertEnd>(`${apiPath(place)}/commits/${commit}/revert`, {
-      method: "POST",
-    });
-    let { state, commit: made } = begun;
-    while (state === "applying") {
-      ({ state, commit: made } = await gateway.call<RevertEnd>(
-        `${apiPath(place)}/sessions/${begun.session}/finish`,
-        { method: "POST" },
-      ));
-    }
+  async function revert(gateway: Gateway): Promise<void> {
+    const ask = (path: string) => gateway.call<RevertEnd>(path, { method: "POST" });
+    let end = await ask(`${commitPath(place, commit)}/revert`);
+    const { session } = end;
+    while (end.state === "applying") end = await ask(`${branchPath(place)}/sessions/${session}/finish`);
+    const made = end.commit;
     setOutcome(made === null ? "Nothing differs: no commit was made." : `Commit ${shortId(made)} was made.`);
-    done();
   }
   return (
     <>
-      <Action question="One new commit will have the files of this one; the history stays." act={revert}>
+      <Action
+        question="One new commit will have the files of this one; the history stays."
+        act={revert}
+        done={done}
+      >
         Revert to it
       </Action>
       {outcome !== undefined && <span role="status">{outcome}</span>}

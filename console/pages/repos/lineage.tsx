@@ -1,26 +1,19 @@
-import { useState } from "react";
 import { Link } from "wouter";
 import type { CommitDetail, Maker, Provenance } from "../../../protocol/commits.ts";
 import type { Derived as DerivedPage } from "../../../protocol/files.ts";
-import { useOnce } from "../../gateway/once.ts";
 import type { Place } from "../../gateway/s3.ts";
-import { faultText, useSession } from "../../gateway/session.tsx";
-import { Fault } from "../../parts/broken.tsx";
-import { countText, shortId } from "../../parts/numbers.ts";
-import { JobLink } from "../../parts/state.tsx";
-import { Ago } from "../../parts/time.tsx";
-import { apiPath } from "./at.tsx";
-import { branchHref, diffHref, fileHref, folderHref } from "./places.ts";
+import { useOnce } from "../../gateway/session.ts";
+import { Fault, usePages } from "../../parts/form.tsx";
+import { JobLink } from "../../parts/jobs.tsx";
+import { Asked } from "../../parts/page.tsx";
+import { Ago, countText, shortId } from "../../parts/words.tsx";
+import { branchHref, commitPath, diffHref, fileHref, folderHref } from "../addresses.ts";
 
 interface LineageProps {
   readonly place: Place;
   readonly path: string;
   /** The id of the commit that is looked at. */
   readonly commit: string;
-}
-
-function commitPath(place: Place, commit: string): string {
-  return `${apiPath(place)}/commits/${encodeURIComponent(commit)}`;
 }
 
 /** What made a file: the datums of the job, with what they read; or who put it there. */
@@ -30,14 +23,10 @@ export function Makers({
   commit,
   writer,
 }: LineageProps & { readonly writer: string | undefined }) {
-  const { repo, branch } = place;
-  const made = useOnce<Provenance>(["makers", repo, branch, commit, path], (gateway, signal) =>
-    gateway.call(`${commitPath(place, commit)}/provenance`, { query: { path }, signal }),
-  );
-  if (made.fault) {
-    return <Fault words={made.fault.message} />;
-  }
-  if (!made.data) return <p className="quiet">Asking the gateway…</p>;
+  const { repo } = place;
+  const made = useOnce<Provenance>(`${commitPath(place, commit)}/provenance`, { query: { path } });
+  if (made.fault) return <Fault words={made.fault.message} />;
+  if (!made.data) return <Asked live={made} />;
   const { job, datums, next } = made.data;
   if (job === null) return <Writer place={place} commit={writer ?? commit} />;
   return (
@@ -123,27 +112,23 @@ function MakerLine({ maker, job: committer }: { readonly maker: Maker; readonly 
 
 /** A commit that no job made: who made it and what they said. */
 function Writer({ place, commit }: { readonly place: Place; readonly commit: string }) {
-  const { repo, branch } = place;
-  const detail = useOnce<CommitDetail>(["commit", repo, branch, commit], (gateway, signal) =>
-    gateway.call(commitPath(place, commit), { signal }),
-  );
+  const { data } = useOnce<CommitDetail>(commitPath(place, commit));
   return (
     <div className="lineage">
       <p>
         No job made it: it was put there
-        {detail.data ? (
+        {data && data.key !== null && (
           <>
-            {detail.data.key !== null && (
-              <>
-                {" "}
-                with the key <span className="mono">{detail.data.key}</span>
-              </>
-            )}{" "}
-            <Ago at={detail.data.createdAt} />
-            {detail.data.message !== null && `: “${detail.data.message}”`}
+            {" "}
+            with the key <span className="mono">{data.key}</span>
           </>
-        ) : (
-          ""
+        )}
+        {data && (
+          <>
+            {" "}
+            <Ago at={data.createdAt} />
+            {data.message !== null && `: “${data.message}”`}
+          </>
         )}
         . <Link href={diffHref(place, { to: commit })}>What that commit changed</Link>
       </p>
@@ -153,38 +138,21 @@ function Writer({ place, commit }: { readonly place: Place; readonly commit: str
 
 /** What pipelines computed from a file. */
 export function Derived({ place, path, commit }: LineageProps) {
-  const session = useSession();
-  const { gateway } = session;
   const { repo, branch } = place;
-  const first = useOnce<DerivedPage>(["derived", repo, branch, commit, path], (_, signal) =>
-    gateway.call(`${commitPath(place, commit)}/derived`, { query: { path }, signal }),
+  const at = `${commitPath(place, commit)}/derived`;
+  const first = useOnce<DerivedPage>(at, { query: { path } });
+  const { pages, hasMore, fault, more } = usePages(first.data, (gateway, after) =>
+    gateway.call<DerivedPage>(at, { query: { path, after } }),
   );
-  const [rest, setRest] = useState<readonly DerivedPage[]>([]);
-  const [isBusy, setBusy] = useState(false);
-  const [fault, setFault] = useState<string>();
-  const pages = [...(first.data ? [first.data] : []), ...rest];
-  const next = pages.at(-1)?.next ?? null;
   const files = pages.flatMap((page) => page.files);
-  async function more(): Promise<void> {
-    setBusy(true);
-    setFault(undefined);
-    try {
-      const query = { path, after: next ?? undefined };
-      const page = await gateway.call<DerivedPage>(`${commitPath(place, commit)}/derived`, { query });
-      setRest((before) => [...before, page]);
-    } catch (error) {
-      setFault(faultText(error, session));
-    }
-    setBusy(false);
-  }
   const wrong = fault ?? first.fault?.message;
   // Several jobs may have computed the same file: the newest one is what it leads to.
   const newest = new Map(files.map((file) => [`${file.bucket}/${file.path}`, file]));
   return (
     <div className="lineage">
       <Fault words={wrong} />
-      {!first.data && wrong === undefined && <p className="quiet">Asking the gateway…</p>}
-      {first.data && files.length === 0 && next === null && (
+      {!first.data && <Asked live={first} />}
+      {first.data && files.length === 0 && !hasMore && (
         <p>
           No pipeline computed anything from it that is kept. Pipelines that read{" "}
           <Link href={branchHref({ repo, branch })}>{`${branch}.${repo}`}</Link> take it up when its commit
@@ -207,11 +175,9 @@ export function Derived({ place, path, commit }: LineageProps) {
           );
         })}
       </ul>
-      {next !== null && (
+      {hasMore && (
         <p className="actions">
-          <button type="button" disabled={isBusy} onClick={() => void more()}>
-            {isBusy ? "Asking the gateway…" : "Look further"}
-          </button>
+          {more("Look further")}
           <span className="quiet">Not all outputs were looked at yet.</span>
         </p>
       )}

@@ -2,101 +2,77 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { TagPage } from "../../../protocol/commits.ts";
 import type { BranchList, RepoUsage } from "../../../protocol/repos.ts";
-import { useLive } from "../../gateway/live.ts";
-import { useOnce } from "../../gateway/once.ts";
-import { useSession } from "../../gateway/session.tsx";
-import { Action } from "../../parts/action.tsx";
-import { Fault } from "../../parts/broken.tsx";
+import { useLive, useOnce } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { counted, countText, shortId } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
-import { sizeText } from "../../parts/size.ts";
-import { Ago } from "../../parts/time.tsx";
-import { apiPath } from "./at.tsx";
-import { branchHref } from "./places.ts";
+import { Action, Fault } from "../../parts/form.tsx";
+import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
+import { Ago, counted, countText, shortId, sizeText } from "../../parts/words.tsx";
+import { branchHref, branchPath, repoPath } from "../addresses.ts";
 
 /** A repo: its branches, its tags, and what they take up. */
 export function RepoPage({ repo }: { readonly repo: string }) {
-  const path = `/repos/${encodeURIComponent(repo)}`;
-  const live = useLive<BranchList>(`${path}/branches`);
+  const live = useLive<BranchList>(`${repoPath(repo)}/branches`);
   return (
     <Page title={repo} cli={command`sluice branch list ${repo}`} live={live} aside={<Heard live={live} />}>
       <nav className="crumbs" aria-label="Where this is">
         <Link href="/repos">Repos</Link> / {repo}
       </nav>
-      {!live.data && !live.fault && <p className="quiet">Asking the gateway…</p>}
-      {live.data && <Branches repo={repo} list={live.data} />}
-      {live.data && <Tags repo={repo} />}
-      {live.data && <Usage repo={repo} />}
+      <Asked live={live}>
+        {(list) => (
+          <>
+            <Branches repo={repo} list={list} />
+            <Tags repo={repo} />
+            <Usage repo={repo} />
+          </>
+        )}
+      </Asked>
     </Page>
   );
 }
 
 function Branches({ repo, list: { branches } }: { readonly repo: string; readonly list: BranchList }) {
   return (
-    <section aria-label="Branches">
-      <h2>
-        Branches <span className="count">{countText(branches.length)}</span>
-      </h2>
-      <table className="listing">
-        <thead>
-          <tr>
-            <th scope="col">Branch</th>
-            <th scope="col">Made</th>
-            <th scope="col">What holds for it</th>
-          </tr>
-        </thead>
-        <tbody>
-          {branches.map(({ name, createdAt, public: isPublic, writer, forking }) => {
-            const place = { repo, branch: name };
-            return (
-              <tr key={name}>
-                <th scope="row">
-                  <Link href={branchHref(place)}>{name}</Link>
-                </th>
-                <td>
-                  <Ago at={createdAt} />
-                </td>
-                <td className="links">
-                  {forking && (
-                    <span>
-                      its files are on their way: {countText(forking.copied)} of {countText(forking.total)}
-                    </span>
-                  )}
-                  {isPublic && <b>public</b>}
-                  {writer && (
-                    <span>
-                      written by{" "}
-                      {"key" in writer ? `the key ${writer.key}` : `the pipeline ${writer.pipeline}`} alone
-                    </span>
-                  )}
-                  <Link href={branchHref(place, "history")}>History</Link>
-                  <Link href={branchHref(place, "settings")}>Settings</Link>
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </section>
+    <Section title="Branches" count={branches.length}>
+      <Table className="listing" head={["Branch", "Made", "What holds for it"]}>
+        {branches.map(({ name, createdAt, public: isPublic, writer, forking }) => {
+          const place = { repo, branch: name };
+          return (
+            <tr key={name}>
+              <th scope="row">
+                <Link href={branchHref(place)}>{name}</Link>
+              </th>
+              <td>
+                <Ago at={createdAt} />
+              </td>
+              <td className="links">
+                {forking && (
+                  <span>
+                    its files are on their way: {countText(forking.copied)} of {countText(forking.total)}
+                  </span>
+                )}
+                {isPublic && <b>public</b>}
+                {writer && (
+                  <span>
+                    written by {"key" in writer ? `the key ${writer.key}` : `the pipeline ${writer.pipeline}`}{" "}
+                    alone
+                  </span>
+                )}
+                <Link href={branchHref(place, "history")}>History</Link>
+                <Link href={branchHref(place, "settings")}>Settings</Link>
+              </td>
+            </tr>
+          );
+        })}
+      </Table>
+    </Section>
   );
 }
 
 function Tags({ repo }: { readonly repo: string }) {
-  const { gateway } = useSession();
-  const tags = useOnce<TagPage>(["repo tags", repo], (_, signal) =>
-    gateway.call(`/repos/${encodeURIComponent(repo)}/tags`, { signal }),
-  );
+  const tags = useOnce<TagPage>(`${repoPath(repo)}/tags`);
   const list = tags.data?.tags ?? [];
-  async function remove(branch: string, name: string): Promise<void> {
-    await gateway.call(`${apiPath({ repo, branch })}/tags/${encodeURIComponent(name)}`, { method: "DELETE" });
-    tags.reload();
-  }
   return (
-    <section aria-label="Tags">
-      <h2>
-        Tags <span className="count">{tags.data ? countText(list.length) : ""}</span>
-      </h2>
+    <Section title="Tags" count={tags.data && list.length}>
       <Fault words={tags.fault?.message} />
       {tags.data && list.length === 0 && (
         <p>
@@ -105,109 +81,90 @@ function Tags({ repo }: { readonly repo: string }) {
         </p>
       )}
       {list.length > 0 && (
-        <table className="listing">
-          <thead>
-            <tr>
-              <th scope="col">Tag</th>
-              <th scope="col">Commit</th>
-              <th scope="col">Set</th>
-              <th scope="col">
-                <span className="hidden">Delete</span>
+        <Table className="listing" head={["Tag", "Commit", "Set", "Delete"]}>
+          {list.map(({ name, branch, commit, createdAt }) => (
+            <tr key={`${name}.${branch}`}>
+              <th scope="row">
+                <Link href={branchHref({ repo, branch, at: name })}>{name}</Link>
               </th>
+              <td>
+                <span className="mono">{shortId(commit)}</span> of {branch}
+              </td>
+              <td>
+                <Ago at={createdAt} />
+              </td>
+              <td>
+                <Action
+                  question="The name goes; its commit stays."
+                  act={(gateway) =>
+                    gateway.call(`${branchPath({ repo, branch })}/tags/${encodeURIComponent(name)}`, {
+                      method: "DELETE",
+                    })
+                  }
+                  done={tags.reload}
+                >
+                  Delete
+                </Action>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {list.map(({ name, branch, commit, createdAt }) => (
-              <tr key={`${name}.${branch}`}>
-                <th scope="row">
-                  <Link href={branchHref({ repo, branch, at: name })}>{name}</Link>
-                </th>
-                <td>
-                  <span className="mono">{shortId(commit)}</span> of {branch}
-                </td>
-                <td>
-                  <Ago at={createdAt} />
-                </td>
-                <td>
-                  <Action question="The name goes; its commit stays." act={() => remove(branch, name)}>
-                    Delete
-                  </Action>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       {tags.data?.next && <CliLine line={command`sluice tag list ${repo}`} />}
-    </section>
+    </Section>
   );
 }
 
 /** What the branches take up. What their files have is counted only when somebody asks: that walks all of them. */
 function Usage({ repo }: { readonly repo: string }) {
   const [isWhole, count] = useState(false);
-  const usage = useOnce<RepoUsage>(["usage", repo, isWhole ? "whole" : "sizes"], (gateway, signal) =>
-    gateway.call(`/repos/${encodeURIComponent(repo)}/usage`, {
-      query: { sizes: isWhole ? undefined : true },
-      signal,
-    }),
-  );
+  const usage = useOnce<RepoUsage>(`${repoPath(repo)}/usage`, {
+    query: { sizes: isWhole ? undefined : true },
+  });
   const branches = usage.data?.branches ?? [];
   return (
-    <section aria-label="Usage">
-      <h2>Usage</h2>
+    <Section title="Usage">
       <Fault words={usage.fault?.message} />
       {branches.length > 0 && (
-        <table className="listing">
-          <thead>
-            <tr>
-              <th scope="col">Branch</th>
-              <th scope="col">Database</th>
+        <Table
+          className="listing"
+          head={["Branch", "Database", ...(isWhole ? ["Files now", "Only in the history"] : [])]}
+        >
+          {branches.map(({ name, deleted, database: { usedBytes, limitBytes }, contents }) => (
+            <tr key={name}>
+              <th scope="row">
+                {name}
+                {deleted && <span className="quiet"> (deleted)</span>}
+              </th>
+              <td>
+                <progress
+                  value={usedBytes}
+                  max={limitBytes}
+                  aria-label={`How full the database of ${name} is`}
+                />{" "}
+                <span className="whole">
+                  {sizeText(usedBytes)} of {sizeText(limitBytes)}
+                </span>
+              </td>
               {isWhole && (
                 <>
-                  <th scope="col">Files now</th>
-                  <th scope="col">Only in the history</th>
+                  <td>
+                    {contents &&
+                      `${sizeText(contents.live.bytes)} in ${counted(contents.live.count, "file")}`}
+                  </td>
+                  <td>
+                    {contents && (
+                      <>
+                        {sizeText(contents.history.bytes)}
+                        {contents.holder && <span className="quiet">, held by {contents.holder.what}</span>}
+                      </>
+                    )}
+                  </td>
                 </>
               )}
             </tr>
-          </thead>
-          <tbody>
-            {branches.map(({ name, deleted, database: { usedBytes, limitBytes }, contents }) => (
-              <tr key={name}>
-                <th scope="row">
-                  {name}
-                  {deleted && <span className="quiet"> (deleted)</span>}
-                </th>
-                <td>
-                  <progress
-                    value={usedBytes}
-                    max={limitBytes}
-                    aria-label={`How full the database of ${name} is`}
-                  />{" "}
-                  <span className="whole">
-                    {sizeText(usedBytes)} of {sizeText(limitBytes)}
-                  </span>
-                </td>
-                {isWhole && (
-                  <>
-                    <td>
-                      {contents &&
-                        `${sizeText(contents.live.bytes)} in ${counted(contents.live.count, "file")}`}
-                    </td>
-                    <td>
-                      {contents && (
-                        <>
-                          {sizeText(contents.history.bytes)}
-                          {contents.holder && <span className="quiet">, held by {contents.holder.what}</span>}
-                        </>
-                      )}
-                    </td>
-                  </>
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       <p className="actions">
         {!isWhole && (
@@ -218,6 +175,6 @@ function Usage({ repo }: { readonly repo: string }) {
         {isWhole && !usage.data && !usage.fault && <span className="quiet">Counting…</span>}
         <CliLine line={command`sluice repo usage ${repo}`} />
       </p>
-    </section>
+    </Section>
   );
 }

@@ -1,18 +1,17 @@
-import { useId, useState } from "react";
+import { useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import type { RepoList } from "../../../protocol/repos.ts";
-import { useLive } from "../../gateway/live.ts";
-import { createBucket } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
-import { CliLine, command } from "../../parts/cli-line.tsx";
-import { NameField, useSubmission } from "../../parts/form.tsx";
-import { counted, countText } from "../../parts/numbers.ts";
-import { Heard, Page } from "../../parts/page.tsx";
+import { Bucket } from "../../gateway/s3.ts";
+import { useLive } from "../../gateway/session.ts";
+import { command } from "../../parts/cli-line.tsx";
+import { NameField, SearchField, useSubmission } from "../../parts/form.tsx";
+import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
+import { counted, countText } from "../../parts/words.tsx";
+import { branchHref, useAddressQuery } from "../addresses.ts";
 import { BranchPage } from "./branch.tsx";
 import { DiffPage } from "./diff.tsx";
 import { FilePage } from "./file.tsx";
 import { HistoryPage } from "./history.tsx";
-import { branchHref, useAddressQuery } from "./places.ts";
 import { RepoPage } from "./repo.tsx";
 import { SettingsPage } from "./settings/settings.tsx";
 
@@ -65,7 +64,6 @@ export default function ReposPages() {
 function Repos() {
   const live = useLive<RepoList>("/repos");
   const [sought, seek] = useState("");
-  const name = useId();
   const repos = live.data?.repos ?? [];
   const shown = repos.filter((repo) => repo.name.toLowerCase().includes(sought.trim().toLowerCase()));
   return (
@@ -80,7 +78,7 @@ function Repos() {
         </>
       }
     >
-      {!live.data && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {!live.data && <Asked live={live} />}
       {live.data && repos.length === 0 && (
         <p>
           No repo is here yet. A repo has branches, each of which is a bucket: the first one makes it, here or
@@ -89,40 +87,31 @@ function Repos() {
       )}
       {repos.length > 12 && (
         <p className="search">
-          <label htmlFor={name}>Find by name</label>
-          <input id={name} type="search" value={sought} onChange={({ target }) => seek(target.value)} />
+          <SearchField label="Find by name" value={sought} set={seek} />
         </p>
       )}
       {shown.length > 0 && (
-        <table className="listing">
-          <thead>
-            <tr>
-              <th scope="col">Repo</th>
-              <th scope="col">Branches</th>
+        <Table className="listing" head={["Repo", "Branches"]}>
+          {shown.slice(0, MOST_SHOWN).map((repo) => (
+            <tr key={repo.name}>
+              <th scope="row">
+                <Link href={`/repos/${repo.name}`}>{repo.name}</Link>
+              </th>
+              <td className="links">
+                {repo.branches.slice(0, MOST_BRANCHES).map((branch) => (
+                  <Link key={branch} href={branchHref({ repo: repo.name, branch })}>
+                    {branch}
+                  </Link>
+                ))}
+                {repo.branches.length > MOST_BRANCHES && (
+                  <Link href={`/repos/${repo.name}`}>
+                    and {countText(repo.branches.length - MOST_BRANCHES)} more
+                  </Link>
+                )}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {shown.slice(0, MOST_SHOWN).map((repo) => (
-              <tr key={repo.name}>
-                <th scope="row">
-                  <Link href={`/repos/${repo.name}`}>{repo.name}</Link>
-                </th>
-                <td className="links">
-                  {repo.branches.slice(0, MOST_BRANCHES).map((branch) => (
-                    <Link key={branch} href={branchHref({ repo: repo.name, branch })}>
-                      {branch}
-                    </Link>
-                  ))}
-                  {repo.branches.length > MOST_BRANCHES && (
-                    <Link href={`/repos/${repo.name}`}>
-                      and {countText(repo.branches.length - MOST_BRANCHES)} more
-                    </Link>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       {shown.length > MOST_SHOWN && (
         <p className="quiet">{countText(shown.length - MOST_SHOWN)} more: search by name to find them.</p>
@@ -138,17 +127,15 @@ const MOST_BRANCHES = 12;
 
 /** Makes a bucket: a branch, and its repo if that is not there. */
 function NewBucket() {
-  const { gateway } = useSession();
   const [, go] = useLocation();
   const [repo, setRepo] = useState("");
   const [branch, setBranch] = useState("master");
-  const { isBusy, submit, fault } = useSubmission(async () => {
-    await createBucket(gateway, { repo, branch });
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    await new Bucket(gateway, { repo, branch }).create();
     go(branchHref({ repo, branch }));
   });
   return (
-    <section aria-label="New bucket">
-      <h2>New bucket</h2>
+    <Section title="New bucket" cli={command`sluice mb s3://${branch || "master"}.${repo || "photos"}`}>
       <form className="line" onSubmit={submit}>
         <NameField label="Repo" value={repo} set={setRepo} required />
         <NameField label="Branch" value={branch} set={setBranch} required />
@@ -157,7 +144,6 @@ function NewBucket() {
         </button>
       </form>
       {fault}
-      <CliLine line={command`sluice mb s3://${branch || "master"}.${repo || "photos"}`} />
-    </section>
+    </Section>
   );
 }

@@ -1,12 +1,12 @@
-import { type ReactNode, useEffect, useMemo, useState } from "react";
-import { useOnce } from "../../../gateway/once.ts";
-import { type FileStart, type Place, readStart } from "../../../gateway/s3.ts";
-import { Fault } from "../../../parts/broken.tsx";
-import { sizeText } from "../../../parts/size.ts";
-import { lastName } from "../places.ts";
+import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { Bucket, type FileStart, type Place } from "../../../gateway/s3.ts";
+import { useRead } from "../../../gateway/session.ts";
+import { Fault } from "../../../parts/form.tsx";
+import { Section } from "../../../parts/page.tsx";
+import { sizeText } from "../../../parts/words.tsx";
+import { lastName } from "../../addresses.ts";
 import { type Kind, kindOf, textOf } from "./kind.ts";
-import { rowsOfJson, rowsOfLines, rowsOfText } from "./rows.ts";
-import { type Rows, Table } from "./table.tsx";
+import { rowsOf, Table, type TableKind } from "./table.tsx";
 
 /*
  * What is in a file, as far as it can be shown: what it holds becomes text of this page, or the source of an element that
@@ -30,20 +30,19 @@ interface PreviewProps {
 
 export function Preview(props: PreviewProps) {
   return (
-    <section aria-label="Preview">
-      <h2>Preview</h2>
+    <Section title="Preview">
       {props.start.size === 0 ? <p className="quiet">The file has no bytes.</p> : <Shown {...props} />}
-    </section>
+    </Section>
   );
 }
 
 function Shown({ place, path, start: first }: PreviewProps) {
   const [more, askMore] = useState(false);
   const { repo, branch, at } = place;
-  const larger = useOnce<FileStart>(
+  const larger = useRead<FileStart>(
     ["more", repo, branch, at, path, first.etag],
-    (gateway, signal) => readStart(gateway, place, { key: path, most: MOST_TEXT, signal }),
-    { enabled: more },
+    (gateway, signal) => new Bucket(gateway, place).start(path, { most: MOST_TEXT, signal }),
+    { isAsked: more },
   );
   const start = larger.data ?? first;
   const kind = useMemo(() => kindOf(start.bytes, { path, type: start.type }), [start, path]);
@@ -69,11 +68,7 @@ function Shown({ place, path, start: first }: PreviewProps) {
             </button>
           )}
           {more && !larger.data && !larger.fault && <span className="quiet">Asking the gateway…</span>}
-          {larger.fault && (
-            <span className="bad" role="alert">
-              {larger.fault.message}
-            </span>
-          )}
+          <Fault words={larger.fault?.message} as="span" />
         </p>
       )}
     </>
@@ -108,16 +103,14 @@ function Text({ text }: { readonly text: string }) {
   );
 }
 
-/** One of two forms, and a button for the other. */
-function TwoForms({
-  form,
-  text,
-  name,
-}: {
+interface TwoFormsProps {
   readonly form: ReactNode;
   readonly text: string;
   readonly name: string;
-}) {
+}
+
+/** One of two forms, and a button for the other. */
+function TwoForms({ form, text, name }: TwoFormsProps) {
   const [isText, setText] = useState(false);
   return (
     <>
@@ -131,30 +124,34 @@ function TwoForms({
   );
 }
 
-function AsTable({
-  text,
-  kind,
-  isCut,
-}: {
-  readonly text: string;
-  readonly kind: "table" | "json" | "json-lines";
-  readonly isCut: boolean;
-}) {
-  const [rows, setRows] = useState<Rows | "none">();
+/** What a promise came to. Undefined: it is on its way. */
+function useMade<T>(make: () => Promise<T>): T | undefined {
+  const [made, setMade] = useState<T>();
   useEffect(() => {
     let isLeft = false;
-    const found =
-      kind === "table"
-        ? rowsOfText(text, isCut)
-        : Promise.resolve(kind === "json" ? rowsOfJson(text) : rowsOfLines(text, isCut));
-    void found.then(
-      (made) => isLeft || setRows(made ?? "none"),
-      () => isLeft || setRows("none"),
-    );
+    void make().then((value) => isLeft || setMade(() => value));
     return () => {
       isLeft = true;
     };
-  }, [text, kind, isCut]);
+  }, [make]);
+  return made;
+}
+
+interface AsTableProps {
+  readonly text: string;
+  readonly kind: TableKind;
+  readonly isCut: boolean;
+}
+
+function AsTable({ text, kind, isCut }: AsTableProps) {
+  const make = useCallback(async () => {
+    try {
+      return (await rowsOf(kind, text, isCut)) ?? "none";
+    } catch {
+      return "none";
+    }
+  }, [kind, text, isCut]);
+  const rows = useMade(make);
   if (rows === undefined) return <p className="quiet">Reading it…</p>;
   if (rows === "none") return <Text text={text} />;
   return <TwoForms name="As a table" text={text} form={<Table {...rows} isCut={isCut} />} />;
@@ -187,17 +184,15 @@ function Media({ place, path, start, kind }: MediaProps) {
   const { size } = start;
   const isHere = start.bytes.length >= size;
   const [isAsked, ask] = useState(kind.is === "image" && size <= MEDIA_BY_ITSELF);
-  const whole = useOnce<FileStart>(
+  const whole = useRead<FileStart>(
     ["whole", repo, branch, at, path, start.etag],
-    (gateway, signal) => readStart(gateway, place, { key: path, most: MOST_MEDIA, signal }),
-    { enabled: isAsked && !isHere },
+    (gateway, signal) => new Bucket(gateway, place).start(path, { most: MOST_MEDIA, signal }),
+    { isAsked: isAsked && !isHere },
   );
   if (size > MOST_MEDIA) {
     return <p>It has more than the {sizeText(MOST_MEDIA)} that are fetched for a preview: download it.</p>;
   }
-  if (whole.fault) {
-    return <Fault words={whole.fault.message} />;
-  }
+  if (whole.fault) return <Fault words={whole.fault.message} />;
   const bytes = isHere ? start.bytes : whole.data?.bytes;
   if (!isAsked) {
     return (
@@ -210,15 +205,13 @@ function Media({ place, path, start, kind }: MediaProps) {
   return <Blobbed bytes={bytes} kind={kind} name={lastName(path)} />;
 }
 
-function Blobbed({
-  bytes,
-  kind: { is, type },
-  name,
-}: {
+interface BlobbedProps {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly kind: MediaKind;
   readonly name: string;
-}) {
+}
+
+function Blobbed({ bytes, kind: { is, type }, name }: BlobbedProps) {
   const [source, setSource] = useState<string>();
   const [isBroken, setBroken] = useState(false);
   useEffect(() => {
@@ -231,30 +224,27 @@ function Blobbed({
   const broke = (): void => setBroken(true);
   if (is === "image")
     return <img className="media" src={source} alt={`What ${name} shows`} onError={broke} />;
-  if (is === "video") {
-    // biome-ignore lint/a11y/useMediaCaption: files bring no captions along.
-    return <video className="media" src={source} controls aria-label={name} onError={broke} />;
-  }
-  // biome-ignore lint/a11y/useMediaCaption: files bring no captions along.
-  return <audio src={source} controls aria-label={name} onError={broke} />;
+  const Player = is;
+  return (
+    <Player
+      {...(is === "video" && { className: "media" })}
+      src={source}
+      controls
+      aria-label={name}
+      onError={broke}
+    />
+  );
 }
 
 /** What is packed in a file, by its first bytes. */
 function Unzipped({ path, start }: { readonly path: string; readonly start: FileStart }) {
   const inner = path.replace(/\.gz$/i, "");
-  const [bytes, setBytes] = useState<Uint8Array<ArrayBuffer>>();
-  useEffect(() => {
-    let isLeft = false;
-    void unzippedStart(start.bytes, MOST_TEXT).then((made) => isLeft || setBytes(made));
-    return () => {
-      isLeft = true;
-    };
-  }, [start.bytes]);
+  const bytes = useMade(useCallback(() => unzippedStart(start.bytes, MOST_TEXT), [start.bytes]));
   if (!bytes) return <p className="quiet">Unpacking it…</p>;
   if (bytes.length === 0) return <Hex bytes={start.bytes} />;
   const isCut = start.bytes.length < start.size || bytes.length >= MOST_TEXT;
   const kind = kindOf(bytes, { path: inner, type: "" });
-  const shown: Kind = isShownAsText(kind) ? kind : { is: "binary" };
+  const shown: Kind = SHOWN_AS_TEXT.has(kind.is) ? kind : { is: "binary" };
   return (
     <>
       <p className="quiet">
@@ -265,14 +255,12 @@ function Unzipped({ path, start }: { readonly path: string; readonly start: File
   );
 }
 
-function isShownAsText({ is }: Kind): boolean {
-  return is === "text" || is === "table" || is === "json" || is === "json-lines" || is === "svg";
-}
+const SHOWN_AS_TEXT: ReadonlySet<Kind["is"]> = new Set(["text", "table", "json", "json-lines", "svg"]);
 
 /** What is packed in bytes, as far as they go, at most so much; nothing if they are no gzip. */
 async function unzippedStart(bytes: Uint8Array<ArrayBuffer>, most: number): Promise<Uint8Array<ArrayBuffer>> {
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
-  const chunks: Uint8Array[] = [];
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   try {
     while (length < most) {
@@ -285,13 +273,7 @@ async function unzippedStart(bytes: Uint8Array<ArrayBuffer>, most: number): Prom
     // The rest of the file is not here: what came before counts.
   }
   await reader.cancel().catch(() => undefined);
-  const all = new Uint8Array(length);
-  let place = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, place);
-    place += chunk.length;
-  }
-  return all.subarray(0, most);
+  return new Uint8Array(await new Blob(chunks).arrayBuffer()).subarray(0, most);
 }
 
 const MOST = 512;

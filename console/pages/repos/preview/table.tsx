@@ -1,13 +1,13 @@
-import { counted, countText } from "../../../parts/numbers.ts";
+import { counted, countText } from "../../../parts/words.tsx";
 
 /** Cells of the first rows of a file. */
-export interface Rows {
+interface Rows {
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
 /** Most rows and columns that are shown of a table. */
-export const MOST_ROWS = 500;
+const MOST_ROWS = 500;
 const MOST_COLUMNS = 60;
 /** Characters of a cell. */
 const MOST_IN_CELL = 300;
@@ -15,8 +15,8 @@ const MOST_IN_CELL = 300;
 /** A table as text, each cell. `isCut`: the file has more than was read. */
 export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean }) {
   const shown = rows.slice(0, MOST_ROWS);
-  const columns = Math.min(Math.max(head.length, ...shown.map((row) => row.length)), MOST_COLUMNS);
-  const places = Array.from({ length: columns }, (_, index) => index);
+  const width = Math.min(Math.max(head.length, ...shown.map((row) => row.length)), MOST_COLUMNS);
+  const columns = Array.from({ length: width }, (_, index) => index);
   const isAll = !isCut && rows.length <= MOST_ROWS && head.length <= MOST_COLUMNS;
   return (
     <>
@@ -25,9 +25,9 @@ export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean })
         <table>
           <thead>
             <tr>
-              {places.map((place) => (
-                <th key={place} scope="col">
-                  {head[place] ?? ""}
+              {columns.map((column) => (
+                <th key={column} scope="col">
+                  {head[column] ?? ""}
                 </th>
               ))}
             </tr>
@@ -36,8 +36,8 @@ export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean })
             {shown.map((row, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: rows of a file have no other name.
               <tr key={index}>
-                {places.map((place) => (
-                  <td key={place}>{cellText(row[place] ?? "")}</td>
+                {columns.map((column) => (
+                  <td key={column}>{cellText(row[column] ?? "")}</td>
                 ))}
               </tr>
             ))}
@@ -55,4 +55,63 @@ export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean })
 
 function cellText(text: string): string {
   return text.length > MOST_IN_CELL ? `${text.slice(0, MOST_IN_CELL)}…` : text;
+}
+
+export type TableKind = "table" | "json" | "json-lines";
+
+/** The rows of a text. Undefined: it has none. `isCut`: the file has more than was read. */
+export async function rowsOf(kind: TableKind, text: string, isCut: boolean): Promise<Rows | undefined> {
+  if (kind === "json") return rowsOfJson(text);
+  return kind === "table" ? await rowsOfText(text, isCut) : rowsOfLines(text, isCut);
+}
+
+/** The rows of text with separators. Undefined: it is none. `isCut`: the last line may not be whole. */
+async function rowsOfText(text: string, isCut: boolean): Promise<Rows | undefined> {
+  const { default: papa } = await import("papaparse");
+  const { data } = papa.parse<string[]>(text, { preview: MOST_ROWS + 2, skipEmptyLines: true });
+  const [head, ...rows] = isCut && data.length < MOST_ROWS + 2 ? data.slice(0, -1) : data;
+  return head && { head, rows };
+}
+
+/** The rows of lines of JSON. Undefined: a line is no JSON. */
+function rowsOfLines(text: string, isCut: boolean): Rows | undefined {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const whole = isCut ? lines.slice(0, -1) : lines;
+  try {
+    return rowsOfValues(whole.slice(0, MOST_ROWS + 1).map((line) => JSON.parse(line)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A list, or an object by its names, as rows. Undefined: it is neither, or is cut. */
+function rowsOfJson(text: string): Rows | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (Array.isArray(value)) return value.length === 0 ? undefined : rowsOfValues(value);
+  if (!isRecord(value)) return undefined;
+  return { head: ["name", "value"], rows: Object.entries(value).map(([name, one]) => [name, cellOf(one)]) };
+}
+
+function rowsOfValues(values: readonly unknown[]): Rows | undefined {
+  const some = values.slice(0, MOST_ROWS + 1);
+  if (some.length === 0) return undefined;
+  if (!some.every(isRecord)) return { head: ["value"], rows: some.map((value) => [cellOf(value)]) };
+  const head = [...new Set(some.flatMap((value) => Object.keys(value)))];
+  return {
+    head,
+    rows: some.map((value) => head.map((name) => (Object.hasOwn(value, name) ? cellOf(value[name]) : ""))),
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function cellOf(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

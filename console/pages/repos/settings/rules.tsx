@@ -1,26 +1,23 @@
 import type { ReactNode } from "react";
-import { useOnce } from "../../../gateway/once.ts";
 import {
+  Bucket,
   bucketOf,
   type CorsRule,
-  deleteRules,
   type LifecycleRule,
   type Place,
   type RuleKind,
-  readRules,
 } from "../../../gateway/s3.ts";
-import { useSession } from "../../../gateway/session.tsx";
-import { Action } from "../../../parts/action.tsx";
-import { Fault } from "../../../parts/broken.tsx";
+import { useRead } from "../../../gateway/session.ts";
 import { command } from "../../../parts/cli-line.tsx";
-import { counted, countText } from "../../../parts/numbers.ts";
-import { spanText } from "../../../parts/time.tsx";
-import { Setting } from "./setting.tsx";
+import { Action, Fault } from "../../../parts/form.tsx";
+import { Asked, Section } from "../../../parts/page.tsx";
+import { counted, countText, spanText } from "../../../parts/words.tsx";
 
 /** Beyond these a list is no help. */
 const MOST_SHOWN = 50;
 
-const LIFECYCLE: Kind<"lifecycle"> = {
+/** What deletes files, uploads and commits with time. */
+export const LIFECYCLE: Kind<"lifecycle"> = {
   kind: "lifecycle",
   title: "Lifecycle rules",
   none: "Nothing of it goes by itself.",
@@ -37,7 +34,8 @@ const LIFECYCLE: Kind<"lifecycle"> = {
   ),
 };
 
-const CORS: Kind<"cors"> = {
+/** Which pages of other origins may read the branch and write to it. */
+export const CORS: Kind<"cors"> = {
   kind: "cors",
   title: "Pages from elsewhere (CORS)",
   none: "Browsers let no page from elsewhere read its files.",
@@ -47,16 +45,6 @@ const CORS: Kind<"cors"> = {
   example: '{"CORSRules":[{"AllowedOrigins":["https://example.com"],"AllowedMethods":["GET"]}]}',
   show: corsWords,
 };
-
-/** What deletes files, uploads and commits with time. `changed`: rules also say how many days of commits are kept. */
-export function LifecycleRules({ place, changed }: { readonly place: Place; changed(): void }) {
-  return <Rules of={LIFECYCLE} place={place} changed={changed} />;
-}
-
-/** Which pages of other origins may read the branch and write to it. */
-export function CorsRules({ place }: { readonly place: Place }) {
-  return <Rules of={CORS} place={place} />;
-}
 
 interface Kind<K extends keyof RuleKind> {
   readonly kind: K;
@@ -75,23 +63,19 @@ interface Kind<K extends keyof RuleKind> {
 interface RulesProps<K extends keyof RuleKind> {
   readonly of: Kind<K>;
   readonly place: Place;
+  /** After they were removed. */
   changed?(): void;
 }
 
-function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) {
-  const { gateway } = useSession();
+/** The rules of a kind that a branch has. */
+export function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) {
   const { kind, title, none, remove, operation, option, example, show } = of;
   const { repo, branch } = place;
-  const rules = useOnce<readonly RuleKind[K][]>([kind, repo, branch], (asked, signal) =>
-    readRules(asked, place, { kind, signal }),
+  const rules = useRead<readonly RuleKind[K][]>([kind, repo, branch], (gateway, signal) =>
+    new Bucket(gateway, place).rules(kind, signal),
   );
   // They are shown to keys alone that may set them.
   if (rules.fault?.status === 403) return null;
-  async function removeAll(): Promise<void> {
-    await deleteRules(gateway, place, kind);
-    rules.reload();
-    changed?.();
-  }
   const { data } = rules;
   const aws = command`aws --endpoint-url "$SLUICE_ENDPOINT" s3api`;
   const put = command`put-${operation} --bucket ${bucketOf(place)} --${option}`;
@@ -100,9 +84,9 @@ function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) 
     ? command`${aws} get-${operation} --bucket ${bucketOf(place)} > ${kind}.json && ${aws} ${put} file://${kind}.json`
     : command`${aws} ${put} ${example}`;
   return (
-    <Setting title={title} cli={cli}>
+    <Section className="setting" title={title} cli={cli}>
       <Fault words={rules.fault?.message} />
-      {!data && !rules.fault && <p className="quiet">Asking the gateway…</p>}
+      {!data && <Asked live={rules} />}
       {data?.length === 0 && <p>{none}</p>}
       {isSet && (
         <>
@@ -115,12 +99,19 @@ function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) 
           {data.length > MOST_SHOWN && (
             <p className="quiet">{countText(data.length - MOST_SHOWN)} more, which the line below gets.</p>
           )}
-          <Action question={remove} act={removeAll}>
+          <Action
+            question={remove}
+            act={(gateway) => new Bucket(gateway, place).deleteRules(kind)}
+            done={() => {
+              rules.reload();
+              changed?.();
+            }}
+          >
             {data.length === 1 ? "Remove the rule" : "Remove the rules"}
           </Action>
         </>
       )}
-    </Setting>
+    </Section>
   );
 }
 

@@ -1,20 +1,17 @@
 import { useId, useState } from "react";
 import { Link, useLocation } from "wouter";
-import type { BranchDetail, BranchWriter } from "../../../../protocol/repos.ts";
-import { type Live, useLive } from "../../../gateway/live.ts";
+import type { BranchDetail } from "../../../../protocol/repos.ts";
+import type { Gateway } from "../../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../../gateway/s3.ts";
-import { useSession } from "../../../gateway/session.tsx";
-import { Action, Deletion } from "../../../parts/action.tsx";
+import { type Live, useLive } from "../../../gateway/session.ts";
 import { command } from "../../../parts/cli-line.tsx";
-import { NameField, useSubmission } from "../../../parts/form.tsx";
-import { countText, shortId } from "../../../parts/numbers.ts";
-import { Page } from "../../../parts/page.tsx";
-import { Ago } from "../../../parts/time.tsx";
-import { apiPath, CommitPicker } from "../at.tsx";
+import { Action, Check, Deletion, Field, NameField, useSubmission } from "../../../parts/form.tsx";
+import { Asked, Page, Section } from "../../../parts/page.tsx";
+import { Ago, countText, shortId } from "../../../parts/words.tsx";
+import { branchHref, branchPath, repoPath } from "../../addresses.ts";
+import { CommitPicker } from "../at.tsx";
 import { BranchTabs, Crumbs } from "../crumbs.tsx";
-import { branchHref } from "../places.ts";
-import { CorsRules, LifecycleRules } from "./rules.tsx";
-import { Setting } from "./setting.tsx";
+import { CORS, LIFECYCLE, Rules } from "./rules.tsx";
 
 /**
  * What a branch is set to: who reads it and writes to it, how much of its history stays, what goes by itself; a branch made
@@ -22,33 +19,32 @@ import { Setting } from "./setting.tsx";
  */
 export function SettingsPage({ place }: { readonly place: Place }) {
   const bucket = bucketOf(place);
-  const live = useLive<BranchDetail>(apiPath(place));
-  const { data: detail } = live;
+  const live = useLive<BranchDetail>(branchPath(place));
   return (
     <Page title={`Settings of ${bucket}`} cli={command`sluice branch inspect ${bucket}`} live={live}>
       <Crumbs place={place} />
       <BranchTabs place={place} here="settings" />
-      {!detail && !live.fault && <p className="quiet">Asking the gateway…</p>}
-      {detail && (
-        <>
-          <Origin detail={detail} />
-          <Import detail={detail} />
-          {detail.forking ? (
-            <p>Its files are on their way from there. It is set to nothing before all are here.</p>
-          ) : (
-            <>
-              <Public place={place} detail={detail} live={live} />
-              <Protection key={JSON.stringify(detail.writer)} place={place} detail={detail} live={live} />
-              <Keeping key={JSON.stringify(detail.keep)} place={place} detail={detail} live={live} />
-              <LifecycleRules place={place} changed={live.reload} />
-              <CorsRules place={place} />
-              <EmptyOnly place={place} detail={detail} live={live} />
-              <Fork place={place} />
-            </>
-          )}
-          <End place={place} />
-        </>
-      )}
+      <Asked live={live}>
+        {(detail) => (
+          <>
+            <Origin detail={detail} />
+            {detail.forking ? (
+              <p>Its files are on their way from there. It is set to nothing before all are here.</p>
+            ) : (
+              <>
+                <Public place={place} detail={detail} live={live} />
+                <Protection key={JSON.stringify(detail.writer)} place={place} detail={detail} live={live} />
+                <Keeping key={JSON.stringify(detail.keep)} place={place} detail={detail} live={live} />
+                <Rules of={LIFECYCLE} place={place} changed={live.reload} />
+                <Rules of={CORS} place={place} />
+                <EmptyOnly place={place} detail={detail} live={live} />
+                <Fork place={place} />
+              </>
+            )}
+            <End place={place} />
+          </>
+        )}
+      </Asked>
     </Page>
   );
 }
@@ -59,104 +55,104 @@ interface OfBranch {
   readonly live: Live<BranchDetail>;
 }
 
-function Origin({ detail: { from } }: { readonly detail: BranchDetail }) {
-  if (!from) return null;
+/** Where it came from, if not from nothing. */
+function Origin({ detail: { from, imported } }: Pick<OfBranch, "detail">) {
   return (
-    <p>
-      It was made from{" "}
-      <Link href={branchHref({ ...from, at: from.commit ?? undefined })}>
-        {`${from.branch}.${from.repo}`}
-      </Link>
-      {from.commit !== null && (
-        <>
-          {" "}
-          at <span className="mono">{shortId(from.commit)}</span>
-        </>
+    <>
+      {from && (
+        <p>
+          It was made from{" "}
+          <Link href={branchHref({ ...from, at: from.commit ?? undefined })}>
+            {`${from.branch}.${from.repo}`}
+          </Link>
+          {from.commit !== null && (
+            <>
+              {" "}
+              at <span className="mono">{shortId(from.commit)}</span>
+            </>
+          )}
+          .
+        </p>
       )}
-      .
-    </p>
+      {imported && (
+        <p>
+          It was imported <Ago at={imported.at} />
+          {imported.by !== null && (
+            <>
+              {" "}
+              by key <span className="mono">{imported.by}</span>
+            </>
+          )}
+          . What its commits of before say, an archive said.
+        </p>
+      )}
+    </>
   );
 }
 
-function Import({ detail: { imported } }: { readonly detail: BranchDetail }) {
-  if (!imported) return null;
-  return (
-    <p>
-      It was imported <Ago at={imported.at} />
-      {imported.by !== null && (
-        <>
-          {" "}
-          by key <span className="mono">{imported.by}</span>
-        </>
-      )}
-      . What its commits of before say, an archive said.
-    </p>
-  );
+/** Sets something of a branch. */
+function setting(place: Place, name: "public" | "writer" | "keep" | "empty-only", json: unknown) {
+  return (gateway: Gateway) => gateway.call(`${branchPath(place)}/${name}`, { method: "PUT", json });
 }
 
-function Public({ place, detail, live }: OfBranch) {
-  const { gateway } = useSession();
-  const isPublic = detail.public ?? false;
-  async function set(to: boolean): Promise<void> {
-    await gateway.call(`${apiPath(place)}/public`, { method: "PUT", json: { public: to } });
-    live.reload();
-  }
+function Public({ place, detail: { public: isPublic = false }, live }: OfBranch) {
+  const question = "Everybody who reaches the gateway reads all of it, also what it was before.";
   return (
-    <Setting title="Public" cli={command`sluice branch public ${bucketOf(place)} ${isPublic ? "off" : "on"}`}>
+    <Section
+      className="setting"
+      title="Public"
+      cli={command`sluice branch public ${bucketOf(place)} ${isPublic ? "off" : "on"}`}
+    >
       <p>
         {isPublic
           ? "Everybody reads its files, its commits and its tags, without a key."
           : "Only keys that may read the repo read it."}
       </p>
       <p>
-        {isPublic ? (
-          <Action act={() => set(false)}>End that</Action>
-        ) : (
-          <Action
-            question="Everybody who reaches the gateway reads all of it, also what it was before."
-            act={() => set(true)}
-          >
-            Make it public
-          </Action>
-        )}
+        <Action
+          {...(!isPublic && { question })}
+          act={setting(place, "public", { public: !isPublic })}
+          done={live.reload}
+        >
+          {isPublic ? "End that" : "Make it public"}
+        </Action>
       </p>
-    </Setting>
+    </Section>
   );
 }
 
 function Protection({ place, detail: { writer = null }, live }: OfBranch) {
-  const { gateway } = useSession();
-  const [kind, setKind] = useState<"key" | "pipeline">(writer && "pipeline" in writer ? "pipeline" : "key");
+  const [kind, setKind] = useState<"key" | "pipeline">("key");
   const [name, setName] = useState("");
   const field = useId();
-  async function set(to: BranchWriter | null): Promise<void> {
-    await gateway.call(`${apiPath(place)}/writer`, { method: "PUT", json: { writer: to } });
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    await setting(place, "writer", { writer: { [kind]: name } })(gateway);
     live.reload();
-  }
-  const submission = useSubmission(() => set(kind === "key" ? { key: name } : { pipeline: name }));
-  const bucket = bucketOf(place);
+  });
+  const option = writer ? command`--off` : command`--key ID`;
   return (
-    <Setting
+    <Section
+      className="setting"
       title="Protection"
-      cli={
-        writer
-          ? command`sluice branch protect ${bucket} --off`
-          : command`sluice branch protect ${bucket} --key ID`
-      }
+      cli={command`sluice branch protect ${bucketOf(place)} ${option}`}
     >
       {writer ? (
         <>
           <p>
             Only {"key" in writer ? `the key ${writer.key}` : `the pipeline ${writer.pipeline}`} writes to it.
           </p>
-          <Action question="Every key that may write in the repo writes to it again." act={() => set(null)}>
+          <Action
+            question="Every key that may write in the repo writes to it again."
+            act={setting(place, "writer", { writer: null })}
+            done={live.reload}
+          >
             End the protection
           </Action>
         </>
       ) : (
         <>
           <p>Every key that may write in the repo writes to it.</p>
-          <form className="line" onSubmit={submission.submit}>
+          <form className="line" onSubmit={submit}>
             <label htmlFor={field}>Leave all writes to</label>
             <select
               id={field}
@@ -174,30 +170,28 @@ function Protection({ place, detail: { writer = null }, live }: OfBranch) {
               set={setName}
               required
             />
-            <button type="submit" disabled={submission.isBusy}>
+            <button type="submit" disabled={isBusy}>
               Protect it
             </button>
           </form>
-          {submission.fault}
+          {fault}
         </>
       )}
-    </Setting>
+    </Section>
   );
 }
 
 /** How much of the history stays. */
 function Keeping({ place, detail: { keep }, live }: OfBranch) {
-  const { gateway } = useSession();
   const [commits, setCommits] = useState(String(keep?.commits ?? ""));
   const [days, setDays] = useState(String(keep?.days ?? ""));
   const [isSure, setSure] = useState(false);
-  const field = useId();
   const wished =
     commits === "" && days === ""
       ? null
       : { ...(commits !== "" && { commits: Number(commits) }), ...(days !== "" && { days: Number(days) }) };
-  const submission = useSubmission(async () => {
-    await gateway.call(`${apiPath(place)}/keep`, { method: "PUT", json: { keep: wished } });
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    await setting(place, "keep", { keep: wished })(gateway);
     live.reload();
   });
   const options = [
@@ -205,57 +199,28 @@ function Keeping({ place, detail: { keep }, live }: OfBranch) {
     ...(days === "" ? [] : [command`--days ${days}`]),
   ];
   const cli = command`sluice branch keep ${bucketOf(place)} ${wished ? options : "--all"}`;
+  const counts = { type: "number", min: 1, placeholder: "all" };
   return (
-    <Setting title="History that stays" cli={cli}>
+    <Section className="setting" title="History that stays" cli={cli}>
       <p>{keepWords(keep ?? null)}</p>
-      <form className="line" onSubmit={submission.submit}>
-        <CountField label="Newest commits" value={commits} set={setCommits} />
-        <CountField label="Days" value={days} set={setDays} />
+      <form className="line" onSubmit={submit}>
+        <Field label="Newest commits" value={commits} set={setCommits} {...counts} />
+        <Field label="Days" value={days} set={setDays} {...counts} />
         {wished && (
-          <label htmlFor={field} className="check">
-            <input
-              id={field}
-              type="checkbox"
-              checked={isSure}
-              onChange={({ target }) => setSure(target.checked)}
-            />
+          <Check isSet={isSure} set={setSure}>
             What is older goes for good
-          </label>
+          </Check>
         )}
-        <button type="submit" disabled={submission.isBusy || (wished !== null && !isSure)}>
+        <button type="submit" disabled={isBusy || (wished !== null && !isSure)}>
           Keep that
         </button>
       </form>
-      {submission.fault}
+      {fault}
       <p className="quiet">
         A commit stays while either says so. The newest one, and what a tag, a branch or a pipeline needs,
         stays anyway.
       </p>
-    </Setting>
-  );
-}
-
-interface CountFieldProps {
-  readonly label: string;
-  /** Empty: all of them. */
-  readonly value: string;
-  set(value: string): void;
-}
-
-function CountField({ label, value, set }: CountFieldProps) {
-  const id = useId();
-  return (
-    <>
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        type="number"
-        min={1}
-        value={value}
-        placeholder="all"
-        onChange={({ target }) => set(target.value)}
-      />
-    </>
+    </Section>
   );
 }
 
@@ -271,13 +236,10 @@ function keepWords(keep: BranchDetail["keep"]): string {
 
 /** When S3 tools may delete it. */
 function EmptyOnly({ place, detail: { emptyOnly = false }, live }: OfBranch) {
-  const { gateway } = useSession();
-  async function set(to: boolean): Promise<void> {
-    await gateway.call(`${apiPath(place)}/empty-only`, { method: "PUT", json: { emptyOnly: to } });
-    live.reload();
-  }
+  const question = "DeleteBucket of S3 then deletes the bucket with its files.";
   return (
-    <Setting
+    <Section
+      className="setting"
       title="Deletion by S3 tools"
       cli={command`sluice branch empty-only ${bucketOf(place)} ${emptyOnly ? "off" : "on"}`}
     >
@@ -287,44 +249,39 @@ function EmptyOnly({ place, detail: { emptyOnly = false }, live }: OfBranch) {
           : "S3 tools delete the bucket with all that it has."}
       </p>
       <p>
-        {emptyOnly ? (
-          <Action
-            question="DeleteBucket of S3 then deletes the bucket with its files."
-            act={() => set(false)}
-          >
-            Let them delete it with its files
-          </Action>
-        ) : (
-          <Action act={() => set(true)}>Let them delete it only while it is empty</Action>
-        )}
+        <Action
+          {...(emptyOnly && { question })}
+          act={setting(place, "empty-only", { emptyOnly: !emptyOnly })}
+          done={live.reload}
+        >
+          {emptyOnly ? "Let them delete it with its files" : "Let them delete it only while it is empty"}
+        </Action>
       </p>
-    </Setting>
+    </Section>
   );
 }
 
 /** Makes a branch from a commit of this one. */
 function Fork({ place }: { readonly place: Place }) {
-  const { gateway } = useSession();
   const [, go] = useLocation();
   const [repo, setRepo] = useState(place.repo);
   const [branch, setBranch] = useState("");
   const [commit, setCommit] = useState<string>();
   const from = { repo: place.repo, branch: place.branch };
-  const submission = useSubmission(async () => {
-    await gateway.call(`/repos/${encodeURIComponent(repo)}/branches`, {
-      method: "POST",
-      json: { name: branch, from: { ...from, ...(commit !== undefined && { commit }) } },
-    });
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    const json = { name: branch, from: { ...from, ...(commit !== undefined && { commit }) } };
+    await gateway.call(`${repoPath(repo)}/branches`, { method: "POST", json });
     go(branchHref({ repo, branch }));
   });
   const source = `${bucketOf(from)}${commit === undefined ? "" : `@${commit}`}`;
   return (
-    <Setting
+    <Section
+      className="setting"
       title="A branch from this one"
       cli={command`sluice branch create ${branch || "experiment"}.${repo} --from ${source}`}
     >
       <p>It has the files of a commit. Bytes are shared, and neither changes the other.</p>
-      <form className="line" onSubmit={submission.submit}>
+      <form className="line" onSubmit={submit}>
         <NameField label="Name" value={branch} set={setBranch} required />
         <NameField label="In the repo" value={repo} set={setRepo} required />
         <CommitPicker
@@ -332,25 +289,24 @@ function Fork({ place }: { readonly place: Place }) {
           label={commit === undefined ? "From the newest commit" : `From ${shortId(commit)}`}
           choose={setCommit}
         />
-        <button type="submit" disabled={submission.isBusy}>
+        <button type="submit" disabled={isBusy}>
           Make it
         </button>
       </form>
-      {submission.fault}
-    </Setting>
+      {fault}
+    </Section>
   );
 }
 
 function End({ place }: { readonly place: Place }) {
-  const { gateway } = useSession();
   const [, go] = useLocation();
   const bucket = bucketOf(place);
-  async function remove(): Promise<void> {
-    await gateway.call<undefined>(apiPath(place), { method: "DELETE" });
+  async function remove(gateway: Gateway): Promise<void> {
+    await gateway.call(branchPath(place), { method: "DELETE" });
     go("/repos");
   }
   return (
-    <Setting title="Delete the bucket" cli={command`sluice rb s3://${bucket} --force`}>
+    <Section className="setting" title="Delete the bucket" cli={command`sluice rb s3://${bucket} --force`}>
       <p>
         All of its files and its history go, and with its last branch the repo. To pipelines that read it, it
         is then empty. Nothing brings it back.
@@ -358,6 +314,6 @@ function End({ place }: { readonly place: Place }) {
       <Deletion name={bucket} verb="Delete it for good" act={remove}>
         <p>The bucket goes, with all that it ever had.</p>
       </Deletion>
-    </Setting>
+    </Section>
   );
 }

@@ -10,12 +10,11 @@ import {
 import { Link } from "wouter";
 import type { Gateway } from "../../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../../gateway/s3.ts";
-import { useSession } from "../../../gateway/session.tsx";
-import { Fault } from "../../../parts/broken.tsx";
+import { useSession } from "../../../gateway/session.ts";
 import { CliLine, command } from "../../../parts/cli-line.tsx";
-import { counted, countText } from "../../../parts/numbers.ts";
-import { sizeText } from "../../../parts/size.ts";
-import { branchHref, cliAddress, diffHref } from "../places.ts";
+import { Fault, Field } from "../../../parts/form.tsx";
+import { counted, countText, sizeText } from "../../../parts/words.tsx";
+import { branchHref, cliAddress, diffHref } from "../../addresses.ts";
 import { type Source, Uploader } from "./uploader.ts";
 
 interface UploadProps {
@@ -41,19 +40,15 @@ export function UploadPlace({ place, prefix }: UploadProps) {
   const [uploader, setUploader] = useState(uploadsOf(gateway).get(bucket));
   const [isOver, setOver] = useState(false);
   const [message, setMessage] = useState("");
-  const names = { files: useId(), folder: useId(), message: useId() };
+  const names = { files: useId(), folder: useId() };
 
   function add(more: readonly Source[]): void {
     // Of two files of one name, the one that came last counts.
     setSources((before) => [...new Map([...before, ...more].map((one) => [one.path, one])).values()]);
   }
   function choose({ target }: ChangeEvent<HTMLInputElement>): void {
-    add(
-      [...(target.files ?? [])].map((file) => ({
-        file,
-        path: prefix + (file.webkitRelativePath || file.name),
-      })),
-    );
+    const files = [...(target.files ?? [])];
+    add(files.map((file) => ({ file, path: prefix + (file.webkitRelativePath || file.name) })));
     target.value = "";
   }
   async function drop(event: DragEvent): Promise<void> {
@@ -105,8 +100,7 @@ export function UploadPlace({ place, prefix }: UploadProps) {
             </span>
           </p>
           <p className="line">
-            <label htmlFor={names.message}>Message of the commit</label>
-            <input id={names.message} value={message} onChange={({ target }) => setMessage(target.value)} />
+            <Field label="Message of the commit" value={message} set={setMessage} />
           </p>
           <p className="actions">
             <button type="submit" className="main">
@@ -242,20 +236,12 @@ async function droppedFiles({ items, files }: DataTransfer, prefix: string): Pro
   if (entries.length === 0) return [...files].map((file) => ({ file, path: prefix + file.name }));
   const found: Source[] = [];
   for (let next = entries.shift(); next; next = entries.shift()) {
-    if (isFolder(next)) entries.push(...(await entriesIn(next)));
-    else if (isFile(next)) {
+    if (next instanceof FileSystemDirectoryEntry) entries.push(...(await entriesIn(next)));
+    else if (next instanceof FileSystemFileEntry) {
       found.push({ file: await fileOf(next), path: prefix + next.fullPath.replace(/^\//, "") });
     }
   }
   return found;
-}
-
-function isFolder(entry: FileSystemEntry): entry is FileSystemDirectoryEntry {
-  return entry.isDirectory;
-}
-
-function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
-  return entry.isFile;
 }
 
 async function entriesIn(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {

@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { SessionEnd, SessionOpened } from "../../../../protocol/files.ts";
-import { type Gateway, isAway } from "../../../gateway/gateway.ts";
-import { beginParts, completeParts, type Place, putFile, putPart } from "../../../gateway/s3.ts";
-import { apiPath } from "../at.tsx";
+import { type Gateway, isAway, pause } from "../../../gateway/gateway.ts";
+import { Bucket, type Place } from "../../../gateway/s3.ts";
+import { branchPath } from "../../addresses.ts";
 
 /*
  * Files from this machine into a branch, as one commit. They go into an open commit, so that nobody sees some of them; its
@@ -98,7 +98,7 @@ export class Uploader {
     this.#tell("sending");
     try {
       this.#session ??= await this.#again(signal, () => this.#begin(signal));
-      await this.#sendAll(this.#session.bucket, signal);
+      await this.#sendAll(new Bucket(this.#gateway, this.#session.bucket), signal);
       if (this.#failed.length > 0) return this.#tell("stuck");
       this.#tell("finishing");
       this.#tell("done", { commit: await this.#finish(this.#session.session, signal) });
@@ -123,7 +123,7 @@ export class Uploader {
   }
 
   async #begin(signal: AbortSignal): Promise<z.infer<typeof SessionOpened>> {
-    return await this.#gateway.call(`${apiPath(this.#place)}/sessions`, {
+    return await this.#gateway.call(`${branchPath(this.#place)}/sessions`, {
       method: "POST",
       json: { ttl: "1h" },
       signal,
@@ -131,7 +131,7 @@ export class Uploader {
   }
 
   /** A file that is refused leaves the others to go on. */
-  async #sendAll(bucket: string, signal: AbortSignal): Promise<void> {
+  async #sendAll(bucket: Bucket, signal: AbortSignal): Promise<void> {
     const left = this.#items.filter(({ isSent }) => !isSent)[Symbol.iterator]();
     const lane = async (): Promise<void> => {
       for (const item of left) {
@@ -151,10 +151,10 @@ export class Uploader {
     signal.throwIfAborted();
   }
 
-  async #send(item: Item, bucket: string, signal: AbortSignal): Promise<void> {
+  async #send(item: Item, bucket: Bucket, signal: AbortSignal): Promise<void> {
     const { path: key, file: body } = item;
     if (body.size <= item.partBytes) {
-      await this.#again(signal, () => putFile(this.#gateway, bucket, { key, body, signal }));
+      await this.#again(signal, () => bucket.put(key, { body, signal }));
       this.#sentBytes += body.size;
     } else {
       await this.#sendParts(item, bucket, signal);
@@ -162,12 +162,10 @@ export class Uploader {
   }
 
   /** Parts that are there from an earlier try are not sent again. */
-  async #sendParts(item: Item, bucket: string, signal: AbortSignal): Promise<void> {
+  async #sendParts(item: Item, bucket: Bucket, signal: AbortSignal): Promise<void> {
     const { path: key, file, partBytes, parts } = item;
-    item.upload ??= await this.#again(signal, () =>
-      beginParts(this.#gateway, bucket, { key, body: file, signal }),
-    );
-    const { upload } = item;
+    item.upload ??= await this.#again(signal, () => bucket.beginParts(key, { body: file, signal }));
+    const uploadId = item.upload;
     const numbers = Array.from({ length: Math.ceil(file.size / partBytes) }, (_, index) => index + 1);
     const left = numbers.filter((number) => !parts.has(number))[Symbol.iterator]();
     let isBroken = false;
@@ -175,9 +173,8 @@ export class Uploader {
       for (const number of left) {
         if (isBroken) return;
         const body = file.slice((number - 1) * partBytes, number * partBytes);
-        const etag = await this.#again(signal, () =>
-          putPart(this.#gateway, bucket, { key, body, signal, upload, number }),
-        ).catch((error: unknown) => {
+        const part = { body, signal, uploadId, partNumber: number };
+        const etag = await this.#again(signal, () => bucket.putPart(key, part)).catch((error: unknown) => {
           isBroken = true;
           throw error;
         });
@@ -189,7 +186,7 @@ export class Uploader {
     const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
     for (const end of lanes) if (end.status === "rejected") throw end.reason;
     const etags = numbers.map((number) => parts.get(number) ?? "");
-    await this.#again(signal, () => completeParts(this.#gateway, bucket, { key, upload, etags, signal }));
+    await this.#again(signal, () => bucket.completeParts(key, { uploadId, etags, signal }));
   }
 
   async #finish(session: string, signal: AbortSignal): Promise<string | null> {
@@ -208,18 +205,18 @@ export class Uploader {
   }
 
   #path(session: string): string {
-    return `${apiPath(this.#place)}/sessions/${session}`;
+    return `${branchPath(this.#place)}/sessions/${session}`;
   }
 
   /** Does it once more, some times, if nothing answered or something that can't for the moment. */
   async #again<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-    for (const pause of PAUSES_MS) {
+    for (const ms of PAUSES_MS) {
       try {
         return await act();
       } catch (error) {
         if (signal.aborted || !isAway(error)) throw error;
       }
-      await pauseOf(pause, signal);
+      await pause(ms, signal);
     }
     return await act();
   }
@@ -247,15 +244,4 @@ export class Uploader {
 
 function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function pauseOf(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-  });
 }

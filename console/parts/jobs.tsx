@@ -1,7 +1,8 @@
+import type { ReactNode } from "react";
 import { Link } from "wouter";
-import type { Run } from "../../protocol/pipelines.ts";
-import { MARK_WORDS, markOf } from "./state.tsx";
-import { spanText } from "./time.tsx";
+import type { Job, Run } from "../../protocol/pipelines.ts";
+import { MARK_WORDS, markOf, StateMark } from "./state.tsx";
+import { Ago, Span, shortId, spanText } from "./words.tsx";
 
 /** The pipeline is named where it is not the same for all. */
 type Bar = Run & { readonly pipeline?: string };
@@ -65,4 +66,56 @@ function Sign({ of }: { readonly of: string }) {
 
 function tookOf({ startedAt, createdAt, finishedAt }: Bar): number {
   return Math.max(0, (finishedAt ?? Date.now()) - (startedAt ?? createdAt));
+}
+
+/** `job …ABCDEF`, which leads to it and stays on one line. */
+export function JobLink({ id }: { readonly id: string }) {
+  return (
+    <Link href={`/jobs/${id}`} className="unbroken" title={`Job ${id}`}>
+      job {shortId(id)}
+    </Link>
+  );
+}
+
+/** Why a job stands as it does, in the gateway's words. The job that it waits for is a link. */
+export function Reason({ text }: { readonly text: string }) {
+  const [, id] = /^behind job ([0-9A-Z]{26})$/.exec(text) ?? [];
+  if (id === undefined) return text;
+  return (
+    <>
+      behind <JobLink id={id} />
+    </>
+  );
+}
+
+interface JobRowProps {
+  readonly job: Job;
+  /** What leads to it. */
+  readonly name: ReactNode;
+  /** What it says if it gives no reason. */
+  readonly words: string;
+  /** How far it is. */
+  readonly children: ReactNode;
+}
+
+/** A job as an entry of a list: how it stands, and why. */
+export function JobRow({ job, name, words, children }: JobRowProps) {
+  const { id, state, reason, createdAt, finishedAt } = job;
+  return (
+    <li className={state}>
+      <StateMark mark={markOf(job)} />
+      <Link href={`/jobs/${id}`} className="name" title={`Job ${id}`}>
+        {name}
+      </Link>
+      <div className="why">
+        <span>
+          <Reason text={reason ?? words} />
+        </span>
+        {children}
+      </div>
+      <span className="when">
+        {finishedAt === null ? <Span from={createdAt} to={null} /> : <Ago at={finishedAt} />}
+      </span>
+    </li>
+  );
 }

@@ -1,21 +1,46 @@
 import { useSearch } from "wouter/use-browser-location";
-import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { type CommandLine, command } from "../../parts/cli-line.tsx";
+import { bucketOf, type Place } from "../gateway/s3.ts";
+import { type CommandLine, command } from "../parts/cli-line.tsx";
 
 /*
- * The addresses of the pages about repos. What is named by people, a path above all, stands in the query: paths hold any
- * character, and a query alone has one way to write them.
+ * The addresses of pages, and of what they are about in the control API. What is named by people, a path above all, stands
+ * in the query of a page: paths hold any character, and a query alone has one way to write them.
  */
+
+/** A pipeline, in the console as in the control API. */
+export function pipelinePath(name: string): string {
+  return `/pipelines/${encodeURIComponent(name)}`;
+}
+
+/** A repo in the control API. */
+export function repoPath(repo: string): string {
+  return `/repos/${encodeURIComponent(repo)}`;
+}
+
+/** A branch in the control API. */
+export function branchPath({ repo, branch }: Place): string {
+  return `${repoPath(repo)}/branches/${encodeURIComponent(branch)}`;
+}
+
+/** A commit in the control API. */
+export function commitPath(place: Place, commit: string): string {
+  return `${branchPath(place)}/commits/${encodeURIComponent(commit)}`;
+}
 
 /** A branch, the commit that is looked at, and a path in it. */
 export interface FileAddress extends Place {
   readonly path: string;
 }
 
-type Room = "file" | "history" | "diff" | "settings";
+/** `tab`: which of its pages. */
+export function branchHref(place: Place, tab?: "history" | "diff" | "settings"): string {
+  return `/repos/${place.repo}/${place.branch}${tab ? `/${tab}` : ""}${query({ at: place.at })}`;
+}
 
-export function branchHref(place: Place, room?: Room): string {
-  return `/repos/${place.repo}/${place.branch}${room ? `/${room}` : ""}${query({ at: place.at })}`;
+/** The page of the branch that a bucket such as `master.photos` is. */
+export function bucketHref(bucket: string): string {
+  const [branch = "", repo = ""] = bucket.split(".");
+  return branchHref({ repo, branch });
 }
 
 /** `path`: "" or with `/` at its end. */

@@ -1,0 +1,119 @@
+import { useSyncExternalStore } from "react";
+
+/* Numbers, sizes, ids and times, as people read them. */
+
+const COUNT = new Intl.NumberFormat(undefined);
+
+/** A number with its thousands apart. */
+export function countText(count: number): string {
+  return COUNT.format(count);
+}
+
+/** `1 job`, `2 jobs` */
+export function counted(count: number, one: string, many: string = `${one}s`): string {
+  return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
+/** How much of an id tells it from others to a person: its end. */
+export function shortId(id: string): string {
+  return id.length > 10 ? `…${id.slice(-6)}` : id;
+}
+
+const SIZES = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** A number of bytes in the unit that fits it: `812 B`, `4.1 MiB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  let shown = bytes / 1024;
+  let unit = 0;
+  while (shown >= 1023.95 && unit < SIZES.length - 1) {
+    shown /= 1024;
+    unit++;
+  }
+  return `${shown < 10 ? shown.toFixed(1) : Math.round(shown)} ${SIZES[unit]}`;
+}
+
+const TICK_MS = 1000;
+
+// One clock for all times on a page.
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let now = Date.now();
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, TICK_MS);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** The time, to the second. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
+const UNITS = [
+  ["d", 24 * 60 * 60 * 1000],
+  ["h", 60 * 60 * 1000],
+  ["min", 60 * 1000],
+  ["s", 1000],
+] as const;
+
+/** A span of time in at most two units, such as `2 h 5 min`; below a second in milliseconds. */
+export function spanText(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  let rest = ms;
+  const counts = UNITS.map(([name, unit]) => {
+    const count = Math.floor(rest / unit);
+    rest -= count * unit;
+    return { count, text: `${count} ${name}` };
+  });
+  const first = counts.findIndex(({ count }) => count > 0);
+  const [most, next] = counts.slice(first);
+  return [most?.text, next?.count ? next.text : undefined].filter(Boolean).join(" ");
+}
+
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+
+function Moment({ at, children }: { readonly at: number; readonly children: string }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={exactText(at)}>
+      {children}
+    </time>
+  );
+}
+
+/** How long ago something was, with the exact time for who points at it or listens. */
+export function Ago({ at }: { readonly at: number }) {
+  const ms = useNow() - at;
+  const seconds = ms < 2000 ? "just now" : `${Math.floor(ms / 1000)} s ago`;
+  return <Moment at={at}>{ms < 10_000 ? seconds : `${spanText(ms)} ago`}</Moment>;
+}
+
+/** How long it is until something, with the exact time for who points at it or listens. */
+export function Ahead({ at }: { readonly at: number }) {
+  const ms = at - useNow();
+  return <Moment at={at}>{ms < 10_000 ? "in a moment" : `in ${spanText(ms)}`}</Moment>;
+}
+
+/** How long something took, or takes until now. */
+export function Span({ from, to }: { readonly from: number; readonly to: number | null }) {
+  const now = useNow();
+  return (
+    <span title={exactText(from)}>
+      {to === null ? spanText(Math.max(1000, Math.floor((now - from) / 1000) * 1000)) : spanText(to - from)}
+    </span>
+  );
+}
+
+export function exactText(at: number): string {
+  return EXACT.format(at);
+}
