@@ -1,4 +1,3 @@
-import { focusManager } from "@tanstack/react-query";
 import {
   type FormEvent,
   type KeyboardEvent,
@@ -319,8 +318,12 @@ function inGulps(take: (lines: readonly LogLine[]) => void) {
   return { add, hand };
 }
 
-const subscribeSeen = (listener: () => void) => focusManager.subscribe(listener);
-const isSeenNow = (): boolean => focusManager.isFocused();
+function subscribeSeen(listener: () => void): () => void {
+  document.addEventListener("visibilitychange", listener);
+  return () => document.removeEventListener("visibilitychange", listener);
+}
+
+const isSeenNow = (): boolean => document.visibilityState !== "hidden";
 
 type Begin = { readonly after: string } | { readonly tail: number };
 

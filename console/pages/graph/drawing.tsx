@@ -53,6 +53,8 @@ interface DrawingProps {
   choose(node: GraphNode): void;
 }
 
+type Zooming = ZoomBehavior<SVGSVGElement, unknown>;
+
 interface Drawn {
   /** What of the graph is drawn. */
   readonly box: Box;
@@ -66,7 +68,7 @@ interface Drawn {
 export function Drawing({ graph, layout, neighbours, chosen, found, open, choose }: DrawingProps) {
   const svg = useRef<SVGSVGElement>(null);
   const world = useRef<SVGGElement>(null);
-  const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown>>(undefined);
+  const behaviour = useRef<Zooming>(undefined);
   /** What part of the graph the window shows, whatever its size. Undefined: somebody went elsewhere, and stays there. */
   const fit = useRef<Fit | undefined>(firstTransform);
   const [drawn, setDrawn] = useState<Drawn>();
@@ -128,36 +130,38 @@ export function Drawing({ graph, layout, neighbours, chosen, found, open, choose
     };
   }, [layout]);
 
+  /** Moves the picture, after which it shows what somebody chose, or what `then` says. */
+  const move = useCallback((act: (zooming: Zooming, element: SVGSVGElement) => void, then?: Fit): void => {
+    if (!svg.current || !behaviour.current) return;
+    fit.current = then;
+    act(behaviour.current, svg.current);
+  }, []);
+
   const moveTo = useCallback(
     (ids: readonly string[]): void => {
-      const place = ids.map((id) => layout.places.get(id)).find((found) => found !== undefined);
-      if (!place || !svg.current || !behaviour.current) return;
+      const to = ids.map((id) => layout.places.get(id)).find((found) => found !== undefined);
       // What is seen already is not moved.
-      if (holds(viewOf(zoomTransform(svg.current), sizeOf(svg.current)), nodeBox(place))) return;
-      fit.current = undefined;
-      select(svg.current).call(behaviour.current.translateTo, place.x, place.y);
+      if (!to || !svg.current || holds(viewOf(zoomTransform(svg.current), sizeOf(svg.current)), nodeBox(to)))
+        return;
+      move((zooming, element) => select(element).call(zooming.translateTo, to.x, to.y));
     },
-    [layout],
+    [layout, move],
   );
 
   useEffect(() => moveTo(found), [found, moveTo]);
 
-  const scaleBy = (factor: number): void => {
-    if (!svg.current || !behaviour.current) return;
-    fit.current = undefined;
-    select(svg.current).call(behaviour.current.scaleBy, factor);
-  };
-  const showAll = (): void => {
-    if (!svg.current || !behaviour.current) return;
-    fit.current = wholeTransform;
-    select(svg.current).call(behaviour.current.transform, wholeTransform(layout, sizeOf(svg.current)));
-  };
-  const pan = (x: number, y: number): void => {
-    if (!svg.current || !behaviour.current) return;
-    fit.current = undefined;
-    const { k } = zoomTransform(svg.current);
-    select(svg.current).call(behaviour.current.translateBy, x / k, y / k);
-  };
+  const scaleBy = (factor: number): void =>
+    move((zooming, element) => select(element).call(zooming.scaleBy, factor));
+  const showAll = (): void =>
+    move(
+      (zooming, element) => select(element).call(zooming.transform, wholeTransform(layout, sizeOf(element))),
+      wholeTransform,
+    );
+  const pan = ([x, y]: readonly [number, number]): void =>
+    move((zooming, element) => {
+      const { k } = zoomTransform(element);
+      select(element).call(zooming.translateBy, x / k, y / k);
+    });
   const goTo = (id: string | undefined): void => {
     if (id === undefined) return;
     setAt(id);
@@ -167,9 +171,8 @@ export function Drawing({ graph, layout, neighbours, chosen, found, open, choose
   function onKeyDown(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const node = at === undefined ? undefined : nodes.get(at);
-    const act = event.shiftKey
-      ? PANS[event.key] && (() => pan(...(PANS[event.key] ?? [0, 0])))
-      : keyAction(event.key, node);
+    const way = PANS[event.key];
+    const act = event.shiftKey ? way && (() => pan(way)) : keyAction(event.key, node);
     if (!act) return;
     event.preventDefault();
     act();
@@ -278,16 +281,14 @@ const Nodes = memo(function Nodes({ graph, layout, drawn, chosen, at, names, ope
     const place = layout.places.get(node.id);
     if (!place || !meets(nodeBox(place), drawn.box)) return null;
     const isFaint = chosen !== undefined && !chosen.has(node.id);
-    const className = ["node", node.kind, node.mark ?? "", isFaint ? "faint" : "", at === node.id ? "at" : ""]
-      .filter((name) => name !== "")
-      .join(" ");
+    const classes = ["node", node.kind, node.mark, isFaint && "faint", at === node.id && "at"];
     return (
       // biome-ignore lint/a11y/noStaticElementInteractions: keys do the same on the graph, which has the focus.
       // biome-ignore lint/a11y/useKeyWithClickEvents: as above.
       <g
         key={node.id}
         id={domId(names, node.id)}
-        className={className}
+        className={classes.filter(Boolean).join(" ")}
         transform={`translate(${place.x - NODE_WIDTH / 2} ${place.y - NODE_HEIGHT / 2})`}
         onClick={({ shiftKey }) => (shiftKey ? choose(node) : open(node))}
         data-node={node.id}
@@ -379,18 +380,15 @@ const Edges = memo(function Edges({ edges, drawn, chosen }: EdgesProps) {
 
 /** From left to right through its points, bent between them. */
 function pathOf({ points }: PlacedEdge): string {
-  const [first, ...rest] = points;
-  if (!first) return "";
-  let before = first;
-  return rest.reduce(
-    (path, point) => {
-      const bend = (before.x + point.x) / 2;
-      const from = before;
-      before = point;
-      return `${path}C${round(bend)} ${round(from.y)} ${round(bend)} ${round(point.y)} ${round(point.x)} ${round(point.y)}`;
-    },
-    `M${round(first.x)} ${round(first.y)}`,
-  );
+  return points
+    .map((point, index) => {
+      const [x, y] = [round(point.x), round(point.y)];
+      const before = points[index - 1];
+      if (!before) return `M${x} ${y}`;
+      const bend = round((before.x + point.x) / 2);
+      return `C${bend} ${round(before.y)} ${bend} ${y} ${x} ${y}`;
+    })
+    .join("");
 }
 
 function tipOf({ points }: PlacedEdge): string {

@@ -67,21 +67,22 @@ const STAY = 0.01;
 /** Gives every node a layer and a height, and every edge that passes layers its bends. */
 export function inLayers({ nodes, edges, nodeRoom, edgeRoom }: Unplaced): Layered {
   const cells = Array.from({ length: nodes }, () => cell(nodeRoom));
-  const order = inOrder(cells, edges);
-  const numbers = new Map(order.map((each, number) => [each, number]));
-  const forward = edges.flatMap(([from, to], index) => {
+  const given = edges.flatMap(([from, to], index) => {
     const [a, b] = [cells[from], cells[to]];
-    if (!a || !b || a === b) return [];
-    const isTurned = (numbers.get(a) ?? 0) > (numbers.get(b) ?? 0);
-    return [{ index, isTurned, from: isTurned ? b : a, to: isTurned ? a : b }];
+    return a && b && a !== b ? [{ index, from: a, to: b, isTurned: false }] : [];
   });
-  for (const { from, to } of forward) connect(from, to);
+  connectAll(cells, given);
+  const order = inOrder(cells);
+  const numbers = new Map(order.map((each, number) => [each, number]));
+  const forward = given.map((edge) => {
+    const { from, to } = edge;
+    const isTurned = (numbers.get(from) ?? 0) > (numbers.get(to) ?? 0);
+    return isTurned ? { ...edge, from: to, to: from, isTurned } : edge;
+  });
+  connectAll(cells, forward);
   chooseLayers(order);
   // From here on they are connected by way of the bends.
-  for (const each of cells) {
-    each.before.length = 0;
-    each.after.length = 0;
-  }
+  connectAll(cells, []);
   const all = [...cells];
   const bends: InLayer[][] = edges.map(() => []);
   const most = mostPassed(forward);
@@ -105,23 +106,22 @@ function connect(from: Cell, to: Cell): void {
   to.before.push(from);
 }
 
+/** Connects cells by these edges and no others. */
+function connectAll(cells: readonly Cell[], edges: readonly Edge[]): void {
+  for (const { before, after } of cells) before.length = after.length = 0;
+  for (const { from, to } of edges) connect(from, to);
+}
+
 /** All cells, each behind those that it reads. In a circle the first one goes first: the edges that lead to it go back. */
-function inOrder(cells: readonly Cell[], edges: Unplaced["edges"]): Cell[] {
-  const after = new Map<Cell, Cell[]>(cells.map((each) => [each, []]));
-  const missing = new Map<Cell, number>(cells.map((each) => [each, 0]));
-  for (const [from, to] of edges) {
-    const [a, b] = [cells[from], cells[to]];
-    if (!a || !b || a === b) continue;
-    after.get(a)?.push(b);
-    missing.set(b, (missing.get(b) ?? 0) + 1);
-  }
+function inOrder(cells: readonly Cell[]): Cell[] {
+  const missing = new Map(cells.map((each) => [each, each.before.length]));
   const order = new Set<Cell>();
   const follow = (first: Cell): void => {
     const ready = new Set([first]);
     // What is added meanwhile is iterated over, too.
     for (const each of ready) {
       order.add(each);
-      for (const next of after.get(each) ?? []) {
+      for (const next of each.after) {
         const left = (missing.get(next) ?? 0) - 1;
         missing.set(next, left);
         if (left === 0 && !order.has(next)) ready.add(next);

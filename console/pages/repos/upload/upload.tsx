@@ -236,9 +236,12 @@ async function droppedFiles({ items, files }: DataTransfer, prefix: string): Pro
   if (entries.length === 0) return [...files].map((file) => ({ file, path: prefix + file.name }));
   const found: Source[] = [];
   for (let next = entries.shift(); next; next = entries.shift()) {
-    if (next instanceof FileSystemDirectoryEntry) entries.push(...(await entriesIn(next)));
-    else if (next instanceof FileSystemFileEntry) {
-      found.push({ file: await fileOf(next), path: prefix + next.fullPath.replace(/^\//, "") });
+    if (next.isDirectory) entries.push(...(await entriesIn(next as FileSystemDirectoryEntry)));
+    else if (next.isFile) {
+      found.push({
+        file: await fileOf(next as FileSystemFileEntry),
+        path: prefix + next.fullPath.replace(/^\//, ""),
+      });
     }
   }
   return found;

@@ -10,6 +10,8 @@ import { branchPath } from "../../addresses.ts";
  * goes. A file that could not be sent keeps the others where they are, and is sent again when somebody asks for it.
  */
 
+type Opened = z.infer<typeof SessionOpened>;
+
 /** A file with the path that it is to have. */
 export interface Source {
   readonly path: string;
@@ -26,9 +28,9 @@ export interface Progress {
   /** Files that could not be sent, each with the reason. */
   readonly failed: readonly { readonly path: string; readonly why: string }[];
   /** Why the whole did not begin, or did not become a commit. */
-  readonly fault: string | undefined;
+  readonly fault?: string | undefined;
   /** Set once it is done; null: all was there already. */
-  readonly commit: string | null | undefined;
+  readonly commit?: string | null;
 }
 
 /** Larger files go in parts of so many bytes, so that little is sent again if a connection breaks. */
@@ -47,31 +49,21 @@ interface Item extends Source {
   isSent: boolean;
 }
 
-/** What an upload needs besides the files. */
-export interface UploadOptions {
-  readonly place: Place;
-  readonly message: string;
-}
-
 /** One upload, from its open commit to its end. */
 export class Uploader {
   readonly #gateway: Gateway;
-  readonly #place: Place;
+  readonly #path: string;
   readonly #message: string;
   readonly #items: readonly Item[];
   readonly #listeners = new Set<() => void>();
   #stopping = new AbortController();
-  #session: z.infer<typeof SessionOpened> | undefined;
-  readonly #bytes: number;
-  #sentFiles = 0;
-  #sentBytes = 0;
-  #failed: readonly { readonly path: string; readonly why: string }[] = [];
+  #session: Opened | undefined;
   #progress: Progress;
 
-  constructor(gateway: Gateway, sources: readonly Source[], { place, message }: UploadOptions) {
+  constructor(gateway: Gateway, sources: readonly Source[], options: { place: Place; message: string }) {
     this.#gateway = gateway;
-    this.#place = place;
-    this.#message = message;
+    this.#path = `${branchPath(options.place)}/sessions`;
+    this.#message = options.message;
     this.#items = sources.map((source) => ({
       ...source,
       // Whole MiB, and no more parts than there may be.
@@ -79,8 +71,9 @@ export class Uploader {
       parts: new Map(),
       isSent: false,
     }));
-    this.#bytes = sources.reduce((sum, { file }) => sum + file.size, 0);
-    this.#progress = this.#counted("sending");
+    const bytes = sources.reduce((sum, { file }) => sum + file.size, 0);
+    const files = sources.length;
+    this.#progress = { step: "sending", files, bytes, sentFiles: 0, sentBytes: 0, failed: [] };
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -94,16 +87,17 @@ export class Uploader {
   async run(): Promise<void> {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#failed = [];
-    this.#tell("sending");
+    this.#tell({ step: "sending", failed: [], fault: undefined });
     try {
-      this.#session ??= await this.#again(signal, () => this.#begin(signal));
-      await this.#sendAll(new Bucket(this.#gateway, this.#session.bucket), signal);
-      if (this.#failed.length > 0) return this.#tell("stuck");
-      this.#tell("finishing");
-      this.#tell("done", { commit: await this.#finish(this.#session.session, signal) });
+      const opening = { method: "POST", json: { ttl: "1h" }, signal } as const;
+      this.#session ??= await this.#again(signal, () => this.#gateway.call<Opened>(this.#path, opening));
+      const { bucket, session } = this.#session;
+      await this.#sendAll(new Bucket(this.#gateway, bucket), signal);
+      if (this.#progress.failed.length > 0) return this.#tell({ step: "stuck" });
+      this.#tell({ step: "finishing" });
+      this.#tell({ commit: await this.#finish(session, signal), step: "done" });
     } catch (error) {
-      if (!signal.aborted) this.#tell("stuck", { fault: wordsOf(error) });
+      if (!signal.aborted) this.#tell({ step: "stuck", fault: wordsOf(error) });
     }
   }
 
@@ -112,22 +106,15 @@ export class Uploader {
     const { step } = this.#progress;
     if (step === "done" || step === "cancelled") return;
     this.#stopping.abort();
-    const session = this.#session;
+    const session = this.#session?.session;
+    let fault: string | undefined;
     try {
-      if (session) await this.#gateway.call(this.#path(session.session), { method: "DELETE" });
-      this.#tell("cancelled");
+      if (session) await this.#gateway.call(`${this.#path}/${session}`, { method: "DELETE" });
     } catch (error) {
       // It goes by itself in a while, unless it is being made the newest commit.
-      this.#tell("cancelled", { fault: wordsOf(error) });
+      fault = wordsOf(error);
     }
-  }
-
-  async #begin(signal: AbortSignal): Promise<z.infer<typeof SessionOpened>> {
-    return await this.#gateway.call(`${branchPath(this.#place)}/sessions`, {
-      method: "POST",
-      json: { ttl: "1h" },
-      signal,
-    });
+    this.#tell({ step: "cancelled", fault });
   }
 
   /** A file that is refused leaves the others to go on. */
@@ -139,31 +126,26 @@ export class Uploader {
         try {
           await this.#send(item, bucket, signal);
           item.isSent = true;
-          this.#sentFiles++;
+          this.#tell({ sentFiles: this.#progress.sentFiles + 1 });
         } catch (error) {
           if (signal.aborted) return;
-          this.#failed = [...this.#failed, { path: item.path, why: wordsOf(error) }];
+          const failed = { path: item.path, why: wordsOf(error) };
+          this.#tell({ failed: [...this.#progress.failed, failed] });
         }
-        this.#tell("sending");
       }
     };
     await Promise.all(Array.from({ length: LANES }, lane));
     signal.throwIfAborted();
   }
 
+  /** A large one in parts. Those that are there from an earlier try are not sent again. */
   async #send(item: Item, bucket: Bucket, signal: AbortSignal): Promise<void> {
-    const { path: key, file: body } = item;
-    if (body.size <= item.partBytes) {
-      await this.#again(signal, () => bucket.put(key, { body, signal }));
-      this.#sentBytes += body.size;
-    } else {
-      await this.#sendParts(item, bucket, signal);
-    }
-  }
-
-  /** Parts that are there from an earlier try are not sent again. */
-  async #sendParts(item: Item, bucket: Bucket, signal: AbortSignal): Promise<void> {
     const { path: key, file, partBytes, parts } = item;
+    if (file.size <= partBytes) {
+      await this.#again(signal, () => bucket.put(key, { body: file, signal }));
+      this.#sent(file);
+      return;
+    }
     item.upload ??= await this.#again(signal, () => bucket.beginParts(key, { body: file, signal }));
     const uploadId = item.upload;
     const numbers = Array.from({ length: Math.ceil(file.size / partBytes) }, (_, index) => index + 1);
@@ -179,8 +161,7 @@ export class Uploader {
           throw error;
         });
         parts.set(number, etag);
-        this.#sentBytes += body.size;
-        this.#tell("sending");
+        this.#sent(body);
       }
     };
     const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
@@ -190,22 +171,15 @@ export class Uploader {
   }
 
   async #finish(session: string, signal: AbortSignal): Promise<string | null> {
-    const said = this.#message === "" ? {} : { message: this.#message };
+    const json = this.#message === "" ? {} : { message: this.#message };
+    const ask = { method: "POST", json, signal } as const;
     for (;;) {
       // Asked again, it says how it ended.
       const end = await this.#again(signal, () =>
-        this.#gateway.call<SessionEnd>(`${this.#path(session)}/finish`, {
-          method: "POST",
-          json: said,
-          signal,
-        }),
+        this.#gateway.call<SessionEnd>(`${this.#path}/${session}/finish`, ask),
       );
       if (end.state === "finished") return end.commit;
     }
-  }
-
-  #path(session: string): string {
-    return `${branchPath(this.#place)}/sessions/${session}`;
   }
 
   /** Does it once more, some times, if nothing answered or something that can't for the moment. */
@@ -221,24 +195,15 @@ export class Uploader {
     return await act();
   }
 
-  #tell(step: Progress["step"], more: Partial<Progress> = {}): void {
-    // What is still under way when it was cancelled says nothing any more.
-    if (this.#progress.step === "cancelled") return;
-    this.#progress = { ...this.#counted(step), ...more };
-    for (const listener of this.#listeners) listener();
+  #sent({ size }: Blob): void {
+    this.#tell({ sentBytes: this.#progress.sentBytes + size });
   }
 
-  #counted(step: Progress["step"]): Progress {
-    return {
-      step,
-      files: this.#items.length,
-      sentFiles: this.#sentFiles,
-      bytes: this.#bytes,
-      sentBytes: this.#sentBytes,
-      failed: this.#failed,
-      fault: undefined,
-      commit: undefined,
-    };
+  #tell(news: Partial<Progress>): void {
+    // What is still under way when it was cancelled says nothing any more.
+    if (this.#progress.step === "cancelled") return;
+    this.#progress = { ...this.#progress, ...news };
+    for (const listener of this.#listeners) listener();
   }
 }
 
