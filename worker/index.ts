@@ -3,6 +3,7 @@ import type { Readiness } from "../protocol/ready.ts";
 import { errorAnswer, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
 import { type Context, openContext, withTime } from "./app.ts";
+import { sentBody } from "./blobs/body-reader.ts";
 import { answerConsole, isConsolePath } from "./console.ts";
 import { permits } from "./core/permissions.ts";
 import { type Env, readConfig } from "./env.ts";
@@ -37,6 +38,7 @@ export default {
     const isApi = path !== undefined && isApiPath(path);
     const answered = isApi ? answerApi(request, context) : handleS3(request, { context, now: Date.now });
     const answer = withTime(await answered, Date.now());
+    await takeUnread(request, answer);
     const { requestId, event } = context;
     logRequest(read.config, { request, answer, event, requestId, ms: Date.now() - startedAt });
     return answer;
@@ -80,6 +82,12 @@ async function answerApi(request: Request, context: Context): Promise<Response> 
   } catch (error) {
     return renderApiError(error, context);
   }
+}
+
+/** Takes what a client sends that is refused before its body is read. One that asks first, with Expect, sends nothing. */
+async function takeUnread({ body, headers }: Request, { status }: Response): Promise<void> {
+  if (status < 400 || body === null || body.locked || headers.has("expect")) return;
+  await sentBody(body).cancel();
 }
 
 function hostOf(request: Request): string {

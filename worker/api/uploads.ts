@@ -12,7 +12,7 @@ import {
   type UploadOpened,
 } from "../../protocol/files.ts";
 import { type BranchAddress, parseUploadId } from "../../protocol/names.ts";
-import { byteSource } from "../blobs/body-reader.ts";
+import { sentBody } from "../blobs/body-reader.ts";
 import { BroughtBlobs } from "../blobs/brought-blobs.ts";
 import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
 import type { Content } from "../blobs/content.ts";
@@ -92,7 +92,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   const sha256 = asked.bodySha256;
   const blobs = new BroughtBlobs(asked.context.blobs);
   try {
-    const written = await writeContent(body && byteSource(body), {
+    const written = await writeContent(body && sentBody(body), {
       store: blobs,
       openUpload: async () => ({ upload, uid }),
       renewUpload: async () => void (await keepOpen(branch, upload)),

@@ -63,11 +63,11 @@ export class BodyReader {
     return this.#source;
   }
 
-  /** Call it when no more will be read. Cancels a body that has not ended. */
-  async close(): Promise<void> {
+  /** Call it when no more will be read. Cancels a body that has not ended; `atOnce`: one that comes too slowly to be waited for. */
+  async close({ atOnce = this.#end === "idle" } = {}): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     if (this.#end === "complete" || this.#end === "lost") return;
-    await this.#source.cancel().catch(() => {});
+    await this.#source.cancel({ atOnce }).catch(() => {});
   }
 
   async #orIdle(read: Promise<ByteView>): Promise<ByteView | "idle" | "lost"> {
@@ -93,8 +93,8 @@ export interface ByteSource {
    * if the sender is gone or what it sent cannot be decoded.
    */
   read(space: ByteView, atLeast: number): Promise<ByteView>;
-  /** Nothing more will be read. */
-  cancel(): Promise<void>;
+  /** Nothing more will be read. `atOnce`: nor taken from a sender that is still sending. */
+  cancel(how?: { readonly atOnce: boolean }): Promise<void>;
 }
 
 /** A stream as a source. Bodies of requests are byte streams, which read into a buffer; a stream made by a transform may not be one. */
@@ -104,6 +104,55 @@ export function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
   } catch (error) {
     if (!(error instanceof TypeError) || body.locked) throw error;
     return new CopyingSource(body.getReader());
+  }
+}
+
+/** How much of a body that is given up is still taken at most, in bytes and milliseconds. */
+const REST_BYTES = 1024 * 1024;
+const REST_MS = 1000;
+
+/**
+ * The body of a request. Cancelled early, it takes what is still coming, up to a bound: if the connection closed at once, a
+ * client that is still sending would meet that, and many never look for the answer then. (net/http of Go does likewise.)
+ */
+export function sentBody(body: ReadableStream<Uint8Array>): ByteSource {
+  return new PatientSource(byteSource(body));
+}
+
+class PatientSource implements ByteSource {
+  readonly #source: ByteSource;
+  #hasEnded = false;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+  }
+
+  async read(space: ByteView, atLeast: number): Promise<ByteView> {
+    const bytes = await this.#source.read(space, atLeast);
+    this.#hasEnded = bytes.length < atLeast;
+    return bytes;
+  }
+
+  async cancel({ atOnce } = { atOnce: false }): Promise<void> {
+    if (!atOnce && !this.#hasEnded) await this.#takeRest().catch(() => {});
+    await this.#source.cancel();
+  }
+
+  async #takeRest(): Promise<void> {
+    let isLate = false;
+    const late = scheduler.wait(REST_MS).then(() => {
+      isLate = true;
+    });
+    const take = async () => {
+      let space: ByteView = new Uint8Array(64 * 1024);
+      for (let taken = 0; taken < REST_BYTES && !isLate; ) {
+        const bytes = await this.#source.read(space, 1);
+        if (bytes.length === 0) return;
+        taken += bytes.length;
+        space = new Uint8Array(bytes.buffer);
+      }
+    };
+    await Promise.race([take(), late]);
   }
 }
 

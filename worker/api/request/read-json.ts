@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import { BodyReader, byteSource } from "../../blobs/body-reader.ts";
+import { BodyReader, sentBody } from "../../blobs/body-reader.ts";
 import { ApiError } from "../answer/errors.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type BodyLimits, brokenLimit } from "./body-scan.ts";
@@ -51,7 +51,7 @@ async function readBytes({ request, bodySha256 }: SentBody, limits: BodyLimits):
 }
 
 async function readAll(body: ReadableStream<Uint8Array>, limits: BodyLimits): Promise<Uint8Array> {
-  const reader = new BodyReader(byteSource(body), { idleMs: IDLE_MS, now: Date.now });
+  const reader = new BodyReader(sentBody(body), { idleMs: IDLE_MS, now: Date.now });
   try {
     let view = new Uint8Array(new ArrayBuffer(Math.min(FIRST_BUFFER_BYTES, limits.bytes + 1)), 0, 0);
     while (reader.end === null) {

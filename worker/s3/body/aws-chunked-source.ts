@@ -45,9 +45,9 @@ export class AwsChunkedSource implements ByteSource {
     }
   }
 
-  cancel(): Promise<void> {
+  cancel(how?: { readonly atOnce: boolean }): Promise<void> {
     this.#state = "cancelled";
-    return this.#raw.cancel();
+    return this.#raw.cancel(how);
   }
 
   async #read(space: ByteView, atLeast: number): Promise<ByteView> {

@@ -1,5 +1,5 @@
 import type { Payload } from "../../app.ts";
-import { type ByteSource, byteSource } from "../../blobs/body-reader.ts";
+import { type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { ExpectedHashes } from "../../blobs/write-content.ts";
 import type { ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
@@ -100,7 +100,7 @@ function valueReader(
 
 function plainBody({ headers, body }: OpenRequest): Unframed {
   return {
-    source: body && byteSource(body),
+    source: body && sentBody(body),
     declaredSize: sizeIn(headers, "content-length"),
     fault: () => undefined,
     trailer: undefined,
@@ -125,7 +125,7 @@ function chunkedBody(
     signatures: payload.trailer === "expected" ? signatures : undefined,
   });
   const decoder = new ChunkDecoder({ decodedSize, signatures, trailer });
-  const source = new AwsChunkedSource(byteSource(body), decoder);
+  const source = new AwsChunkedSource(sentBody(body), decoder);
   return { source, declaredSize: decodedSize, fault: () => source.fault, trailer };
 }
 

@@ -55,9 +55,9 @@ export class FormFile implements ByteSource {
     }
   }
 
-  cancel(): Promise<void> {
+  cancel(how?: { readonly atOnce: boolean }): Promise<void> {
     this.#state = "cancelled";
-    return this.#options.raw.cancel();
+    return this.#options.raw.cancel(how);
   }
 
   async #read(space: ByteView, atLeast: number): Promise<ByteView> {

@@ -1,5 +1,5 @@
 import type { Caller } from "../../app.ts";
-import { BodyReader, type ByteSource, byteSource } from "../../blobs/body-reader.ts";
+import { BodyReader, type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
@@ -106,16 +106,17 @@ async function readHead(
   { delimiter, now }: { delimiter: Delimiter; now: () => number },
 ): Promise<{ head: FormHead; rest: Uint8Array<ArrayBuffer>; raw: ByteSource }> {
   if (body === null) throw malformed("it is empty");
-  const reader = new BodyReader(byteSource(body), { idleMs: BODY_IDLE_MS, now });
+  const reader = new BodyReader(sentBody(body), { idleMs: BODY_IDLE_MS, now });
   const fields = new FormHeadReader(delimiter);
   let head: FormHead | undefined;
   const since = now();
+  let tooSlow = false;
   try {
     let space = new Uint8Array(READ_BYTES);
     while (head === undefined) {
       const bytes = await reader.read(space, 1);
-      const tooSlow = now() - since > MAX_FORM_FIELDS_MS;
-      if (reader.end === "idle" || tooSlow) throw writeFailure("request-timeout");
+      tooSlow = reader.end === "idle" || now() - since > MAX_FORM_FIELDS_MS;
+      if (tooSlow) throw writeFailure("request-timeout");
       if (reader.end === "lost") throw writeFailure("incomplete-body");
       head = fields.push(bytes);
       if (head === undefined && reader.end !== null) throw malformed("it ends before its file");
@@ -123,7 +124,7 @@ async function readHead(
       space = new Uint8Array(bytes.buffer);
     }
   } catch (error) {
-    await reader.close();
+    await reader.close({ atOnce: tooSlow });
     throw error;
   }
   return { head, rest: fields.rest, raw: reader.release() };
