@@ -114,14 +114,17 @@ describe("D1 from before the first release", () => {
         cwd: ROOT,
         env: { HOME: scratchHome, CI: "1", WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true" },
       });
-    const tables = () =>
-      wrangler("execute", "DB", "--json", "--command", "SELECT sql FROM sqlite_master ORDER BY name");
+    const tables = async (): Promise<unknown> => {
+      const asked = "SELECT sql FROM sqlite_master ORDER BY name";
+      const { stdout } = await wrangler("execute", "DB", "--json", "--command", asked);
+      return JSON.parse(`${stdout}`).map(({ results }: { results: unknown }) => results);
+    };
     const before = await tables();
-    expect(`${before.stdout}${before.stderr}`).toContain("CREATE TABLE branches");
+    expect(JSON.stringify(before)).toContain("CREATE TABLE branches");
     const { code, stdout, stderr } = await wrangler("migrations", "apply", "DB");
     expect(code).toBe(1);
     expect(`${stdout}${stderr}`).toContain("table branches already exists");
-    expect(`${(await tables()).stdout}`).toBe(`${before.stdout}`);
+    expect(await tables()).toEqual(before);
   });
 });
 
