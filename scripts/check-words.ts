@@ -146,8 +146,6 @@ const KEPT: readonly Exception[] = [
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   cli: ["note of a commit"],
   protocol: ["note of a commit"],
-  "runner/secrets": ["note of a secret"],
-  "runner/tasks": ["border"],
   "worker/api": ["lent", "note of a commit"],
   "worker/branch": [
     "bell",

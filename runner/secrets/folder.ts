@@ -2,13 +2,7 @@ import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "../lib/fault.ts";
-import {
-  checkedSecret,
-  type KeptSecret,
-  type OwnersNote,
-  SecretMissing,
-  type SecretStore,
-} from "./source.ts";
+import { checkedSecret, type KeptSecret, type Scope, SecretMissing, type SecretStore } from "./source.ts";
 
 /**
  * Secrets in a folder: `<folder>/<name>/<key>`, each with the file `<folder>/<name>.pipelines` beside it if it says who may
@@ -39,20 +33,20 @@ async function read(
       const file = join(path, key);
       if ((await stat(file)).isFile()) secret.set(key, await readFile(file, { signal }));
     }
-    // After the keys: whoever puts the note there first never shows a secret without it.
-    const owners = await readNote({ folder, name }, signal);
-    return { secret: checkedSecret(secret, { name, where: `in ${path}` }), owners };
+    // After the keys: whoever puts the scope there first never shows a secret without it.
+    const scope = await readScope({ folder, name }, signal);
+    return { secret: checkedSecret(secret, { name, where: `in ${path}` }), scope };
   } catch (error) {
     const reason = REASONS[errorCode(error) ?? ""];
     throw reason ? new SecretMissing(`secret "${name}" ${reason}: looked for ${path}`) : error;
   }
 }
 
-/** A note that is there and can't be read keeps the secret from everybody: it may say that. */
-async function readNote(
+/** If a scope is there and can't be read, the secret is kept from everybody: the scope may say so. */
+async function readScope(
   { folder, name }: { folder: string; name: string },
   signal: AbortSignal,
-): Promise<OwnersNote> {
+): Promise<Scope> {
   const where = join(folder, `${name}.pipelines`);
   try {
     return { text: await readFile(where, { encoding: "utf8", signal }), where };

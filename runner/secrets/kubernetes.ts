@@ -99,7 +99,7 @@ async function readSecret(
     const decoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64")] as const);
     return {
       secret: checkedSecret(new Map(decoded), { name, where }),
-      owners: {
+      scope: {
         text: metadata?.annotations?.[OWNERS_ANNOTATION],
         where: `its annotation ${OWNERS_ANNOTATION}`,
       },

@@ -4,7 +4,7 @@ import { unlessAborted } from "../lib/concurrency.ts";
 import { ConfigError } from "../lib/fault.ts";
 import { folderSecrets } from "./folder.ts";
 import { kubernetesSecrets } from "./kubernetes.ts";
-import { type Asker, checkOwner } from "./owners.ts";
+import { type Asker, checkScope } from "./scope.ts";
 import {
   type KeptSecret,
   type Secret,
@@ -45,9 +45,9 @@ export function openSecrets(setting: string | undefined, { own, kill }: SecretsO
     for: (asker) => ({
       async read(name, signal) {
         if (name === own.secretName) throw ownKeyIn(name);
-        const { secret, owners } = await store.read(name, signal);
+        const { secret, scope } = await store.read(name, signal);
         if (holds(secret, own.secretAccessKey)) throw ownKeyIn(name);
-        checkOwner(name, owners, asker);
+        checkScope(name, scope, asker);
         return secret;
       },
     }),

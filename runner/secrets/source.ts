@@ -16,15 +16,15 @@ export interface SecretStore {
   read(name: string, signal: AbortSignal): Promise<KeptSecret>;
 }
 
-/** A secret, and what its owner says beside it. */
+/** A secret, and its scope. */
 export interface KeptSecret {
   readonly secret: Secret;
-  readonly owners: OwnersNote;
+  readonly scope: Scope;
 }
 
-/** Where the owner of a secret says which pipelines may use it. */
-export interface OwnersNote {
-  /** What stands there (owners.ts); undefined: nothing does. */
+/** Which pipelines may use a secret, as its owner says beside it. */
+export interface Scope {
+  /** What stands there (scope.ts); undefined: nothing does. */
   readonly text: string | undefined;
   /** The place in words, such as the path of a file. */
   readonly where: string;

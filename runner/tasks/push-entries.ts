@@ -11,11 +11,11 @@ import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited, type Progress, whileItGoesOn } from "../lib/concurrency.ts";
 import { contentIdOf } from "../lib/tree-hash.ts";
 import type { SecretSource } from "../secrets/source.ts";
-import { checkHost, withinBorder } from "./border.ts";
 import { ContentBroken, contentBuffer, contentBytes } from "./contents.ts";
 import { type Credentials, environmentCredentials, secretCredentials } from "./credentials.ts";
 import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
 import { checkEnvironment, type EgressTerms } from "./egress-terms.ts";
+import { checkHost, withNetworkPolicy } from "./network-policy.ts";
 import { EgressFault, statusOf, storeFailureOf, storeMessage } from "./store-failure.ts";
 import { openAzure } from "./stores/azure.ts";
 import { openGcs } from "./stores/gcs.ts";
@@ -135,7 +135,7 @@ async function opened(request: StoreRequest, terms: EgressTerms): Promise<Store>
   }
 }
 
-/** The store, none of whose connections crosses the border. */
+/** The store, with every connection under the egress network policy. */
 function fenced(store: Store): Store {
   return {
     host: store.host,
@@ -143,9 +143,9 @@ function fenced(store: Store): Store {
     get takesConditions() {
       return store.takesConditions;
     },
-    look: (object) => withinBorder(() => store.look(object)),
-    put: (object) => withinBorder(() => store.put(object)),
-    remove: (object) => withinBorder(() => store.remove(object)),
+    look: (object) => withNetworkPolicy(() => store.look(object)),
+    put: (object) => withNetworkPolicy(() => store.put(object)),
+    remove: (object) => withNetworkPolicy(() => store.remove(object)),
     close: () => store.close(),
   };
 }
@@ -282,7 +282,7 @@ function isDone({ content }: Entry, seen: Looked | undefined): boolean {
 
 /**
  * Puts a stream. Each piece that passes is a sign that the store takes them. The bytes are fetched by a loop that begins
- * out here: what fetches them is the runner's own business and not held at the border.
+ * out here: what fetches them is the runner's own business, and the policy does not apply to it.
  */
 async function putStream(
   store: Store,

@@ -26,9 +26,9 @@ interface Bench {
   readonly source: SecretStore;
   put(name: string, keys: Keys): Promise<void>;
   /** Says beside a secret which pipelines it serves. */
-  note(name: string, text: string): Promise<void>;
-  /** What a refusal calls the place of the note. */
-  notePlace(name: string): string;
+  scope(name: string, text: string): Promise<void>;
+  /** What a refusal calls the place of the scope. */
+  scopePlace(name: string): string;
   where(name: string): string;
   close(): Promise<void>;
 }
@@ -42,8 +42,8 @@ async function folderBench(): Promise<Bench> {
       await mkdir(join(dir, name));
       for (const [key, value] of Object.entries(keys)) await writeFile(join(dir, name, key), value);
     },
-    note: (name, text) => writeFile(join(dir, `${name}.pipelines`), text),
-    notePlace: (name) => join(dir, `${name}.pipelines`),
+    scope: (name, text) => writeFile(join(dir, `${name}.pipelines`), text),
+    scopePlace: (name) => join(dir, `${name}.pipelines`),
     where: (name) => join(dir, name),
     close: () => rm(dir, { recursive: true }),
   };
@@ -56,10 +56,10 @@ async function kubernetesBench(): Promise<Bench> {
   return {
     source: kubernetesSecrets({ retryAfterMs: 1 }),
     put: async (name, keys) => void cluster.secrets.set(`team/${name}`, keys),
-    note: async (name, text) => {
+    scope: async (name, text) => {
       cluster.annotations.set(`team/${name}`, { "sluice/pipelines": text });
     },
-    notePlace: () => "its annotation sluice/pipelines",
+    scopePlace: () => "its annotation sluice/pipelines",
     where: () => `in namespace "team" of the Kubernetes cluster at ${cluster.address}`,
     close: async () => {
       restore("KUBECONFIG", KUBECONFIG);
@@ -88,11 +88,11 @@ for (const { name, open, absent } of SOURCES) {
     const read = async (secret: string) => (await bench.source.read(secret, signal)).secret;
 
     test("says what its owner wrote beside it, or that nothing is there", async () => {
-      await bench.put("noted", { key: "v" });
-      const where = bench.notePlace("noted");
-      expect((await bench.source.read("noted", signal)).owners).toEqual({ text: undefined, where });
-      await bench.note("noted", "edges");
-      expect((await bench.source.read("noted", signal)).owners).toEqual({ text: "edges", where });
+      await bench.put("scoped", { key: "v" });
+      const where = bench.scopePlace("scoped");
+      expect((await bench.source.read("scoped", signal)).scope).toEqual({ text: undefined, where });
+      await bench.scope("scoped", "edges");
+      expect((await bench.source.read("scoped", signal)).scope).toEqual({ text: "edges", where });
     });
 
     test("a secret has its keys and their bytes, whatever these are", async () => {
@@ -162,7 +162,7 @@ describe("secrets of a folder", () => {
     expect(await keysOf(folderSecrets(dir), "key")).toEqual({ token: Buffer.from("t") });
   });
 
-  test("one whose note is there and can't be read serves nobody", async () => {
+  test("one whose scope is there and can't be read serves nobody", async () => {
     await mkdir(join(dir, "key"));
     await mkdir(join(dir, "key.pipelines"));
     await expect(read("key")).rejects.toThrow(
@@ -353,7 +353,7 @@ if (SLUICE_TEST_KUBECONFIG) {
 }
 
 function kept(secret: Secret): KeptSecret {
-  return { secret, owners: { text: undefined, where: "its note" } };
+  return { secret, scope: { text: undefined, where: "its scope" } };
 }
 
 describe("remembering secrets", () => {
@@ -406,7 +406,7 @@ describe("which pipelines may use a secret", () => {
   });
   afterEach(() => rm(dir, { recursive: true }));
 
-  const note = (text: string) => writeFile(join(dir, "db.pipelines"), text);
+  const scope = (text: string) => writeFile(join(dir, "db.pipelines"), text);
   const own = { secretAccessKey: "runner-secret" };
   const source = (limited: boolean | undefined, pipeline = "edges"): SecretSource =>
     openSecrets(dir, { own, kill }).for({ pipeline, limited });
@@ -433,7 +433,7 @@ describe("which pipelines may use a secret", () => {
   });
 
   test("one that names pipelines serves those and no others, limited or not, from any gateway", async () => {
-    await note("# of the data base\nblobs, edges\n\n shapes # for now\n");
+    await scope("# of the data base\nblobs, edges\n\n shapes # for now\n");
     for (const limited of [true, false, undefined]) {
       for (const pipeline of ["edges", "blobs", "shapes"]) {
         expect(await fault(limited, pipeline)).toBe("served");
@@ -449,14 +449,14 @@ describe("which pipelines may use a secret", () => {
   });
 
   test("one with a star serves all", async () => {
-    await note("*\n");
+    await scope("*\n");
     for (const limited of [true, false, undefined]) expect(await fault(limited)).toBe("served");
   });
 
-  test("one whose note names nobody serves nobody, and a note that is none is told", async () => {
-    await note("# nobody\n");
+  test("one whose scope names nobody serves nobody, and a scope that is none is told", async () => {
+    await scope("# nobody\n");
     expect(await fault(false)).toBeInstanceOf(SecretMissing);
-    await note("edges; blobs");
+    await scope("edges; blobs");
     expect(String(await fault(false))).toContain('holds "edges;", which can\'t be the name of a pipeline');
   });
 });
@@ -477,7 +477,7 @@ describe("the runner's own key", () => {
   const refusal = (name: string) =>
     `secret "${name}" holds the key of this runner, which no pipeline gets: give the pipeline a key of its own`;
 
-  test("is never among the secrets, whatever file it is in, though the note says all", async () => {
+  test("is never among the secrets, whatever file it is in, though the scope says all", async () => {
     const files = {
       key: secretAccessKey,
       "runner.env": `SLUICE_ENDPOINT=http://gateway\nSLUICE_SECRET_ACCESS_KEY="${secretAccessKey}"\n`,

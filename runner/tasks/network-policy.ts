@@ -6,12 +6,12 @@ import { networkInterfaces } from "node:os";
 import { EgressFault } from "./store-failure.ts";
 
 /**
- * The border that egress does not cross: addresses of this machine and of its link. What listens there trusts whoever
+ * The egress network policy: no connection to addresses of this machine or of its link. What listens there trusts whoever
  * reaches it, such as a metadata service that hands out the machine's own keys.
  *
- * A host is looked at before a store is asked. Each connection is looked at again when it is made, because a redirect
- * leads elsewhere and a name may stand for another address by then. The vendors' clients make their connections each in
- * their own way, so the place that all of them pass is watched: the socket.
+ * A host is checked before a store is asked. Each connection is checked again when it is made, because a redirect leads
+ * elsewhere and a name may stand for another address by then. The vendors' clients make their connections each in their
+ * own way, so the policy is enforced where all of them pass: at the socket.
  */
 
 const LOCAL = new BlockList();
@@ -52,14 +52,14 @@ function ownAddresses(): BlockList {
 export async function checkHost(host: string): Promise<void> {
   const name = host.replace(/^\[|\]$/g, "");
   const addresses = isIP(name) ? [name] : (await resolve(name, { all: true }).catch(() => [])).map(addressOf);
-  if (addresses.some(isLocalAddress)) throw crossing(name);
+  if (addresses.some(isLocalAddress)) throw blocked(name);
 }
 
 function addressOf({ address }: { address: string }): string {
   return address;
 }
 
-function crossing(host: string): EgressFault {
+function blocked(host: string): EgressFault {
   return new EgressFault(
     `${host} is an address of the runner's own machine or link: its operator must allow such stores with --egress-local`,
   );
@@ -67,8 +67,8 @@ function crossing(host: string): EgressFault {
 
 const inside = new AsyncLocalStorage<true>();
 
-/** Does `work`, whose connections can't cross the border. */
-export function withinBorder<T>(work: () => Promise<T>): Promise<T> {
+/** Does `work`, whose connections the policy blocks if they lead to such addresses. */
+export function withNetworkPolicy<T>(work: () => Promise<T>): Promise<T> {
   watchSockets();
   return inside.run(true, work);
 }
@@ -84,9 +84,9 @@ function watchSockets(): void {
     if (inside.getStore() === undefined) return Reflect.apply(connect, this, args);
     const options = optionsOf(args);
     const host = options?.host ?? "localhost";
-    const isCrossing =
+    const isBlocked =
       options === undefined || options.path != null || (isIP(host) > 0 && isLocalAddress(host));
-    if (isCrossing) return this.destroy(crossing(options?.path ?? host));
+    if (isBlocked) return this.destroy(blocked(options?.path ?? host));
     options.lookup = watchedLookup(options.lookup ?? systemLookup);
     return Reflect.apply(connect, this, args);
   };
@@ -110,7 +110,7 @@ function watchedLookup(lookup: LookupFunction): LookupFunction {
   return (host, options, done) => {
     lookup(host, options, (error, address, family) => {
       const found = typeof address === "string" ? [address] : (address ?? []).map(addressOf);
-      if (!error && found.some(isLocalAddress)) done(crossing(host), "", 0);
+      if (!error && found.some(isLocalAddress)) done(blocked(host), "", 0);
       else done(error, address, family);
     });
   };

@@ -4,9 +4,9 @@ import { networkInterfaces } from "node:os";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Outcome } from "../../../../protocol/runner.ts";
 import type { Egress } from "../../../../protocol/spec.ts";
-import { checkHost, isLocalAddress, withinBorder } from "../../../../runner/tasks/border.ts";
 import { isWithin, parseDestination } from "../../../../runner/tasks/destination.ts";
 import { type EgressTerms, STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
+import { checkHost, isLocalAddress, withNetworkPolicy } from "../../../../runner/tasks/network-policy.ts";
 import { performTask } from "../../../../runner/tasks/perform-task.ts";
 import { sampled } from "../../../support/suite.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
@@ -17,7 +17,7 @@ vi.mock("node:os", async (load) => {
   return { ...os, networkInterfaces: vi.fn(os.networkInterfaces) };
 });
 
-/** Of the machine that runs these tests. To the border it has none, so that its addresses can stand for those of others. */
+/** Of the machine that runs these tests. To the policy it has none, so that its addresses can stand for those of others. */
 const INTERFACES = networkInterfaces();
 vi.mocked(networkInterfaces).mockReturnValue({});
 
@@ -160,7 +160,7 @@ describe("the environment of the runner", () => {
   });
 });
 
-describe("the border", () => {
+describe("the egress network policy", () => {
   test.each([
     "127.0.0.1",
     "127.8.9.10",
@@ -232,12 +232,12 @@ describe("the border", () => {
       new Promise((resolve, reject) => {
         get(url, { agent: false, ...(lookup && { lookup: lookup as never }) }, resolve).on("error", reject);
       });
-    await expect(withinBorder(() => request(endpoint("127.0.0.1")))).rejects.toThrow("--egress-local");
-    await expect(withinBorder(() => request(endpoint("localhost")))).rejects.toThrow("--egress-local");
+    await expect(withNetworkPolicy(() => request(endpoint("127.0.0.1")))).rejects.toThrow("--egress-local");
+    await expect(withNetworkPolicy(() => request(endpoint("localhost")))).rejects.toThrow("--egress-local");
     const rebound = (_host: string, { all }: { all?: boolean }, done: (...args: unknown[]) => void) =>
       all ? done(null, [{ address: "127.0.0.1", family: 4 }]) : done(null, "127.0.0.1", 4);
     const renamed = () => request(endpoint("store.example.org"), rebound as never);
-    await expect(withinBorder(renamed)).rejects.toThrow("--egress-local");
+    await expect(withNetworkPolicy(renamed)).rejects.toThrow("--egress-local");
     expect(asked).toHaveLength(0);
     // Whatever else the runner does passes.
     await request(endpoint("127.0.0.1"));

@@ -10,7 +10,7 @@
  * as an unlimited pipeline's.
  */
 import { NAME_PATTERN } from "../../protocol/names.ts";
-import { type OwnersNote, SecretMissing } from "./source.ts";
+import { type Scope, SecretMissing } from "./source.ts";
 
 /** Who asks for a secret. */
 export interface Asker {
@@ -20,8 +20,8 @@ export interface Asker {
 }
 
 /** The only place that says whether a pipeline may use a secret. Throws SecretMissing if it may not. */
-export function checkOwner(name: string, owners: OwnersNote, { pipeline, limited }: Asker): void {
-  const { text, where } = owners;
+export function checkScope(name: string, scope: Scope, { pipeline, limited }: Asker): void {
+  const { text, where } = scope;
   const refusal = `secret "${name}" does not serve the pipeline "${pipeline}"`;
   if (text === undefined) {
     if (limited === false) return;
