@@ -1,3 +1,17 @@
+/*
+ * A datum run again: `sluice datum run`. It asks the pipeline's object for one datum (pipeline/views/datum.ts): what its
+ * lease would say, by the version of the specification that its job has, which is kept for good. Entries that are trimmed
+ * are looked up in the branch, at the position that the job read.
+ *
+ * The runner then does what a worker does with a lease (runner/replay/replay.ts), and stops where a worker would send
+ * outputs. The files are put into the user's folder and compared with the datum's result. Once that is trimmed, with its
+ * salt, the history of outputs still says which paths came from the datum, and the output commit has their contents, if no
+ * other datum wrote there.
+ *
+ * All that it makes on the machine is in one temporary folder, whose name says which process it belongs to. A killed one
+ * can't clear up; the next one does (runner/replay/scratch.ts).
+ */
+
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { isatty } from "node:tty";

@@ -1,3 +1,23 @@
+/*
+ * A node of the fleet. The agent beats every two seconds, and hears how many workers of which pipeline to have. A worker
+ * is a slot that the pipeline's object hands out, so that "exactly n" holds whatever heartbeats say.
+ *
+ * A worker (worker/) prepares its sandbox, leases a few datums, lays the next one out while the present one runs, and
+ * reports in batches. It fetches contents by digest into the node's cache and links them under `/pfs/<input>` read-only.
+ * It runs the command in a private mount namespace or in its own container, walks `/pfs/out` without following links, and
+ * sends what the output branch lacks. What the command prints is made into lines, bounded per datum and per worker, and
+ * shipped about once a second, always before the outcomes of their datums. The first lines of a burst and the last ones
+ * are kept; what is left out between is counted. Outcomes wait for logs at most 20 seconds.
+ *
+ * If a worker can't run commands through no fault of the datum (the image can't be pulled, the engine is away), that is a
+ * *node condition*. The datums are given back, and the job's reason says so in the words of the registry or the engine.
+ * The worker tries again with growing waits, and leases nothing meanwhile.
+ *
+ * The lease is the fence everywhere. If an agent was stopped, cut off or delayed for longer than its lease, it stops that
+ * work when it hears so, and what it reports late changes nothing. Nothing depends on a node's clock: ages, not times, go
+ * over the wire, and signatures follow the gateway's clock.
+ */
+
 import { availableParallelism } from "node:os";
 import { HEARTBEAT_MS, NODE_TTL_MS, type NodeBounds } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";

@@ -1,3 +1,11 @@
+/*
+ * Scoped tokens, which the wire calls grants. A lease brings one for each of its jobs: the job's input commits and its
+ * output branch, signed with a key that is derived from the root secret, for one access key and until the lease ends. Each
+ * renewal brings another. Reads and uploads present it, and the gateway checks it without a call to anybody
+ * (api/request/admit.ts). If it is good no more, as after a pause of the machine, the runner renews at once and tries
+ * again; the renewal also says if the lease is lost.
+ */
+
 import { timingSafeEqual } from "node:crypto";
 import { hkdf } from "@noble/hashes/hkdf.js";
 import { hmac } from "@noble/hashes/hmac.js";

@@ -71,6 +71,7 @@ export const jobs: PipelineFacet<JobCalls> = {
     return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
   },
 
+  /** Makes a job in which nothing changed: it takes over what failed, as any next job does. */
   async retry(reach, { job: asked, every, key }) {
     const { ledger, engine } = reach;
     if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-job" };

@@ -1,3 +1,12 @@
+/*
+ * Leases. Runners ask with a long poll and get datums of the oldest unfinished job first. A lease has an id and an end. The
+ * id in the WHERE clause is the fence: a runner that comes back late changes no rows.
+ *
+ * A datum is tried three times, or `datumTries` times. If it fails after that, so does its job, and there is no commit. What
+ * succeeded keeps its result, and the next job tries again only what failed. With `onDatumFailure: "skip"` a job goes on
+ * without its bad datums (work/finish/advance.ts).
+ */
+
 import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";

@@ -29,7 +29,8 @@ export interface DeadPlace extends MadePlace {
 
 /**
  * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
- * for every job (MakerStore).
+ * for every job (MakerStore), by births and deaths. So any output commit leads to its datums and their input files: `sluice
+ * commit inspect`. With them stands the number of the build that ran (attempts/code-store.ts), which outlives the result.
  */
 export class PublishedStore extends Store {
   readonly #makers: MakerStore;

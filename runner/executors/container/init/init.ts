@@ -1,3 +1,11 @@
+/*
+ * A worker with `docker` or `podman` has one container. Its first process is an init, a POSIX shell script that runs one
+ * order after the other (init-script.ts). `/pfs` is a folder of the worker, bound read-only, with `/pfs/out` in it; a
+ * datum's folders are renamed into it and out again. After each command the init kills all else in the container before it
+ * reports. An image without a shell gets a container for each datum. Containers carry labels of their agent and data
+ * folder: the next agent removes what a dead one left.
+ */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { Container } from "dockerode";
 import { NodeCondition } from "../../executor.ts";

@@ -1,3 +1,9 @@
+/*
+ * For each dirty path, the path and its parent directories are tested against the glob. What matches is an entry of the
+ * input. A directory's identity is a digest over what is under it. Entries and datums live by births and deaths, counted in
+ * jobs, so a job costs what changed. A new datum whose id has a result is skipped.
+ */
+
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";

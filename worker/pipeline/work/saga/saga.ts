@@ -1,3 +1,14 @@
+/*
+ * How a pipeline is created (create.ts), stopped, started, updated and deleted: a state is written down, each step may be
+ * done again, and the engine goes on with it after a crash.
+ *
+ *  - A stop kills the unfinished jobs and releases the inputs. A start makes one job for their HEADs.
+ *  - An update of what is computed, or from what, kills the jobs of the version before and makes one that reads the inputs
+ *    whole. If the transform changed, that job has a new salt, so that old results count no more.
+ *  - An update that only says how the work is done keeps the jobs and their results.
+ *  - A job that is killed, or that runs longer than `jobTimeout`, loses its leases in the transaction that ends it.
+ */
+
 import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { announcePipeline } from "../catalogue.ts";

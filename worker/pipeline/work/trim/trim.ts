@@ -22,7 +22,8 @@ const TRIMMED: readonly StoredState[] = ["active", "stopped"];
  * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
  * unfinished job has, datums that died before the last output commit, attempts and logs of jobs long past, results of
  * another salt once no output is made of them, what was merged long ago, and what no commit needs that the output branch
- * keeps (kept.ts). The output branch lets go of what was uploaded for it, and the catalogue of jobs long past. In slices;
+ * keeps (kept.ts). The output branch releases what was uploaded for it. The newest 1,000 jobs keep what they ran, datum by
+ * datum; D1 keeps the newest jobs of each pipeline. In slices;
  * what a crash leaves goes after the next job's end.
  */
 export async function trim(context: PipelineContext): Promise<void> {
