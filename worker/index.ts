@@ -9,7 +9,7 @@ import { permits } from "./core/permissions.ts";
 import { type Env, readConfig } from "./env.ts";
 import { findAlmostFull, findCauses, readiness, readinessInFull, UNCONFIGURED } from "./ready.ts";
 import { logRequest } from "./request-log.ts";
-import { S3_ERRORS } from "./s3/answer/errors.ts";
+import { S3Error } from "./s3/answer/errors.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { handleS3 } from "./s3/gateway.ts";
 import { isBucketHost } from "./s3/request/address.ts";
@@ -64,8 +64,8 @@ async function answerReady(
 
 async function mayHearAll(request: Request, { keys }: Context, now: number): Promise<boolean> {
   if (!request.headers.has("authorization")) return false;
-  const auth = await authenticate(request, { keys, now }).catch(() => undefined);
-  return auth?.ok === true && permits(auth.caller.scope, { permission: "read", repo: null });
+  const caller = await authenticate(request, { keys, now }).catch(() => undefined);
+  return caller !== undefined && permits(caller.scope, { permission: "read", repo: null });
 }
 
 function readyAnswer(body: Readiness): Response {
@@ -75,11 +75,13 @@ function readyAnswer(body: Readiness): Response {
 async function answerApi(request: Request, context: Context): Promise<Response> {
   const { keys } = context;
   try {
-    const auth = await authenticate(request, { keys, now: Date.now() });
-    if (auth.ok) return await handleApi(request, { context, caller: auth.caller });
-    const { code, message } = auth;
-    return errorAnswer({ code, message }, { status: S3_ERRORS[code].status, context });
+    const caller = await authenticate(request, { keys, now: Date.now() });
+    return await handleApi(request, { context, caller });
   } catch (error) {
+    if (error instanceof S3Error) {
+      const { code, message, status } = error;
+      return errorAnswer({ code, message }, { status, context });
+    }
     return renderApiError(error, context);
   }
 }

@@ -19,11 +19,11 @@ import { S3Error } from "./answer/errors.ts";
 import { keyFailure } from "./answer/failures.ts";
 import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
-import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
+import { signableHeaders } from "./auth/authenticate.ts";
 import { isUnsigned } from "./auth/claim.ts";
-import type { AuthFailure } from "./auth/parse-authorization.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
+import { verify } from "./auth/verify.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
 import { detectOperation, detectServiceOperation, isPostOfForm } from "./detect.ts";
@@ -273,13 +273,7 @@ async function callerOf(
   const { context, now } = options;
   if (isUnsigned({ headers, target }))
     return await admitUnsigned({ method: request.method, address }, context);
-  const auth = await authenticateTarget({ request, target, headers }, { keys: context.keys, now: now() });
-  if (!auth.ok) throw authFailure(auth);
-  return auth.caller;
-}
-
-function authFailure({ code, message, more }: AuthFailure): S3Error {
-  return new S3Error(code, { message, body: { form: "document", ...(more && { more }) } });
+  return await verify({ method: request.method, target, headers }, { keys: context.keys, now: now() });
 }
 
 /** Whether nobody signed the request. */

@@ -1,39 +1,31 @@
-import { authorityOf, parseTarget, type Target } from "../request/target.ts";
+import type { Caller } from "../../app.ts";
+import { type S3Code, S3Error } from "../answer/errors.ts";
+import { authorityOf, parseTarget } from "../request/target.ts";
 import type { FormClaim } from "./form-claim.ts";
-import { SigningKeys } from "./signature.ts";
-import { type AuthResult, type VerifyOptions, verify, verifyPolicy } from "./verify.ts";
+import { type VerifyOptions, verify, verifyPolicy } from "./verify.ts";
 
-export type AuthenticateOptions = Omit<VerifyOptions, "signingKeys">;
-
-const signingKeys = new SigningKeys(100);
-
-/** Finds out who sent a request of the S3 gateway or of the control API: both are signed in the same way. */
-export async function authenticate(request: Request, options: AuthenticateOptions): Promise<AuthResult> {
+/** Finds out who sent a request of the control API, which is signed as one of the S3 gateway is. Throws S3's codes. */
+export async function authenticate(request: Request, options: VerifyOptions): Promise<Caller> {
   const target = parseTarget(request.url);
-  if (target === undefined) {
-    return {
-      ok: false,
-      code: "InvalidURI",
-      message: "The URL's percent-encoding is broken or is not UTF-8.",
-    };
-  }
-  return await authenticateTarget({ request, target, headers: signableHeaders(request) }, options);
+  if (target === undefined) throw new S3Error("InvalidURI");
+  return await verify({ method: request.method, target, headers: signableHeaders(request) }, options);
 }
 
-/** The same, for a caller that has read target and headers already. */
-export function authenticateTarget(
-  { request, target, headers }: { request: Request; target: Target; headers: ReadonlyMap<string, string> },
-  options: AuthenticateOptions,
-): Promise<AuthResult> {
-  return verify({ method: request.method, target, headers }, { ...options, signingKeys });
-}
+type FormAuth =
+  | { readonly ok: true; readonly caller: Caller }
+  | { readonly ok: false; readonly code: S3Code; readonly message: string };
 
 /** Finds out who signed the policy of a form. */
-export function authenticateForm(
+export async function authenticateForm(
   claim: FormClaim,
-  { keys }: Pick<AuthenticateOptions, "keys">,
-): Promise<AuthResult> {
-  return verifyPolicy(claim, { keys, signingKeys });
+  { keys }: Pick<VerifyOptions, "keys">,
+): Promise<FormAuth> {
+  try {
+    return { ok: true, caller: await verifyPolicy(claim, keys) };
+  } catch (error) {
+    if (!(error instanceof S3Error)) throw error;
+    return { ok: false, code: error.code, message: error.message };
+  }
 }
 
 /**

@@ -1,10 +1,15 @@
-import { NOT_SIGNED } from "../answer/errors.ts";
+import type { ChunkSigning, Payload } from "../../app.ts";
+import { NOT_SIGNED, S3Error } from "../answer/errors.ts";
 import { NOTE_PREFIX } from "../request/note.ts";
 import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
-import type { AuthFailure, Failed } from "./parse-authorization.ts";
-import { type Authorization, parseAuthorization } from "./parse-authorization.ts";
-import { payloadFault, UNSIGNED } from "./payload.ts";
+import {
+  type Authorization,
+  MAX_SKEW_MS,
+  parseAuthorization,
+  type RequestTime,
+  requestTime,
+} from "./parse-authorization.ts";
 import {
   hasSessionToken,
   isPresigned,
@@ -13,7 +18,6 @@ import {
   parsePresigned,
   withoutSignature,
 } from "./presigned.ts";
-import { MAX_SKEW_MS, type RequestTime, requestTime } from "./request-time.ts";
 
 /** What a request says of its signature, in header or query. It is checked as far as that goes without the secret. */
 export interface Claim extends Authorization {
@@ -24,28 +28,29 @@ export interface Claim extends Authorization {
   readonly target: Target;
 }
 
-type ReadClaim = { readonly ok: true; readonly claim: Claim } | Failed;
-
 /** The header form signs these in any case. */
 const COVERED_BY_HEADER: ReadonlySet<string> = new Set(["x-amz-content-sha256", "x-amz-date"]);
 const COVERED_BY_QUERY: ReadonlySet<string> = new Set();
 /** The query parameter that marks a signature of version 2. */
 const VERSION_2 = "AWSAccessKeyId";
 
-/** Reads and checks the claim. `now` is in milliseconds since 1970. */
-export function readClaim(request: SignableRequest, now: number): ReadClaim {
+/** Reads and checks the claim. `now` is in milliseconds since 1970. Throws S3's codes for what is wrong with it. */
+export function readClaim(request: SignableRequest, now: number): Claim {
   const header = request.headers.get("authorization");
   const presigned = isPresigned(request.target);
   if (header !== undefined && presigned) {
-    return {
-      ok: false,
-      code: "InvalidArgument",
+    throw new S3Error("InvalidArgument", {
       message:
         "Only one authentication mechanism is allowed: the Authorization header or the X-Amz-* query parameters.",
-    };
+    });
   }
   if (header !== undefined) return claimOfHeader(request, { header, now });
-  return presigned ? claimOfQuery(request, now) : unsigned(request);
+  if (presigned) return claimOfQuery(request, now);
+  if (!hasVersion2(request.target)) throw new S3Error("AccessDenied", { message: NOT_SIGNED });
+  throw new S3Error("InvalidRequest", {
+    message:
+      'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs by version 2 unless its client is made with config=Config(signature_version="s3v4").',
+  });
 }
 
 /** Whether a request carries no signature at all, of whatever version, not even a part of one. */
@@ -58,128 +63,132 @@ function hasVersion2({ query }: Target): boolean {
 }
 
 function claimOfHeader(
-  request: SignableRequest,
+  { headers, target }: SignableRequest,
   { header, now }: { header: string; now: number },
-): ReadClaim {
-  const parsed = parseAuthorization(header);
-  if (!parsed.ok) return parsed;
-  const { authorization } = parsed;
-  const time = requestTime(request.headers);
+): Claim {
+  const authorization = parseAuthorization(header);
+  const time = requestTime(headers);
   if (time === undefined) {
-    return failed({
-      code: "AccessDenied",
+    throw new S3Error("AccessDenied", {
       message: "The request has no valid time: send x-amz-date as YYYYMMDDTHHMMSSZ, or Date.",
     });
   }
-  const payloadHash = request.headers.get("x-amz-content-sha256")?.trim();
+  const payloadHash = headers.get("x-amz-content-sha256")?.trim();
   if (payloadHash === undefined) {
-    return failed({
-      code: "InvalidRequest",
+    throw new S3Error("InvalidRequest", {
       message: `The header x-amz-content-sha256 is missing: send the body's SHA-256 in hex, or ${UNSIGNED}.`,
     });
   }
-  const fault =
-    skewFault(authorization, { time, now }) ??
-    payloadFault(payloadHash) ??
-    unsignedHeaderFault(request.headers, { ...authorization, covered: COVERED_BY_HEADER });
-  if (fault) return failed(fault);
-  const { keyId, date, region, signedHeaders, signature } = authorization;
-  const { target } = request;
-  return { ok: true, claim: { keyId, date, region, signedHeaders, signature, time, payloadHash, target } };
+  checkSkew(authorization, { time, now });
+  checkPayload(payloadHash);
+  checkSigned(headers, { ...authorization, covered: COVERED_BY_HEADER });
+  return { ...authorization, time, payloadHash, target };
 }
 
-function claimOfQuery({ target, headers }: SignableRequest, now: number): ReadClaim {
-  const parsed = parsePresigned(target);
-  if (!parsed.ok) return parsed;
-  const { presigned } = parsed;
+function claimOfQuery({ target, headers }: SignableRequest, now: number): Claim {
+  const presigned = parsePresigned(target);
   const payloadHash = operationHeaders(headers, target).get("x-amz-content-sha256")?.trim() ?? UNSIGNED;
-  const fault =
-    validityFault(presigned, now) ??
-    payloadFault(payloadHash) ??
-    unsignedHeaderFault(headers, { ...presigned, covered: COVERED_BY_QUERY }) ??
-    (hasSessionToken(target) ? UNKNOWN_TOKEN : undefined);
-  if (fault) return failed(fault);
-  return { ok: true, claim: { ...presigned, payloadHash, target: withoutSignature(target) } };
+  checkValidity(presigned, now);
+  checkPayload(payloadHash);
+  checkSigned(headers, { ...presigned, covered: COVERED_BY_QUERY });
+  if (hasSessionToken(target)) throw unknownToken();
+  return { ...presigned, payloadHash, target: withoutSignature(target) };
 }
 
-function unsigned({ target }: SignableRequest): Failed {
-  if (hasVersion2(target)) {
-    return failed({
-      code: "InvalidRequest",
-      message:
-        'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs by version 2 unless its client is made with config=Config(signature_version="s3v4").',
+function checkSkew({ date }: Authorization, { time, now }: { time: RequestTime; now: number }): void {
+  if (Math.abs(now - time.at) > MAX_SKEW_MS) {
+    throw new S3Error("RequestTimeTooSkewed", {
+      message: `The request's time ${time.basic} and the server's ${new Date(now).toISOString()} are more than 15 minutes apart: set the clock.`,
     });
   }
-  return failed({ code: "AccessDenied", message: NOT_SIGNED });
-}
-
-function skewFault(
-  { date }: Authorization,
-  { time, now }: { time: RequestTime; now: number },
-): AuthFailure | undefined {
-  if (Math.abs(now - time.at) > MAX_SKEW_MS) {
-    return {
-      code: "RequestTimeTooSkewed",
-      message: `The request's time ${time.basic} and the server's ${new Date(now).toISOString()} are more than 15 minutes apart: set the clock.`,
-    };
-  }
   if (!time.basic.startsWith(date)) {
-    return {
-      code: "AuthorizationHeaderMalformed",
+    throw new S3Error("AuthorizationHeaderMalformed", {
       message: `The Authorization header is malformed: Credential's date ${date} is not the day of ${time.basic}.`,
-    };
+    });
   }
-  return undefined;
 }
 
 /** The signer's clock may run ahead of ours. The URL itself says how long it holds. */
-function validityFault({ time, expires }: Presigned, now: number): AuthFailure | undefined {
+function checkValidity({ time, expires }: Presigned, now: number): void {
   const server = new Date(now).toISOString();
   if (now < time.at - MAX_SKEW_MS) {
-    return {
-      code: "AccessDenied",
+    throw new S3Error("AccessDenied", {
       message: `Request is not yet valid: X-Amz-Date is ${time.basic}, and the server's time is ${server}.`,
-    };
+    });
   }
   const until = time.at + expires * 1000;
-  if (now <= until) return undefined;
+  if (now <= until) return;
   const end = new Date(until).toISOString();
-  return {
-    code: "AccessDenied",
+  throw new S3Error("AccessDenied", {
     message: `Request has expired: it was valid until ${end}, and the server's time is ${server}.`,
-    more: { "X-Amz-Expires": expires, Expires: end, ServerTime: server },
-  };
+    body: { form: "document", more: { "X-Amz-Expires": expires, Expires: end, ServerTime: server } },
+  });
 }
 
-const UNKNOWN_TOKEN: AuthFailure = {
-  code: "InvalidToken",
-  message: "Session tokens are not known here: unset AWS_SESSION_TOKEN.",
-};
-
 /** An unsigned header could have been added on the way: `host` and all that change an answer must be signed. */
-function unsignedHeaderFault(
+function checkSigned(
   headers: ReadonlyMap<string, string>,
   { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },
-): AuthFailure | undefined {
+): void {
   const counts = (name: string): boolean => name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
   const names = ["host", ...[...headers.keys()].filter(counts)];
   const open = names.filter((name) => !covered.has(name) && !signedHeaders.includes(name));
-  const [first] = open;
-  if (first !== undefined) return notSigned([first, ...open.slice(1)]);
-  return headers.has("x-amz-security-token") ? UNKNOWN_TOKEN : undefined;
+  const list = open.join(", ");
+  if (open.length > 0) {
+    throw new S3Error("AccessDenied", {
+      message:
+        open.length === 1
+          ? `The header ${list} is not signed: name it in SignedHeaders.`
+          : `The headers ${list} are not signed: name them in SignedHeaders.`,
+      body: { form: "document", more: { HeadersNotSigned: list } },
+    });
+  }
+  if (headers.has("x-amz-security-token")) throw unknownToken();
 }
 
-function notSigned(names: readonly [string, ...string[]]): AuthFailure {
-  const [name, ...others] = names;
-  const which = others.length === 0 ? `The header ${name} is` : `The headers ${names.join(", ")} are`;
-  const fix = others.length === 0 ? "name it in SignedHeaders" : "name them in SignedHeaders";
-  return {
-    code: "AccessDenied",
-    message: `${which} not signed: ${fix}.`,
-    more: { HeadersNotSigned: names.join(", ") },
-  };
+function unknownToken(): S3Error {
+  return new S3Error("InvalidToken", {
+    message: "Session tokens are not known here: unset AWS_SESSION_TOKEN.",
+  });
 }
 
-function failed(fault: AuthFailure): Failed {
-  return { ok: false, ...fault };
+const UNSIGNED = "UNSIGNED-PAYLOAD";
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+
+interface Streaming {
+  readonly chunks: "signed" | "unsigned";
+  readonly trailer: "none" | "expected";
+}
+
+/** The values of x-amz-content-sha256 for a body in aws-chunked framing. */
+const STREAMING: ReadonlyMap<string, Streaming> = new Map([
+  ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", { chunks: "signed", trailer: "none" }],
+  ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", { chunks: "signed", trailer: "expected" }],
+  ["STREAMING-UNSIGNED-PAYLOAD-TRAILER", { chunks: "unsigned", trailer: "expected" }],
+]);
+
+/** Throws for a value of x-amz-content-sha256 that says nothing of a body. */
+function checkPayload(hash: string): void {
+  if (SHA256_HEX.test(hash) || hash === UNSIGNED || STREAMING.has(hash)) return;
+  const forms = [...STREAMING.keys()].join(", ");
+  if (hash.startsWith("STREAMING-")) {
+    throw new S3Error("NotImplemented", {
+      message: `x-amz-content-sha256 is '${hash}': of the forms in chunks, ${forms} are implemented.`,
+    });
+  }
+  const more = { ArgumentName: "x-amz-content-sha256", ArgumentValue: hash };
+  throw new S3Error("InvalidArgument", {
+    message: `x-amz-content-sha256 is '${hash}': it must be the body's SHA-256 in lower-case hex, ${UNSIGNED}, or one of ${forms}.`,
+    body: { form: "document", more },
+  });
+}
+
+/** What a claim says of the body. */
+export function payloadOf({ payloadHash }: Claim, signing: () => ChunkSigning): Payload {
+  const streaming = STREAMING.get(payloadHash);
+  if (streaming === undefined) {
+    return { form: "plain", sha256: payloadHash === UNSIGNED ? null : payloadHash };
+  }
+  const { chunks, trailer } = streaming;
+  return { form: "aws-chunked", signing: chunks === "signed" ? signing() : null, trailer };
 }

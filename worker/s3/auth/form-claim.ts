@@ -1,5 +1,10 @@
-import { ALGORITHM, type Credential, parseCredential } from "./parse-authorization.ts";
-import { MAX_SKEW_MS, parseBasicTime } from "./request-time.ts";
+import {
+  ALGORITHM,
+  type Credential,
+  MAX_SKEW_MS,
+  parseBasicTime,
+  parseCredential,
+} from "./parse-authorization.ts";
 
 /** What the fields of a form say of the signature of its policy (S3 API Reference, "Authenticating Requests: Browser-Based Uploads"). */
 export interface FormClaim extends Credential {

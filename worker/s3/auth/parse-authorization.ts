@@ -1,3 +1,5 @@
+import { S3Error } from "../answer/errors.ts";
+
 /** What an `Authorization` header or the query of a presigned URL says of a signature. */
 export interface Authorization extends Credential {
   /** Lower-case names, in the order given. */
@@ -7,72 +9,44 @@ export interface Authorization extends Credential {
 }
 
 export const ALGORITHM = "AWS4-HMAC-SHA256";
-type Fields = Record<"Credential" | "SignedHeaders" | "Signature", string>;
 
-/** Reads the header `Authorization: AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`. */
-export function parseAuthorization(header: string): { ok: true; authorization: Authorization } | Failed {
+/** Reads the header `Authorization: AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`. Throws S3's codes for any other. */
+export function parseAuthorization(header: string): Authorization {
   const space = header.indexOf(" ");
   const algorithm = space === -1 ? header : header.slice(0, space);
   // Versions 2 and 4A are mechanisms of AWS, which is what S3 says of them; anything else is none.
   if (algorithm !== "AWS" && !algorithm.startsWith("AWS4-")) {
-    return {
-      ok: false,
-      code: "InvalidArgument",
+    const more = { ArgumentName: "Authorization", ArgumentValue: algorithm };
+    throw new S3Error("InvalidArgument", {
       message: `Unsupported Authorization Type '${algorithm}': sign with ${ALGORITHM} (signature version 4).`,
-      more: { ArgumentName: "Authorization", ArgumentValue: algorithm },
-    };
+      body: { form: "document", more },
+    });
   }
   if (algorithm !== ALGORITHM) {
-    return {
-      ok: false,
-      code: "InvalidRequest",
+    throw new S3Error("InvalidRequest", {
       message: `The authorization mechanism '${algorithm}' is not supported: sign with ${ALGORITHM} (signature version 4).`,
-    };
+    });
   }
-  const fields = readFields(header.slice(algorithm.length));
-  return typeof fields === "string" ? malformed(fields) : fromFields(fields);
+  const [named, signedHeaders, signature] = FIELDS.map(({ name, pattern }) => {
+    const value = pattern.exec(header)?.[1]?.trim();
+    if (value) return value;
+    throw malformed(`it has no ${name}`);
+  }) as [string, string, string];
+  const credential = parseCredential(named);
+  if (typeof credential === "string") throw malformed(credential);
+  if (!SIGNATURE.test(signature)) throw malformed("Signature must be 64 lower-case hex digits");
+  return { ...credential, signedHeaders: signedHeaders.toLowerCase().split(";"), signature };
 }
 
-const FIELD = {
-  Credential: /(?:^|[\s,])Credential=([^,]+)/,
-  SignedHeaders: /(?:^|[\s,])SignedHeaders=([^,]+)/,
-  Signature: /(?:^|[\s,])Signature=([^,]+)/,
-};
+const FIELDS = ["Credential", "SignedHeaders", "Signature"].map((name) => ({
+  name,
+  pattern: new RegExp(`[\\s,]${name}=([^,]+)`),
+}));
 
-/** The three fields, or what is wrong. */
-function readFields(text: string): Fields | string {
-  const Credential = FIELD.Credential.exec(text)?.[1]?.trim();
-  const SignedHeaders = FIELD.SignedHeaders.exec(text)?.[1]?.trim();
-  const Signature = FIELD.Signature.exec(text)?.[1]?.trim();
-  if (!Credential) return "it has no Credential";
-  if (!SignedHeaders) return "it has no SignedHeaders";
-  if (!Signature) return "it has no Signature";
-  return { Credential, SignedHeaders, Signature };
-}
-
-function fromFields({ Credential, SignedHeaders, Signature }: Fields): ReturnType<typeof parseAuthorization> {
-  const credential = parseCredential(Credential);
-  if (typeof credential === "string") return malformed(credential);
-  if (!SIGNATURE.test(Signature)) return malformed("Signature must be 64 lower-case hex digits");
-  const { keyId, date, region } = credential;
-  return {
-    ok: true,
-    authorization: {
-      keyId,
-      date,
-      region,
-      signedHeaders: SignedHeaders.toLowerCase().split(";"),
-      signature: Signature,
-    },
-  };
-}
-
-function malformed(what: string): Failed {
-  return {
-    ok: false,
-    code: "AuthorizationHeaderMalformed",
+function malformed(what: string): S3Error {
+  return new S3Error("AuthorizationHeaderMalformed", {
     message: `The Authorization header is malformed: ${what}.`,
-  };
+  });
 }
 
 /** What a `Credential` of SigV4 says: `<access key id>/<YYYYMMDD>/<region>/s3/aws4_request`. */
@@ -101,26 +75,37 @@ export function parseCredential(text: string): Credential | string {
 /** The signature as SigV4 writes it: 64 lower-case hex digits. */
 export const SIGNATURE = /^[0-9a-f]{64}$/;
 
-/** Why a request is not let in: an S3 error code and a sentence for people. */
-export interface AuthFailure {
-  readonly code: AuthFailureCode;
-  readonly message: string;
-  /** Tags that S3 gives the error beside. */
-  readonly more?: Readonly<Record<string, string | number>>;
+/** Furthest that a client's clock may be off, in milliseconds. */
+export const MAX_SKEW_MS = 15 * 60 * 1000;
+
+/** When a request says that it was signed: `basic` is `YYYYMMDDTHHMMSSZ`, `at` milliseconds since 1970. */
+export interface RequestTime {
+  readonly basic: string;
+  readonly at: number;
 }
 
-/** The outcome of a check that failed. */
-export type Failed = { readonly ok: false } & AuthFailure;
+const BASIC = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/;
 
-type AuthFailureCode =
-  | "AccessDenied"
-  | "AuthorizationHeaderMalformed"
-  | "AuthorizationQueryParametersError"
-  | "InvalidAccessKeyId"
-  | "InvalidArgument"
-  | "InvalidRequest"
-  | "InvalidToken"
-  | "InvalidURI"
-  | "NotImplemented"
-  | "RequestTimeTooSkewed"
-  | "SignatureDoesNotMatch";
+/** The time in `x-amz-date`, or else in `Date`; undefined if neither holds one. */
+export function requestTime(headers: ReadonlyMap<string, string>): RequestTime | undefined {
+  const amzDate = headers.get("x-amz-date");
+  if (amzDate !== undefined) return parseBasicTime(amzDate.trim());
+  const date = headers.get("date");
+  if (date === undefined) return undefined;
+  return parseBasicTime(date.trim()) ?? fromText(date);
+}
+
+/** Reads a time as SigV4 writes it. Returns undefined for any other text. */
+export function parseBasicTime(text: string): RequestTime | undefined {
+  const parts = BASIC.exec(text);
+  if (!parts) return undefined;
+  const [, year, month, day, hours, minutes, seconds] = parts;
+  const at = Date.parse(`${year}-${month}-${day}T${hours}:${minutes}:${seconds}Z`);
+  return Number.isNaN(at) ? undefined : { basic: text, at };
+}
+
+function fromText(text: string): RequestTime | undefined {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) return undefined;
+  return { basic: new Date(at).toISOString().replace(/[-:]|\.\d{3}/g, ""), at };
+}

@@ -1,7 +1,13 @@
+import { S3Error } from "../answer/errors.ts";
 import type { QueryPair, Target } from "../request/target.ts";
-import type { Failed } from "./parse-authorization.ts";
-import { ALGORITHM, type Authorization, parseCredential, SIGNATURE } from "./parse-authorization.ts";
-import { parseBasicTime, type RequestTime } from "./request-time.ts";
+import {
+  ALGORITHM,
+  type Authorization,
+  parseBasicTime,
+  parseCredential,
+  type RequestTime,
+  SIGNATURE,
+} from "./parse-authorization.ts";
 
 /** What the query of a presigned URL says of its signature. */
 export interface Presigned extends Authorization {
@@ -53,40 +59,39 @@ export function isPresigned({ query }: Target): boolean {
   return query.some(([name]) => MARKS.has(name));
 }
 
-/** Reads the query of a presigned URL ("Authenticating Requests: Using Query Parameters"). */
-export function parsePresigned({ query }: Target): { ok: true; presigned: Presigned } | Failed {
+/** Reads the query of a presigned URL ("Authenticating Requests: Using Query Parameters"). Throws AuthorizationQueryParametersError. */
+export function parsePresigned({ query }: Target): Presigned {
   const values = new Map(query.toReversed());
   const missing = REQUIRED.filter((name) => !values.get(name));
   if (missing.length > 0) {
-    return faulty(`a presigned URL needs ${REQUIRED.join(", ")}, and it has no ${missing.join(", no ")}`);
+    throw faulty(`a presigned URL needs ${REQUIRED.join(", ")}, and it has no ${missing.join(", no ")}`);
   }
   const value = (name: (typeof REQUIRED)[number]): string => values.get(name) ?? "";
   const algorithm = value("X-Amz-Algorithm");
-  if (algorithm !== ALGORITHM) return faulty(`X-Amz-Algorithm is '${algorithm}', it must be ${ALGORITHM}`);
+  if (algorithm !== ALGORITHM) throw faulty(`X-Amz-Algorithm is '${algorithm}', it must be ${ALGORITHM}`);
   const credential = parseCredential(value("X-Amz-Credential"));
-  if (typeof credential === "string") return faulty(`X-Amz-Credential is malformed: ${credential}`);
+  if (typeof credential === "string") throw faulty(`X-Amz-Credential is malformed: ${credential}`);
   const time = parseBasicTime(value("X-Amz-Date"));
   if (time === undefined) {
-    return faulty(`X-Amz-Date is '${value("X-Amz-Date")}', it must be YYYYMMDDTHHMMSSZ`);
+    throw faulty(`X-Amz-Date is '${value("X-Amz-Date")}', it must be YYYYMMDDTHHMMSSZ`);
   }
   if (!time.basic.startsWith(credential.date)) {
-    return faulty(
+    throw faulty(
       `the date ${credential.date} in X-Amz-Credential is not the day of X-Amz-Date ${time.basic}`,
     );
   }
   const expires = parseExpires(value("X-Amz-Expires"));
-  if (typeof expires === "string") return faulty(expires);
   const signature = value("X-Amz-Signature");
-  if (!SIGNATURE.test(signature)) return faulty("X-Amz-Signature must be 64 lower-case hex digits");
+  if (!SIGNATURE.test(signature)) throw faulty("X-Amz-Signature must be 64 lower-case hex digits");
   const signedHeaders = value("X-Amz-SignedHeaders").toLowerCase().split(";");
-  return { ok: true, presigned: { ...credential, signedHeaders, signature, time, expires } };
+  return { ...credential, signedHeaders, signature, time, expires };
 }
 
-/** Seconds, or what is wrong. */
-function parseExpires(text: string): number | string {
+/** Seconds. */
+function parseExpires(text: string): number {
   const seconds = /^-?[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (seconds >= 1 && seconds <= MAX_EXPIRES) return seconds;
-  return `X-Amz-Expires is '${text}', it must be a number of seconds from 1 to ${MAX_EXPIRES}`;
+  throw faulty(`X-Amz-Expires is '${text}', it must be a number of seconds from 1 to ${MAX_EXPIRES}`);
 }
 
 /** The target that was signed: all but the signature itself. */
@@ -137,10 +142,8 @@ function isAmz([name]: QueryPair): boolean {
   return name.toLowerCase().startsWith("x-amz-");
 }
 
-function faulty(what: string): Failed {
-  return {
-    ok: false,
-    code: "AuthorizationQueryParametersError",
+function faulty(what: string): S3Error {
+  return new S3Error("AuthorizationQueryParametersError", {
     message: `The URL's signature is malformed: ${what}.`,
-  };
+  });
 }

@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 import { toHex } from "../../../../protocol/digest.ts";
 import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
 import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
-import { verify } from "../../../../worker/s3/auth/verify.ts";
-import { EXAMPLE_KEY, EXAMPLE_SCOPE, EXAMPLE_TIME, options, targetOf } from "./support.ts";
+import { EXAMPLE_KEY, EXAMPLE_SCOPE, EXAMPLE_TIME, options, targetOf, verify } from "./support.ts";
 
 /** A PUT whose signature is over one value of a header, and which arrives with another. */
 function arrives(name: string, { signed, came }: { signed: string; came: string }): SignableRequest {

@@ -1,9 +1,10 @@
 import { toHex } from "../../../../protocol/digest.ts";
 import type { Caller } from "../../../../worker/app.ts";
 import type { AccessKey, KeyRing } from "../../../../worker/keys/key-ring.ts";
+import { S3Error } from "../../../../worker/s3/answer/errors.ts";
 import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
 import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
-import { type VerifyOptions, verify } from "../../../../worker/s3/auth/verify.ts";
+import { type VerifyOptions, verify as verifyOrThrow } from "../../../../worker/s3/auth/verify.ts";
 import { parseTarget, type Target } from "../../../../worker/s3/request/target.ts";
 
 /** The key, day and region of all worked examples of AWS. */
@@ -22,7 +23,7 @@ export function ringOf(...keys: readonly AccessKey[]): KeyRing {
 }
 
 export function options({ now = EXAMPLE_NOW, key = EXAMPLE_KEY } = {}): VerifyOptions {
-  return { keys: ringOf(key), now, signingKeys: new SigningKeys(10) };
+  return { keys: ringOf(key), now };
 }
 
 export function targetOf(target: string, host = "examplebucket.s3.amazonaws.com"): Target {
@@ -54,7 +55,15 @@ export function presignedPut({
 
 /** The caller of a request that must be let in. */
 export async function callerOf(request: SignableRequest, from = options()): Promise<Caller> {
-  const result = await verify(request, from);
-  if (!result.ok) throw new Error(`${result.code}: ${result.message}`);
-  return result.caller;
+  return await verifyOrThrow(request, from);
+}
+
+/** Whether a request is let in, and who sent it or why not. */
+export async function verify(request: SignableRequest, from: VerifyOptions) {
+  try {
+    return { ok: true, caller: await verifyOrThrow(request, from) };
+  } catch (error) {
+    if (!(error instanceof S3Error)) throw error;
+    return { ok: false, code: error.code, message: error.message };
+  }
 }
