@@ -5,7 +5,7 @@
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
  * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads; a form has
  * its signature in its fields, over its policy.
- * What S3's settings of a bucket can't be here is told as it is (buckets/fixed/fixed-settings.ts).
+ * What S3's settings of a bucket can't be here is told as it is (buckets/fixed-settings.ts).
  * It will never have ACLs other than private and public-read of a bucket, policies that say anything else, keys of its own
  * for encryption, object lock, storage classes other than STANDARD, notifications, website, and a
  * delimiter other than `/` (400 InvalidArgument). Of lifecycle rules it has Expiration (Days or Date) and

@@ -1,20 +1,20 @@
-import { getBucketAcl, putBucketAcl } from "./buckets/access/bucket-acl.ts";
+import { getBucketAcl, putBucketAcl } from "./buckets/bucket-acl.ts";
+import { deleteBucketCors, getBucketCors, putBucketCors } from "./buckets/bucket-cors.ts";
+import { deleteBucketLifecycle, getBucketLifecycle, putBucketLifecycle } from "./buckets/bucket-lifecycle.ts";
 import {
   deleteBucketPolicy,
   getBucketPolicy,
   getBucketPolicyStatus,
   putBucketPolicy,
-} from "./buckets/access/bucket-policy.ts";
-import { getObjectAcl, putObjectAcl } from "./buckets/access/object-acl.ts";
-import { deleteBucketLifecycle, getBucketLifecycle, putBucketLifecycle } from "./buckets/bucket-lifecycle.ts";
-import { deleteBucketCors, getBucketCors, putBucketCors } from "./buckets/cors/bucket-cors.ts";
+} from "./buckets/bucket-policy.ts";
 import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
-import { FIXED_SETTINGS } from "./buckets/fixed/fixed-settings.ts";
-import { OBJECT_LOCKS } from "./buckets/fixed/object-lock.ts";
+import { FIXED_SETTINGS } from "./buckets/fixed-settings.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
+import { getObjectAcl, putObjectAcl } from "./buckets/object-acl.ts";
+import { OBJECT_LOCKS } from "./buckets/object-lock.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { type FormRequest, postObject } from "./forms/post-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";

@@ -1,7 +1,7 @@
-import { S3Error } from "../../answer/errors.ts";
-import { OWNER, OWNER_ID } from "../../answer/fields.ts";
-import { type ParsedXml, parseXml, TaggedXml, tagsOf, type XmlTags } from "../../answer/xml.ts";
-import { MAX_TAGS } from "../../limits.ts";
+import { S3Error } from "../answer/errors.ts";
+import { OWNER, OWNER_ID } from "../answer/fields.ts";
+import { type ParsedXml, parseXml, TaggedXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { MAX_TAGS } from "../limits.ts";
 import { PUBLIC_OR_NOT } from "./policy-document.ts";
 
 /**

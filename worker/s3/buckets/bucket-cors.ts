@@ -1,9 +1,9 @@
-import { S3Error } from "../../answer/errors.ts";
-import { accepted } from "../../answer/failures.ts";
-import { xmlAnswer } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { MAX_CORS_BYTES } from "../../limits.ts";
-import type { BucketRequest, Operation } from "../../operation.ts";
+import { S3Error } from "../answer/errors.ts";
+import { accepted } from "../answer/failures.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { MAX_CORS_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
 import { corsTags, parseCors } from "./cors-document.ts";
 
 /** What is said of CORS on the bucket of an open commit or a commit. */

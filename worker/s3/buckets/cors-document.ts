@@ -1,7 +1,7 @@
-import { CORS_METHODS, type CorsRule, isHeaderName } from "../../../core/cors.ts";
-import { S3Error } from "../../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../../answer/xml.ts";
-import { MAX_CORS_RULES, MAX_TAGS } from "../../limits.ts";
+import { CORS_METHODS, type CorsRule, isHeaderName } from "../../core/cors.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { MAX_CORS_RULES, MAX_TAGS } from "../limits.ts";
 
 const ROOT = "CORSConfiguration";
 const MAX_ID_CHARACTERS = 255;

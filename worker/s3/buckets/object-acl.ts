@@ -1,11 +1,11 @@
-import { S3Error } from "../../answer/errors.ts";
-import { readVersionHeader } from "../../answer/version.ts";
-import { xmlAnswer } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { MAX_SETTING_BYTES } from "../../limits.ts";
-import { readVersion } from "../../objects/select-object.ts";
-import type { ObjectRequest, Operation } from "../../operation.ts";
-import { versionId } from "../../request/query-values.ts";
+import { S3Error } from "../answer/errors.ts";
+import { readVersionHeader } from "../answer/version.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { MAX_SETTING_BYTES } from "../limits.ts";
+import { readVersion } from "../objects/select-object.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { versionId } from "../request/query-values.ts";
 import { type Acl, aclTags, readAcl } from "./acl-document.ts";
 import { ACCESS_OF_BRANCH, aclOfBucket, isOfOpenCommit } from "./public-switch.ts";
 

@@ -1,10 +1,10 @@
-import { S3Error } from "../../answer/errors.ts";
-import { xmlAnswer } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { existing } from "../../bucket-tree.ts";
-import { MAX_POLICY_BYTES } from "../../limits.ts";
-import type { BucketRequest, Operation } from "../../operation.ts";
-import { bucketAt } from "../../request/address.ts";
+import { S3Error } from "../answer/errors.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { existing } from "../bucket-tree.ts";
+import { MAX_POLICY_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+import { bucketAt } from "../request/address.ts";
 import { checkPublicPolicy, publicPolicy } from "./policy-document.ts";
 import { ACCESS_OF_BRANCH, aclOfBucket, turn } from "./public-switch.ts";
 

@@ -1,8 +1,8 @@
-import { xmlAnswer } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { existing } from "../../bucket-tree.ts";
-import { MAX_SETTING_BYTES } from "../../limits.ts";
-import type { BucketRequest, Operation } from "../../operation.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { existing } from "../bucket-tree.ts";
+import { MAX_SETTING_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
 import { aclTags, readAcl } from "./acl-document.ts";
 import { ACCESS_OF_BRANCH, aclOfBucket, turn } from "./public-switch.ts";
 

@@ -1,6 +1,6 @@
-import { accepted } from "../../answer/failures.ts";
-import { existing } from "../../bucket-tree.ts";
-import type { BucketRequest } from "../../operation.ts";
+import { accepted } from "../answer/failures.ts";
+import { existing } from "../bucket-tree.ts";
+import type { BucketRequest } from "../operation.ts";
 import type { Acl } from "./acl-document.ts";
 
 /**

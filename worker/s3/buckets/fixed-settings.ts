@@ -1,10 +1,10 @@
-import { type S3Code, S3Error } from "../../answer/errors.ts";
-import { type XmlTags, xmlAnswer } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { existing } from "../../bucket-tree.ts";
-import { MAX_SETTING_BYTES } from "../../limits.ts";
-import type { BucketRequest, Operation } from "../../operation.ts";
-import { ENCRYPTION_BY_STORE } from "../../request/encryption.ts";
+import { type S3Code, S3Error } from "../answer/errors.ts";
+import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { existing } from "../bucket-tree.ts";
+import { MAX_SETTING_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+import { ENCRYPTION_BY_STORE } from "../request/encryption.ts";
 import {
   checkAcceleration,
   checkEncryption,

@@ -1,11 +1,11 @@
-import { S3Error } from "../../answer/errors.ts";
-import { malformed, parseXml, tagsOf } from "../../answer/xml.ts";
-import { readTextBody } from "../../body/read-body.ts";
-import { existing } from "../../bucket-tree.ts";
-import { MAX_SETTING_BYTES, MAX_TAGS } from "../../limits.ts";
-import { readVersion } from "../../objects/select-object.ts";
-import type { ObjectRequest, Operation } from "../../operation.ts";
-import { versionId } from "../../request/query-values.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, parseXml, tagsOf } from "../answer/xml.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { existing } from "../bucket-tree.ts";
+import { MAX_SETTING_BYTES, MAX_TAGS } from "../limits.ts";
+import { readVersion } from "../objects/select-object.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { versionId } from "../request/query-values.ts";
 
 /**
  * No bucket has an object lock. Of the lock of an object S3 then says, to all who ask or want to set it, that the bucket lacks

@@ -1,4 +1,4 @@
-import { S3Error } from "../../answer/errors.ts";
+import { S3Error } from "../answer/errors.ts";
 
 /**
  * Policies of a bucket. There is one thing that a policy can do here: make the branch public, or leave it so. So of the

@@ -1,7 +1,7 @@
-import { S3Error } from "../../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf } from "../../answer/xml.ts";
-import { MAX_TAGS } from "../../limits.ts";
-import { notEncrypted } from "../../request/encryption.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
+import { MAX_TAGS } from "../limits.ts";
+import { notEncrypted } from "../request/encryption.ts";
 
 /**
  * Documents that set a bucket to something it can't be set to here. Each function returns if the document asks for what is
