@@ -25,7 +25,7 @@ import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { verify } from "./auth/verify.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
-import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
+import { REGION_HEADER } from "./buckets/bucket.ts";
 import { detectOperation, detectServiceOperation, isPostOfForm } from "./detect.ts";
 import { fieldHeaders, type OpenForm, openForm } from "./forms/open-form.ts";
 import type { FormRequest } from "./forms/post-object.ts";

@@ -1,19 +1,17 @@
-import { getBucketAcl, putBucketAcl } from "./buckets/bucket-acl.ts";
-import { deleteBucketCors, getBucketCors, putBucketCors } from "./buckets/bucket-cors.ts";
-import { deleteBucketLifecycle, getBucketLifecycle, putBucketLifecycle } from "./buckets/bucket-lifecycle.ts";
 import {
   deleteBucketPolicy,
+  getBucketAcl,
   getBucketPolicy,
   getBucketPolicyStatus,
+  getObjectAcl,
+  putBucketAcl,
   putBucketPolicy,
-} from "./buckets/bucket-policy.ts";
-import { createBucket } from "./buckets/create-bucket.ts";
-import { deleteBucket } from "./buckets/delete-bucket.ts";
+  putObjectAcl,
+} from "./buckets/access.ts";
+import { createBucket, deleteBucket, getBucketLocation, headBucket } from "./buckets/bucket.ts";
 import { FIXED_SETTINGS } from "./buckets/fixed-settings.ts";
-import { getBucketLocation } from "./buckets/get-bucket-location.ts";
-import { headBucket } from "./buckets/head-bucket.ts";
+import { CORS, LIFECYCLE } from "./buckets/kept-settings.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
-import { getObjectAcl, putObjectAcl } from "./buckets/object-acl.ts";
 import { OBJECT_LOCKS } from "./buckets/object-lock.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { type FormRequest, postObject } from "./forms/post-object.ts";
@@ -43,13 +41,13 @@ export const BUCKET_OPERATIONS = {
   ...FIXED_SETTINGS,
   CreateBucket: createBucket,
   DeleteBucket: deleteBucket,
-  DeleteBucketCors: deleteBucketCors,
-  DeleteBucketLifecycle: deleteBucketLifecycle,
+  DeleteBucketCors: CORS.remove,
+  DeleteBucketLifecycle: LIFECYCLE.remove,
   DeleteBucketPolicy: deleteBucketPolicy,
   DeleteObjects: deleteObjects,
   GetBucketAcl: getBucketAcl,
-  GetBucketCors: getBucketCors,
-  GetBucketLifecycleConfiguration: getBucketLifecycle,
+  GetBucketCors: CORS.get,
+  GetBucketLifecycleConfiguration: LIFECYCLE.get,
   GetBucketLocation: getBucketLocation,
   GetBucketPolicy: getBucketPolicy,
   GetBucketPolicyStatus: getBucketPolicyStatus,
@@ -59,8 +57,8 @@ export const BUCKET_OPERATIONS = {
   ListObjectsV2: listObjectsV2,
   ListObjectVersions: listObjectVersions,
   PutBucketAcl: putBucketAcl,
-  PutBucketCors: putBucketCors,
-  PutBucketLifecycleConfiguration: putBucketLifecycle,
+  PutBucketCors: CORS.put,
+  PutBucketLifecycleConfiguration: LIFECYCLE.put,
   PutBucketPolicy: putBucketPolicy,
 } satisfies Record<string, Operation<BucketRequest>>;
 

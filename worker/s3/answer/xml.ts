@@ -150,13 +150,57 @@ function refuseBeyond({ tags, most }: XmlBounds, { text, root }: { text: string;
 }
 
 /** The tags in a parsed tag, each as a list; text between tags, which is white space, is left out. */
-export function tagsOf(parsed: ParsedXml): ReadonlyMap<string, readonly ParsedXml[]> {
+export function tagsOf(parsed: ParsedXml): Tags {
   const tags = new Map<string, readonly ParsedXml[]>();
   if (typeof parsed === "string" || Array.isArray(parsed)) return tags;
   for (const [name, value] of Object.entries(parsed)) {
     if (name !== "#text") tags.set(name, Array.isArray(value) ? value : [value]);
   }
   return tags;
+}
+
+export type Tags = ReadonlyMap<string, readonly ParsedXml[]>;
+
+export interface KnownTags {
+  readonly known: readonly string[];
+  /** Those that may come more than once. */
+  readonly many?: readonly string[];
+  /** The error for one that is not known, if it is another one than MalformedXML. */
+  readonly other?: (name: string) => S3Error | undefined;
+}
+
+/** The tags in `of` as they are. Throws MalformedXML for one that is not known, or comes twice. */
+export function onlyTags(tags: Tags, of: string, { known, many = [], other }: KnownTags): Tags {
+  for (const [name, values] of tags) {
+    if (!known.includes(name)) {
+      throw other?.(name) ?? malformed(`${of} holds ${known.join(", ")}, not ${name}`);
+    }
+    if (values.length > 1 && !many.includes(name)) throw malformed(`${of} has one ${name} at most`);
+  }
+  return tags;
+}
+
+/** The first tag of a name as it stands; undefined if there is none. Throws MalformedXML for one that holds tags. */
+export function textIn(tags: Tags, name: string): string | undefined {
+  const value = tags.get(name)?.[0];
+  if (value === undefined || typeof value === "string") return value;
+  throw malformed(`${name} holds text alone`);
+}
+
+/** What the first tag of a name holds; undefined if there is none. Throws MalformedXML for text. */
+export function tagsIn(tags: Tags, name: string): Tags | undefined {
+  const value = tags.get(name)?.[0];
+  return value === undefined ? undefined : mustHoldTags(value, name);
+}
+
+/** The tags in a document, which holds no text beside them. */
+export function parseTags(text: string, root: string, bounds: XmlBounds): Tags {
+  return mustHoldTags(parseXml(text, root, bounds), root);
+}
+
+function mustHoldTags(value: ParsedXml, name: string): Tags {
+  if (typeof value === "string" && value.trim() !== "") throw malformed(`${name} holds tags, not text`);
+  return tagsOf(value);
 }
 
 /** MalformedXML that says what is wrong. */

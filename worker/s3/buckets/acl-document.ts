@@ -1,6 +1,6 @@
 import { S3Error } from "../answer/errors.ts";
 import { OWNER, OWNER_ID } from "../answer/fields.ts";
-import { type ParsedXml, parseXml, TaggedXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { parseXml, TaggedXml, type Tags, tagsOf, type XmlTags } from "../answer/xml.ts";
 import { MAX_TAGS } from "../limits.ts";
 import { PUBLIC_OR_NOT } from "./policy-document.ts";
 
@@ -101,7 +101,7 @@ function grantsInHeaders(headers: ReadonlyMap<string, string>): readonly Grant[]
     isGranting = true;
     for (const part of value.split(",")) grants.push({ ...granteeIn(part, header), permission });
   }
-  if (grants.length > MAX_GRANTS) throw tooMany();
+  if (grants.length > MAX_GRANTS) throw malformed(`a list has ${MAX_GRANTS} grants at most`);
   return isGranting ? grants : undefined;
 }
 
@@ -160,8 +160,6 @@ function parseGrant(grant: Tags): Grant {
   return { kind: named.kind, grantee: name, permission };
 }
 
-type Tags = ReadonlyMap<string, readonly ParsedXml[]>;
-
 function only(tags: Tags, of: string, known: readonly string[], most = 1): void {
   for (const [name, values] of tags) {
     // An attribute, such as a namespace.
@@ -187,10 +185,6 @@ function malformed(what: string): S3Error {
   return new S3Error("MalformedACLError", {
     message: `The body is not an ${ROOT} of S3's: ${what}.`,
   });
-}
-
-function tooMany(): S3Error {
-  return malformed(`a list has ${MAX_GRANTS} grants at most`);
 }
 
 function notHere(what: string): S3Error {

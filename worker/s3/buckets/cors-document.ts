@@ -1,6 +1,6 @@
 import { CORS_METHODS, type CorsRule, isHeaderName } from "../../core/cors.ts";
 import { S3Error } from "../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { malformed, onlyTags, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
 import { MAX_CORS_RULES, MAX_TAGS } from "../limits.ts";
 
 const ROOT = "CORSConfiguration";
@@ -18,8 +18,7 @@ type Tag = (typeof TAGS)[number];
 /** The rules of a `CORSConfiguration`. Throws MalformedXML and InvalidRequest for what S3 refuses. */
 export function parseCors(text: string): CorsRule[] {
   const tags = tagsOf(parseXml(text, ROOT, { tags: MAX_TAGS.cors }));
-  const others = [...tags.keys()].filter((name) => name !== "CORSRule");
-  if (others.length > 0) throw malformed(`${ROOT} holds CORSRule, not ${others[0]}`);
+  onlyTags(tags, ROOT, { known: ["CORSRule"], many: ["CORSRule"] });
   const rules = tags.get("CORSRule") ?? [];
   if (rules.length === 0)
     throw malformed(`${ROOT} has no CORSRule: to take all away, delete the configuration`);
@@ -46,10 +45,7 @@ export function corsTags(rules: readonly CorsRule[]): XmlTags {
 }
 
 function parseRule(parsed: ParsedXml): CorsRule {
-  const tags = tagsOf(parsed);
-  for (const name of tags.keys()) {
-    if (!isTag(name)) throw malformed(`CORSRule holds ${TAGS.join(", ")}, not ${name}`);
-  }
+  const tags = onlyTags(tagsOf(parsed), "CORSRule", { known: TAGS, many: TAGS });
   const texts = (tag: Tag): string[] => (tags.get(tag) ?? []).map((value) => textOf(tag, value));
   // An empty method is none that there is, which S3 says as of any other.
   const methods = (tags.get("AllowedMethod") ?? []).map((value) =>
@@ -72,12 +68,8 @@ function parseRule(parsed: ParsedXml): CorsRule {
       );
     }
   }
-  for (const [tag, names] of [
-    ["AllowedHeader", headers],
-    ["ExposeHeader", exposed],
-  ] as const) {
-    for (const name of names) checkHeaderName(tag, name);
-  }
+  for (const name of headers) checkHeaderName("AllowedHeader", name);
+  for (const name of exposed) checkHeaderName("ExposeHeader", name);
   if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
     throw invalid(
       `The ID of a CORSRule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`,
@@ -91,10 +83,6 @@ function parseRule(parsed: ParsedXml): CorsRule {
     exposed,
     ...(maxAge !== undefined && { maxAgeSeconds: secondsOf(maxAge) }),
   };
-}
-
-function isTag(name: string): name is Tag {
-  return (TAGS as readonly string[]).includes(name);
 }
 
 function textOf(tag: Tag, value: ParsedXml): string {

@@ -3,7 +3,18 @@ import { toHex } from "../../../protocol/digest.ts";
 import { type ObjectTag, tagsFault } from "../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
 import { S3Error } from "../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import {
+  type KnownTags,
+  malformed,
+  onlyTags,
+  type ParsedXml,
+  parseXml,
+  type Tags,
+  tagsIn,
+  tagsOf,
+  textIn,
+  type XmlTags,
+} from "../answer/xml.ts";
 import { MAX_LIFECYCLE_RULES, MAX_TAGS } from "../limits.ts";
 import { checkedTags, parseTag } from "../objects/tag-set.ts";
 
@@ -28,15 +39,13 @@ const NOT_HERE: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-type Tags = ReadonlyMap<string, readonly ParsedXml[]>;
-
 /**
  * The rules of a `LifecycleConfiguration`. Throws MalformedXML, InvalidArgument and InvalidRequest for what S3 refuses, and
  * NotImplemented, by name, for what S3 knows and we do not.
  */
 export function parseLifecycle(text: string): LifecycleRule[] {
   const tags = tagsOf(parseXml(text, ROOT, { tags: MAX_TAGS.lifecycle }));
-  only(ROOT, { tags, known: ["Rule"] });
+  only(tags, ROOT, { known: ["Rule"], many: ["Rule"] });
   const rules = tags.get("Rule") ?? [];
   if (rules.length === 0) throw malformed(`${ROOT} has no Rule: to take all away, delete the configuration`);
   if (rules.length > MAX_LIFECYCLE_RULES) {
@@ -86,8 +95,7 @@ type Parsed = Omit<LifecycleRule, "id"> & { readonly id: string | undefined };
 
 function parseRule(parsed: ParsedXml): Parsed {
   const tags = tagsOf(parsed);
-  only("Rule", {
-    tags,
+  only(tags, "Rule", {
     known: [
       "ID",
       "Status",
@@ -98,11 +106,11 @@ function parseRule(parsed: ParsedXml): Parsed {
       "NoncurrentVersionExpiration",
     ],
   });
-  const id = textIn(tags, "ID") || undefined;
+  const id = textIn(tags, "ID")?.trim() || undefined;
   if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
     throw invalid(`The ID of a Rule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`);
   }
-  const status = textIn(tags, "Status");
+  const status = textIn(tags, "Status")?.trim();
   if (status !== "Enabled" && status !== "Disabled")
     throw malformed(`a Rule's Status is Enabled or Disabled, not '${status ?? ""}'`);
   const about = parseAbout(tags);
@@ -146,12 +154,12 @@ function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter" | "tags
     if (prefix === undefined) throw malformed("a Rule needs a Filter: an empty one is about all keys");
     return { prefix: checkedPrefix(prefix), filter: "none" };
   }
-  only("Filter", { tags: filter, known: ["Prefix", "Tag", "And"] });
+  only(filter, "Filter", { known: ["Prefix", "Tag", "And"] });
   const given = [...filter.keys()];
   if (given.length > 1) throw malformed("a Filter has one of Prefix, Tag and And");
   const [kind] = given;
   const and = tagsIn(filter, "And");
-  if (and) only("And", { tags: and, known: ["Prefix", "Tag"] });
+  if (and) only(and, "And", { known: ["Prefix", "Tag"], many: ["Tag"] });
   if (and?.size === 0) throw malformed("an And holds a Prefix, Tags, or both");
   const text = textIn(and ?? filter, "Prefix") ?? "";
   const asked = parseTags((and ?? filter).get("Tag") ?? []);
@@ -173,10 +181,10 @@ function checkedPrefix(prefix: string): string {
 
 function parseExpiration(tags: Tags | undefined): Term | undefined {
   if (!tags) return undefined;
-  only("Expiration", { tags, known: ["Days", "Date"] });
-  const date = textIn(tags, "Date");
+  only(tags, "Expiration", { known: ["Days", "Date"] });
+  const date = textIn(tags, "Date")?.trim();
   if (date === undefined)
-    return { days: positive(textIn(tags, "Days"), { action: "Expiration", tag: "Days" }) };
+    return { days: positive(textIn(tags, "Days")?.trim(), { action: "Expiration", tag: "Days" }) };
   if (tags.has("Days")) throw malformed("an Expiration has Days or a Date, not both");
   const time = timeOf(date);
   if (Number.isNaN(time)) throw malformed(`Date is '${date}': it must be a date of ISO 8601`);
@@ -201,8 +209,8 @@ function parseDays(
   { action, tag }: { action: string; tag: string },
 ): number | undefined {
   if (!tags) return undefined;
-  only(action, { tags, known: [tag] });
-  return positive(textIn(tags, tag), { action, tag });
+  only(tags, action, { known: [tag] });
+  return positive(textIn(tags, tag)?.trim(), { action, tag });
 }
 
 function positive(text: string | undefined, { action, tag }: { action: string; tag: string }): number {
@@ -216,29 +224,12 @@ function positive(text: string | undefined, { action, tag }: { action: string; t
 }
 
 /** Throws NotImplemented for what S3 knows there and we do not, and MalformedXML for all else that is not known. */
-function only(of: string, { tags, known }: { tags: Tags; known: readonly string[] }): void {
-  for (const [name, values] of tags) {
+function only(tags: Tags, of: string, known: KnownTags): void {
+  const other = (name: string) => {
     const fix = NOT_HERE.get(name);
-    if (fix !== undefined) throw notHere(name, fix);
-    if (!known.includes(name)) throw malformed(`${of} holds ${known.join(", ")}, not ${name}`);
-    if (values.length > 1 && name !== "Rule" && !(name === "Tag" && of === "And"))
-      throw malformed(`${of} has one ${name} at most`);
-  }
-}
-
-function textIn(tags: Tags, name: string): string | undefined {
-  const [value] = tags.get(name) ?? [];
-  if (value === undefined) return undefined;
-  if (typeof value !== "string") throw malformed(`${name} holds text alone`);
-  // A prefix may end in spaces.
-  return name === "Prefix" ? value : value.trim();
-}
-
-function tagsIn(tags: Tags, name: string): Tags | undefined {
-  const [value] = tags.get(name) ?? [];
-  if (value === undefined) return undefined;
-  if (typeof value === "string" && value.trim() !== "") throw malformed(`${name} holds tags, not text`);
-  return tagsOf(value);
+    return fix === undefined ? undefined : notHere(name, fix);
+  };
+  onlyTags(tags, of, { ...known, other });
 }
 
 /** Gives rules an id that have none: one that the same rule has the next time, too. */

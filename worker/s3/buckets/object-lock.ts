@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { malformed, parseXml, tagsOf } from "../answer/xml.ts";
+import { malformed, onlyTags, parseXml, tagsOf } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { existing } from "../bucket-tree.ts";
 import { MAX_SETTING_BYTES, MAX_TAGS } from "../limits.ts";
@@ -36,12 +36,9 @@ function lockWanted(root: string, tags: readonly string[]): Operation<ObjectRequ
     async handle(request) {
       await existing(request.tree);
       versionId(request.query);
-      const found = tagsOf(
-        parseXml(await readTextBody(request, MAX_SETTING_BYTES), root, { tags: MAX_TAGS.setting }),
-      );
-      for (const name of found.keys()) {
-        if (!tags.includes(name)) throw malformed(`${root} holds ${tags.join(", ")}, not ${name}`);
-      }
+      const text = await readTextBody(request, MAX_SETTING_BYTES);
+      const found = tagsOf(parseXml(text, root, { tags: MAX_TAGS.setting }));
+      onlyTags(found, root, { known: tags, many: tags });
       checkValue(found.get("Status"), ["ON", "OFF"]);
       checkValue(found.get("Mode"), ["GOVERNANCE", "COMPLIANCE"]);
       throw noLock();
