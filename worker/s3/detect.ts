@@ -1,11 +1,13 @@
 import { S3Error } from "./answer/errors.ts";
-import type {
-  BucketOperationName,
-  ObjectOperationName,
-  ServiceOperationName,
-  UploadOperationName,
+import {
+  BUCKET_OPERATIONS,
+  type BucketOperationName,
+  type ObjectOperationName,
+  type ServiceOperationName,
+  type UploadOperationName,
 } from "./operations.ts";
 import type { Address } from "./request/address.ts";
+import { SETTINGS } from "./request/members.ts";
 
 /** What tells the operation, beside the address. */
 export interface Asked {
@@ -78,60 +80,35 @@ function uploadOperation({ method, query, headers }: Asked): UploadOperationName
   }
 }
 
-/** What the operation is about, beside the bucket itself: by the name of a query parameter, for each method. */
-const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<string, BucketOperationName>>> = {
-  GET: new Map([
-    ["accelerate", "GetBucketAccelerateConfiguration"],
-    ["acl", "GetBucketAcl"],
-    ["cors", "GetBucketCors"],
-    ["encryption", "GetBucketEncryption"],
-    ["lifecycle", "GetBucketLifecycleConfiguration"],
-    ["location", "GetBucketLocation"],
-    ["logging", "GetBucketLogging"],
-    ["notification", "GetBucketNotificationConfiguration"],
-    ["object-lock", "GetObjectLockConfiguration"],
-    ["ownershipControls", "GetBucketOwnershipControls"],
-    ["policy", "GetBucketPolicy"],
-    ["policyStatus", "GetBucketPolicyStatus"],
-    ["publicAccessBlock", "GetPublicAccessBlock"],
-    ["replication", "GetBucketReplication"],
-    ["requestPayment", "GetBucketRequestPayment"],
-    ["tagging", "GetBucketTagging"],
-    ["uploads", "ListMultipartUploads"],
-    ["versioning", "GetBucketVersioning"],
-    ["versions", "ListObjectVersions"],
-    ["website", "GetBucketWebsite"],
-  ]),
-  PUT: new Map([
-    ["accelerate", "PutBucketAccelerateConfiguration"],
-    ["acl", "PutBucketAcl"],
-    ["cors", "PutBucketCors"],
-    ["encryption", "PutBucketEncryption"],
-    ["lifecycle", "PutBucketLifecycleConfiguration"],
-    ["logging", "PutBucketLogging"],
-    ["notification", "PutBucketNotificationConfiguration"],
-    ["object-lock", "PutObjectLockConfiguration"],
-    ["ownershipControls", "PutBucketOwnershipControls"],
-    ["policy", "PutBucketPolicy"],
-    ["publicAccessBlock", "PutPublicAccessBlock"],
-    ["replication", "PutBucketReplication"],
-    ["requestPayment", "PutBucketRequestPayment"],
-    ["tagging", "PutBucketTagging"],
-    ["versioning", "PutBucketVersioning"],
-    ["website", "PutBucketWebsite"],
-  ]),
-  DELETE: new Map([
-    ["cors", "DeleteBucketCors"],
-    ["encryption", "DeleteBucketEncryption"],
-    ["lifecycle", "DeleteBucketLifecycle"],
-    ["ownershipControls", "DeleteBucketOwnershipControls"],
-    ["policy", "DeleteBucketPolicy"],
-    ["publicAccessBlock", "DeletePublicAccessBlock"],
-    ["replication", "DeleteBucketReplication"],
-    ["tagging", "DeleteBucketTagging"],
-    ["website", "DeleteBucketWebsite"],
-  ]),
+const VERBS = { GET: "Get", PUT: "Put", DELETE: "Delete" } as const;
+type Method = keyof typeof VERBS;
+/** What the operation is about, beside the bucket itself and its SETTINGS. */
+const OTHER_SUB_RESOURCES: Readonly<Record<Method, Readonly<Record<string, BucketOperationName>>>> = {
+  GET: {
+    lifecycle: "GetBucketLifecycleConfiguration",
+    location: "GetBucketLocation",
+    policyStatus: "GetBucketPolicyStatus",
+    uploads: "ListMultipartUploads",
+    versions: "ListObjectVersions",
+  },
+  PUT: { lifecycle: "PutBucketLifecycleConfiguration" },
+  DELETE: { lifecycle: "DeleteBucketLifecycle" },
 };
+const SUB_RESOURCES = { GET: subResources("GET"), PUT: subResources("PUT"), DELETE: subResources("DELETE") };
+
+/** By the name of a query parameter. */
+function subResources(method: Method): ReadonlyMap<string, BucketOperationName> {
+  const operations = new Map(Object.entries(OTHER_SUB_RESOURCES[method]));
+  for (const [query, setting] of Object.entries(SETTINGS)) {
+    const name = `${VERBS[method]}${setting}`;
+    if (isBucketOperation(name)) operations.set(query, name);
+  }
+  return operations;
+}
+
+function isBucketOperation(name: string): name is BucketOperationName {
+  return Object.hasOwn(BUCKET_OPERATIONS, name);
+}
 
 function bucketOperation({ method, query }: Asked): BucketOperationName {
   switch (method) {
@@ -155,10 +132,7 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
 }
 
 /** If two are named, either is a parameter that the operation of the other does not know. */
-function subResource(
-  method: keyof typeof SUB_RESOURCES,
-  query: Asked["query"],
-): BucketOperationName | undefined {
+function subResource(method: Method, query: Asked["query"]): BucketOperationName | undefined {
   for (const name of query.keys()) {
     const operation = SUB_RESOURCES[method].get(name);
     if (operation !== undefined) return operation;

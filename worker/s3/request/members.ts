@@ -1,3 +1,6 @@
+import { CHECKSUM_ALGORITHMS } from "../../core/checksums.ts";
+import { checksumHeader } from "../answer/fields.ts";
+
 /**
  * The members of each operation: what the gateway does with a header or a query parameter that a client sends. Each is
  * *taken*, *harmless* or *refused*, and this table alone decides it (refusals.ts holds requests to it, before an operation
@@ -99,25 +102,14 @@ const HINT: Lines = { "x-id": harmless("method, path and the other parameters sa
 const NOTE = all(TAKEN, ["x-sluice-commit-message", "x-sluice-commit-meta-*"]);
 
 /** Of every operation that reads a body. */
-const BODY: Lines = {
-  ...all(TAKEN, [
-    "content-length",
-    "content-md5",
-    "x-amz-checksum-crc32",
-    "x-amz-checksum-crc32c",
-    "x-amz-checksum-crc64nvme",
-    "x-amz-checksum-md5",
-    "x-amz-checksum-sha1",
-    "x-amz-checksum-sha256",
-    "x-amz-checksum-sha512",
-    "x-amz-checksum-xxhash128",
-    "x-amz-checksum-xxhash3",
-    "x-amz-checksum-xxhash64",
-    "x-amz-decoded-content-length",
-    "x-amz-sdk-checksum-algorithm",
-    "x-amz-trailer",
-  ]),
-};
+const BODY = all(TAKEN, [
+  "content-length",
+  "content-md5",
+  ...CHECKSUM_ALGORITHMS.map(checksumHeader),
+  "x-amz-decoded-content-length",
+  "x-amz-sdk-checksum-algorithm",
+  "x-amz-trailer",
+]);
 
 /** Of every operation that makes an object. */
 const OBJECT: Lines = {
@@ -214,17 +206,23 @@ function asking(...query: readonly string[]): Members {
 }
 
 /** Of an operation that takes a document in its body, and in `query` what it is about. */
-function setting(query: string): Members {
-  return { headers: { ...EVERYWHERE, ...BODY }, query: { ...HINT, [query]: TAKEN } };
+function setting(query: string, more: Lines = {}): Members {
+  return { headers: { ...EVERYWHERE, ...BODY, ...more }, query: { ...HINT, [query]: TAKEN } };
 }
 
-const LOCK_TOKEN = refused("no bucket has an object lock: leave it out");
+/** Of one on an object, one of whose versions may be named. */
+function ofVersion({ headers, query }: Members): Members {
+  return { headers, query: { ...query, versionId: TAKEN } };
+}
+
+const LOCK_TOKEN: Lines = {
+  "x-amz-bucket-object-lock-token": refused("no bucket has an object lock: leave it out"),
+};
 
 /** Of the two operations that set an ACL. */
-const ACL: Lines = {
-  ...EVERYWHERE,
-  ...BODY,
-  ...all(TAKEN, [
+const ACL = setting(
+  "acl",
+  all(TAKEN, [
     "x-amz-acl",
     "x-amz-grant-full-control",
     "x-amz-grant-read",
@@ -232,7 +230,7 @@ const ACL: Lines = {
     "x-amz-grant-write",
     "x-amz-grant-write-acp",
   ]),
-};
+);
 
 /** The lines of a few names out of others. */
 function only(lines: Lines, wanted: (name: string) => boolean): Lines {
@@ -273,12 +271,41 @@ export const FORM_FIELDS: Members = {
   query: {},
 };
 
+/** The settings of a bucket by the query parameter of each, as the names of their operations have them behind `Get` and `Put`. */
+export const SETTINGS = {
+  accelerate: "BucketAccelerateConfiguration",
+  acl: "BucketAcl",
+  cors: "BucketCors",
+  encryption: "BucketEncryption",
+  logging: "BucketLogging",
+  notification: "BucketNotificationConfiguration",
+  "object-lock": "ObjectLockConfiguration",
+  ownershipControls: "BucketOwnershipControls",
+  policy: "BucketPolicy",
+  publicAccessBlock: "PublicAccessBlock",
+  replication: "BucketReplication",
+  requestPayment: "BucketRequestPayment",
+  tagging: "BucketTagging",
+  versioning: "BucketVersioning",
+  website: "BucketWebsite",
+} as const;
+type SettingName = (typeof SETTINGS)[keyof typeof SETTINGS];
+
+/** Of each operation on a setting that takes no header of its own. */
+const SETTING_MEMBERS = Object.fromEntries(
+  Object.entries(SETTINGS).flatMap(([query, name]) => [
+    [`Get${name}`, asking(query)],
+    [`Put${name}`, setting(query)],
+  ]),
+) as Record<`${"Get" | "Put"}${SettingName}`, Members>;
+
 function membersOf<Name extends string>(table: Readonly<Record<Name, Members>>): typeof table {
   return table;
 }
 
 /** By the operation's name. One that operations.ts lists and this does not is not compiled. */
 export const MEMBERS = membersOf({
+  ...SETTING_MEMBERS,
   AbortMultipartUpload: {
     headers: {
       ...EVERYWHERE,
@@ -286,17 +313,12 @@ export const MEMBERS = membersOf({
     },
     query: { ...HINT, uploadId: TAKEN },
   },
-  CompleteMultipartUpload: {
-    headers: {
-      ...EVERYWHERE,
-      ...NOTE,
-      ...BODY,
-      ...WRITE_CONDITIONS,
-      "x-amz-checksum-type": TAKEN,
-      "x-amz-mp-object-size": TAKEN,
-    },
-    query: { ...HINT, uploadId: TAKEN },
-  },
+  CompleteMultipartUpload: setting("uploadId", {
+    ...NOTE,
+    ...WRITE_CONDITIONS,
+    "x-amz-checksum-type": TAKEN,
+    "x-amz-mp-object-size": TAKEN,
+  }),
   CopyObject: {
     headers: {
       ...EVERYWHERE,
@@ -365,35 +387,19 @@ export const MEMBERS = membersOf({
     },
     query: { ...HINT, versionId: TAKEN },
   },
-  DeleteObjects: {
-    headers: { ...EVERYWHERE, ...BODY, ...DELETION },
-    query: { ...HINT, delete: TAKEN },
-  },
+  DeleteObjects: setting("delete", DELETION),
   DeletePublicAccessBlock: asking("publicAccessBlock"),
-  GetBucketAccelerateConfiguration: asking("accelerate"),
-  GetBucketAcl: asking("acl"),
   DeleteObjectTagging: {
     headers: { ...EVERYWHERE, ...NOTE, ...TAGGING_CONDITIONS },
     query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
   },
-  GetBucketCors: asking("cors"),
-  GetBucketEncryption: asking("encryption"),
   GetBucketLifecycleConfiguration: {
     headers: EVERYWHERE,
     // minio-go asks by it for a header with the time, and goes on without: S3 has none.
     query: { ...HINT, lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
   },
   GetBucketLocation: { headers: EVERYWHERE, query: { ...HINT, location: UNSIGNED } },
-  GetBucketLogging: asking("logging"),
-  GetBucketNotificationConfiguration: asking("notification"),
-  GetBucketOwnershipControls: asking("ownershipControls"),
-  GetBucketPolicy: asking("policy"),
   GetBucketPolicyStatus: asking("policyStatus"),
-  GetBucketReplication: asking("replication"),
-  GetBucketRequestPayment: asking("requestPayment"),
-  GetBucketTagging: asking("tagging"),
-  GetBucketVersioning: asking("versioning"),
-  GetBucketWebsite: asking("website"),
   GetObject: SELECTION,
   GetObjectAcl: asking("acl", "versionId"),
   GetObjectAttributes: {
@@ -404,10 +410,8 @@ export const MEMBERS = membersOf({
     query: { ...HINT, attributes: TAKEN, versionId: TAKEN },
   },
   GetObjectLegalHold: asking("legal-hold", "versionId"),
-  GetObjectLockConfiguration: asking("object-lock"),
   GetObjectRetention: asking("retention", "versionId"),
   GetObjectTagging: asking("tagging", "versionId"),
-  GetPublicAccessBlock: asking("publicAccessBlock"),
   HeadBucket: asking(),
   HeadObject: SELECTION,
   ListBuckets: {
@@ -443,48 +447,20 @@ export const MEMBERS = membersOf({
     },
     query: HINT,
   },
-  PutBucketAccelerateConfiguration: setting("accelerate"),
-  PutBucketAcl: { headers: ACL, query: { ...HINT, acl: TAKEN } },
-  PutBucketCors: setting("cors"),
-  PutBucketEncryption: setting("encryption"),
-  PutBucketLifecycleConfiguration: {
-    headers: {
-      ...EVERYWHERE,
-      ...BODY,
-      "x-amz-transition-default-minimum-object-size": harmless("it is about transitions, which are refused"),
-    },
-    query: { ...HINT, lifecycle: TAKEN },
-  },
-  PutBucketLogging: setting("logging"),
-  PutBucketNotificationConfiguration: {
-    headers: {
-      ...setting("notification").headers,
-      "x-amz-skip-destination-validation": harmless("nobody is notified"),
-    },
-    query: setting("notification").query,
-  },
-  PutBucketOwnershipControls: setting("ownershipControls"),
-  PutBucketPolicy: {
-    headers: {
-      ...setting("policy").headers,
-      "x-amz-confirm-remove-self-bucket-access": harmless("no policy here takes access from a key"),
-    },
-    query: setting("policy").query,
-  },
-  PutBucketReplication: {
-    headers: { ...setting("replication").headers, "x-amz-bucket-object-lock-token": LOCK_TOKEN },
-    query: setting("replication").query,
-  },
-  PutBucketRequestPayment: setting("requestPayment"),
-  PutBucketTagging: setting("tagging"),
-  PutBucketVersioning: {
-    headers: {
-      ...setting("versioning").headers,
-      "x-amz-mfa": refused("no change of versions asks for a second factor: leave it out"),
-    },
-    query: setting("versioning").query,
-  },
-  PutBucketWebsite: setting("website"),
+  PutBucketAcl: ACL,
+  PutBucketLifecycleConfiguration: setting("lifecycle", {
+    "x-amz-transition-default-minimum-object-size": harmless("it is about transitions, which are refused"),
+  }),
+  PutBucketNotificationConfiguration: setting("notification", {
+    "x-amz-skip-destination-validation": harmless("nobody is notified"),
+  }),
+  PutBucketPolicy: setting("policy", {
+    "x-amz-confirm-remove-self-bucket-access": harmless("no policy here takes access from a key"),
+  }),
+  PutBucketReplication: setting("replication", LOCK_TOKEN),
+  PutBucketVersioning: setting("versioning", {
+    "x-amz-mfa": refused("no change of versions asks for a second factor: leave it out"),
+  }),
   PutObject: {
     headers: {
       ...EVERYWHERE,
@@ -496,24 +472,13 @@ export const MEMBERS = membersOf({
     },
     query: HINT,
   },
-  PutObjectAcl: { headers: ACL, query: { ...HINT, acl: TAKEN, versionId: TAKEN } },
-  PutObjectLegalHold: {
-    headers: setting("legal-hold").headers,
-    query: { ...setting("legal-hold").query, versionId: TAKEN },
-  },
-  PutObjectLockConfiguration: {
-    headers: { ...setting("object-lock").headers, "x-amz-bucket-object-lock-token": LOCK_TOKEN },
-    query: setting("object-lock").query,
-  },
-  PutObjectRetention: {
-    headers: { ...setting("retention").headers, "x-amz-bypass-governance-retention": NOTHING_LOCKED },
-    query: { ...setting("retention").query, versionId: TAKEN },
-  },
-  PutPublicAccessBlock: setting("publicAccessBlock"),
-  PutObjectTagging: {
-    headers: { ...EVERYWHERE, ...NOTE, ...BODY, ...TAGGING_CONDITIONS },
-    query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
-  },
+  PutObjectAcl: ofVersion(ACL),
+  PutObjectLegalHold: ofVersion(setting("legal-hold")),
+  PutObjectLockConfiguration: setting("object-lock", LOCK_TOKEN),
+  PutObjectRetention: ofVersion(
+    setting("retention", { "x-amz-bypass-governance-retention": NOTHING_LOCKED }),
+  ),
+  PutObjectTagging: ofVersion(setting("tagging", { ...NOTE, ...TAGGING_CONDITIONS })),
   UploadPart: {
     headers: {
       ...EVERYWHERE,
