@@ -3,7 +3,7 @@ export const NOT_SIGNED =
   "The request is not signed: send an Authorization header of AWS Signature Version 4, or use a presigned URL.";
 
 /** Every S3 error code that the gateway answers: its status, and its message if there is none more precise. */
-export const S3_ERRORS = {
+const S3_ERRORS = {
   AccessDenied: { status: 403, message: "Access denied." },
   AccessForbidden: { status: 403, message: "CORSResponse: This CORS request is not allowed." },
   AuthorizationHeaderMalformed: { status: 400, message: "The Authorization header is malformed." },
