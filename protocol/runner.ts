@@ -147,7 +147,7 @@ export const LeaseRequest = z.object({
   node: Name,
   worker: z.string().min(1).max(200),
   max: z.int().min(1).max(MAX_BATCH),
-  /** `none`: answers at once. `look`: waits until something is queued, says so by `queued`, and leases nothing. */
+  /** `none`: answers at once. `look` peeks: it waits until something is queued, says so by `queued`, and leases nothing. */
   wait: z.enum(["none", "look"]).optional(),
 });
 /** What a datum reads of one input. */
@@ -229,7 +229,7 @@ export const Lease = z.object({
   /** Done before the datums. */
   tasks: z.array(Task),
   grants: Grants.optional(),
-  /** What a look saw: something could be leased. */
+  /** What a peek saw: something could be leased. */
   queued: z.boolean().optional(),
 });
 export type Lease = z.infer<typeof Lease>;

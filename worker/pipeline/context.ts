@@ -82,10 +82,10 @@ export class Memory {
   /** Proposals that calls wait for (work/saga/propose.ts): nobody else takes them back. */
   readonly held = new Set<string>();
   readonly refusals = new Refusals();
-  /** How many wake-ups of inputs were heard. */
-  rings = 0;
-  /** When branches were last told what the pipeline needs. */
-  toldAt = Number.NEGATIVE_INFINITY;
+  /** How many wake-ups of inputs came. */
+  wakeUps = 0;
+  /** When branches last got low-water marks. */
+  markedAt = Number.NEGATIVE_INFINITY;
 }
 
 /** All that a step of a pipeline's work can reach. */

@@ -176,7 +176,7 @@ export interface LineageCalls {
 export interface LeaseCalls {
   /**
    * Tasks or datums for a worker; waits up to `waitMs` for one. Never empty while one is queued and the worker has a slot.
-   * A look waits in the same way, and leaves them to be leased.
+   * A peek waits in the same way, and leaves them to be leased.
    * `present` is called after a wait: if it fails, the caller has gone, and nothing is leased to it.
    */
   take(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
@@ -395,7 +395,7 @@ export interface LeaseCall {
   readonly max: number;
   readonly waitMs: number;
   /** Only says whether something is queued, and leases nothing. */
-  readonly look?: true;
+  readonly peek?: true;
   /** Tells this call from the worker's others, for `vacate`. */
   readonly visit?: string;
   readonly present?: () => Promise<void>;
@@ -412,6 +412,6 @@ export interface Leased {
   readonly output: { readonly repo: string; readonly branch: string };
   readonly datums: readonly LeasedDatum[];
   readonly tasks: readonly Task[];
-  /** What a look saw. */
+  /** What a peek saw. */
   readonly queued?: boolean;
 }

@@ -130,7 +130,7 @@ describe("an input version that is erased", () => {
     const pipeline = await makePipeline({ name: "late", globs: { "late-in": "/*" } });
     await commit("late-in", { x: "1" });
     await workUntil(pipeline, { jobs: 1, command: named });
-    // No bell rings for what comes now.
+    // No wake-up comes for what is written now.
     const [row] = await query<{ uid: string }>("late", "SELECT uid FROM pipeline");
     const uid = row?.uid ?? "";
     const two = await commit("late-in", { a: "2" });
@@ -274,7 +274,7 @@ describe("an output version that is erased", () => {
     }
   });
 
-  it("is heard of if its bell rings while another one is being dropped", async () => {
+  it("is heard of if its wake-up comes while another one is being dropped", async () => {
     await makeRepo("race-in");
     const pipeline = await makePipeline({ name: "race", globs: { "race-in": "/*" } });
     const output = branchOf({ repo: "race", branch: "master" });

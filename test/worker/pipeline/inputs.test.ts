@@ -168,7 +168,7 @@ describe("a pipeline with two inputs", () => {
   });
 });
 
-describe("a bell that rings while a feed is on its way", () => {
+describe("a wake-up that comes while a feed is on its way", () => {
   it("is not lost: the commit it rang for, which that feed lacks, has its job", async () => {
     await makeRepo("late-bell");
     const pipeline = await makePipeline({ name: "late", globs: { "late-bell": "/*" } });

@@ -64,7 +64,7 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const { pipeline: name, node, worker, max, wait } = await readJson(asked, LeaseRequest);
   const pipeline = asked.context.pipeline(name);
   const visit = crypto.randomUUID();
-  const call = { node, worker, max, visit, ...(wait === "look" && { look: true as const }) };
+  const call = { node, worker, max, visit, ...(wait === "look" && { peek: true as const }) };
   const first = await pipeline.leases.take({ ...call, waitMs: 0 });
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
   const answerOf = (leased: Leased): Lease => ({

@@ -22,7 +22,7 @@ export const admin: PipelineFacet<AdminCalls> = {
     await changeState(reach);
     void engine.resume();
     const row = ledger.pipeline.row();
-    const isTold = row?.state === "deleted" || (row !== undefined && row.catalogueVersion >= row.version);
-    return isTold ? { ok: true } : { ok: false, reason: "unavailable" };
+    const isKnown = row?.state === "deleted" || (row !== undefined && row.catalogueVersion >= row.version);
+    return isKnown ? { ok: true } : { ok: false, reason: "unavailable" };
   },
 };

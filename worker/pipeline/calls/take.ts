@@ -30,7 +30,7 @@ export async function leaseDatums(
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = context;
-  const { node, worker, max, waitMs, look, visit = null } = request;
+  const { node, worker, max, waitMs, peek, visit = null } = request;
   const deadline = peers.now() + waitMs;
   const nodes = await peers.nodes();
   const caller = nodes.find(({ name }) => name === node);
@@ -44,7 +44,7 @@ export async function leaseDatums(
     if (caller && !isAble(caller, transform.container)) return idle(ledger);
     const allowed = workerCount({ parallelism, container: transform.container }, nodes);
     const taken = ledger.transaction((tx) =>
-      take(tx, context, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
+      take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
     );
     const leftMs = deadline - peers.now();
     const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
@@ -85,7 +85,7 @@ interface Request extends Omit<TaskRequest, "until"> {
   readonly node: string;
   /** Tells this call from the worker's others; null: it does not say. */
   readonly visit: string | null;
-  readonly look?: true | undefined;
+  readonly peek?: true | undefined;
   readonly now: number;
 }
 
@@ -98,14 +98,14 @@ type Taken = Pick<Leased, "slot" | "datums" | "tasks" | "queued">;
 function take(
   tx: Tx,
   context: PipelineContext,
-  { definition, node, worker, max, allowed, visit, look, now }: Request,
+  { definition, node, worker, max, allowed, visit, peek, now }: Request,
 ): Taken {
   const { ledger } = context;
   const until = now + LEASE_MS;
   const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
   if (!slot) return { slot, datums: [], tasks: [] };
   sweep(tx, context, now);
-  if (look)
+  if (peek)
     return { slot, datums: [], tasks: [], queued: hasTasks(ledger, { definition }) || hasDatum(ledger) };
   const tasks = takeTasks(tx, context, { definition, worker, max, allowed, until });
   const datums =
@@ -124,7 +124,7 @@ function hasDatum({ attempts, jobs }: Ledger): boolean {
 function takeDatums(
   _: Tx,
   { ledger, peers }: PipelineContext,
-  request: Omit<Request, "visit" | "look" | "now"> & { readonly until: number },
+  request: Omit<Request, "visit" | "peek" | "now"> & { readonly until: number },
 ): LeasedDatum[] {
   const { definition, worker, node, max, allowed, until } = request;
   const ended = ledger.jobs.toCallOff(MAX_PASSED_OVER);

@@ -11,7 +11,7 @@ export const wakeUps: PipelineFacet<WakeUpCalls> = {
       // Something was erased in a branch that the pipeline writes to, whether it runs or not.
       ledger.transaction(() => ledger.erasures.addDue(bucketName(definition.output)));
     } else if (ledger.active()) {
-      memory.rings++;
+      memory.wakeUps++;
       if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
       void engine.wake("inputs");
     }

@@ -335,7 +335,7 @@ export class JobStore extends Store {
       UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finishedAt = ${end.now},
         skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
       WHERE n = ${n} AND finishedAt IS NULL RETURNING n`;
-    if (isEnded) this.#changed("jobs", "callOff", "trim", "needs");
+    if (isEnded) this.#changed("jobs", "callOff", "trim", "lowWaterMarks");
     return isEnded;
   }
 

@@ -193,7 +193,7 @@ export class PipelineStore extends Store {
   }
 
   /** The catalogue may know nothing of the pipeline any more. */
-  forgetTold(): void {
+  forgetCatalogueVersion(): void {
     this.sql.run`UPDATE pipeline SET catalogueVersion = 0`;
   }
 

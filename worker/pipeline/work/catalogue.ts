@@ -61,7 +61,7 @@ export async function announcePipeline({ ledger, peers }: PipelineContext): Prom
 }
 
 /** Jobs that the catalogue is told of anew at a time. */
-const TOLD_AT_ONCE = 1000;
+const ANNOUNCED_AT_ONCE = 1000;
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";
 
@@ -76,8 +76,8 @@ export async function tellAgain({ ledger, peers }: PipelineContext): Promise<voi
   const forget = (after: string) =>
     ledger.transaction(() => {
       const { version = 0, unlisted = 0 } = ledger.pipeline.row() ?? {};
-      const jobs = ledger.jobs.before(after, { from: unlisted, limit: TOLD_AT_ONCE });
-      ledger.pipeline.forgetTold();
+      const jobs = ledger.jobs.before(after, { from: unlisted, limit: ANNOUNCED_AT_ONCE });
+      ledger.pipeline.forgetCatalogueVersion();
       ledger.jobs.setUnflushed(jobs.map(({ id }) => id));
       return { jobs, version };
     });
@@ -88,7 +88,7 @@ export async function tellAgain({ ledger, peers }: PipelineContext): Promise<voi
     const newest = isNewest ? (jobs[0]?.id ?? "") : AFTER_ALL_IDS;
     await peers.catalogue.jobs.setBack({ pipeline, newest, jobs });
     forget(after);
-    after = jobs.length < TOLD_AT_ONCE ? undefined : jobs.at(-1)?.id;
+    after = jobs.length < ANNOUNCED_AT_ONCE ? undefined : jobs.at(-1)?.id;
     await yieldToOthers();
   }
 }

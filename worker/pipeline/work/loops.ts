@@ -4,7 +4,7 @@ import type { PipelineContext } from "../context.ts";
 import { flushJobs } from "./catalogue.ts";
 import { advanceOldestJob, oldestGoesOn } from "./finish/advance.ts";
 import { fillJobs } from "./inputs/fill.ts";
-import { needsDueAt, tellNeeds } from "./inputs/needs.ts";
+import { marksDueAt, sendMarks } from "./inputs/low-water.ts";
 import { pull } from "./inputs/pull.ts";
 import { callOffAttempts, endOverdue, overdueAt } from "./jobs/end.ts";
 import { sweep } from "./leases/expiry.ts";
@@ -57,12 +57,12 @@ export function loopsOf(context: PipelineContext): NamedLoop[] {
       step: () => flushJobs(context),
     },
     {
-      name: "needs",
-      due: () => (isActive() ? needsDueAt(context) : undefined),
-      step: () => tellNeeds(context),
-      // The alarm is what a round of telling that came too soon was left to.
+      name: "lowWaterMarks",
+      due: () => (isActive() ? marksDueAt(context) : undefined),
+      step: () => sendMarks(context),
+      // Calls that came too soon were left to the alarm.
       rang: () => {
-        context.memory.toldAt = Number.NEGATIVE_INFINITY;
+        context.memory.markedAt = Number.NEGATIVE_INFINITY;
       },
     },
   ];

@@ -1,8 +1,8 @@
 /*
- * From a bell to the datums of a job. In brackets: what a step writes down.
+ * From a commit on an input to the datums of a job. In brackets: what a step writes down.
  *
- *  1. Bell (calls/wake-ups.ts) [pipeline.pullDue]: a branch that has a new commit, or was deleted, rings. It is
- *     answered once the mark is written, so the branch may forget it. A bell carries nothing: it may come late or twice.
+ *  1. Wake-up (calls/wake-ups.ts) [pipeline.pullDue]: a branch that has a new commit, or was deleted, calls. It is answered
+ *     once the mark is written, so the branch may forget it. A wake-up carries nothing: it may be late, or come twice.
  *  2. Pull [sources, jobs, touched; then pullDue]: reads the feed of every input branch from where it was read to, and
  *     puts the events in order of time (order-feeds.ts). For each, in one transaction: the cursor moves, the job is
  *     there, and so are the paths it touches (candidates.ts). A cursor only moves forward, so an event has one job.
@@ -14,8 +14,8 @@
  *     without a result is queued at once; when all is compared, the job runs.
  *
  * Who wins:
- *  - A bell that rings while feeds are on their way may be for a commit that they lack. The mark stays and all is read
- *    once more, or that commit would be seen only with the next bell.
+ *  - A wake-up that comes while feeds are on their way may be for a commit that they lack. The mark stays and all is read
+ *    once more, or that commit would be seen only with the next wake-up.
  *  - A stop, update or deletion of the pipeline wins: each step checks that the version it was prepared for still runs
  *    (Ledger.step), and changes nothing if not.
  *  - A job that ends early is filled all the same, as the next one builds upon its datums: they are noted, not queued.
@@ -48,8 +48,8 @@ const MAX_LONG_PAUSE_MS = 1000;
 const LONG_LAG_MS = 2000;
 
 /**
- * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.
- * The mark that a pull is due goes only if no bell rang while the last pages were read.
+ * Reads what is new on every input branch, whichever of them called, and makes one job an event, until nothing is left.
+ * The mark that a pull is due goes only if no wake-up came while the last pages were read.
  */
 export async function pull(context: PipelineContext): Promise<void> {
   const { ledger, memory } = context;
@@ -58,7 +58,7 @@ export async function pull(context: PipelineContext): Promise<void> {
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
-    const heard = memory.rings;
+    const heard = memory.wakeUps;
     const { taken, rest, lag } = await pullOnce(context, definition);
     const isLong = lag !== undefined && lag.lagMs > LONG_LAG_MS;
     if (isLong || wasBehind) {
@@ -69,7 +69,7 @@ export async function pull(context: PipelineContext): Promise<void> {
       pauseMs = Math.min(Math.max(1, pauseMs * 2), isLong ? MAX_LONG_PAUSE_MS : MAX_PAUSE_MS);
       await scheduler.wait(pauseMs);
     } else pauseMs = 0;
-    if (rest || taken > 0 || memory.rings !== heard) {
+    if (rest || taken > 0 || memory.wakeUps !== heard) {
       await yieldToOthers();
       continue;
     }
@@ -77,7 +77,7 @@ export async function pull(context: PipelineContext): Promise<void> {
       ledger.pipeline.setPullDue(0);
       return true;
     });
-    if (rested) return ledger.wake("needs");
+    if (rested) return ledger.wake("lowWaterMarks");
   }
 }
 

@@ -24,7 +24,7 @@ export function endOldest(
   // A datum that was neither processed nor failed had its result before.
   const skipped = current.total - current.processed - current.failed;
   ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() });
-  told(memory, job);
+  announceEnd(memory, job);
 }
 
 /** Fails the oldest job: its datums did, or its output can't be committed. */
@@ -45,12 +45,12 @@ export function endEarly(
   if (job.committing === 1) return false;
   const skipped = skippedOf(job, ledger.jobs.oldest());
   if (!ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() })) return false;
-  told(memory, job);
+  announceEnd(memory, job);
   memory.queued.wake();
   return true;
 }
 
-function told({ ended, logged }: Memory, { id }: JobRow): void {
+function announceEnd({ ended, logged }: Memory, { id }: JobRow): void {
   ended.wake(id);
   logged.wake(id);
 }

@@ -3,7 +3,7 @@ import type { Source } from "../../inputs/source-store.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { StoredState } from "../../lifecycle/pipeline-store.ts";
 import { whileIn } from "../guards.ts";
-import { startsOf } from "../inputs/needs.ts";
+import { startsOf } from "../inputs/low-water.ts";
 import { holdsFile, lastStart } from "../inputs/starts.ts";
 
 /**

@@ -12,7 +12,7 @@ import type { Definition, Revision } from "../../lifecycle/definition.ts";
 import { hasErrors } from "../../lifecycle/errors-claim-store.ts";
 import { type SpecChange, specChange } from "../../lifecycle/spec-change.ts";
 import { whileIn } from "../guards.ts";
-import { startsOf } from "../inputs/needs.ts";
+import { startsOf } from "../inputs/low-water.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
 import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { endAllJobs } from "./end-all-jobs.ts";

@@ -22,20 +22,20 @@ export async function endGivenUp({ ledger, peers }: PipelineContext): Promise<vo
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
     const given = definition ? ledger.givenUp.some(UPLOADS) : [];
     if (!definition || given.length === 0) return;
-    const told: typeof given = [];
+    const settled: typeof given = [];
     const uploads: { upload: string; keep: string[] }[] = [];
     let room = CONTENTS;
     for (const each of given) {
       const named = namedOf(ledger, each.upload);
-      if (named.length > room && told.length > 0) break;
-      told.push(each);
+      if (named.length > room && settled.length > 0) break;
+      settled.push(each);
       room -= named.length;
       // Too much to be told: all of it stays.
       if (named.length > CONTENTS) continue;
       uploads.push({ upload: each.upload, keep: [...new Set(named.map(contentName))] });
     }
     if (uploads.length > 0) await peers.branch(definition.output).trimUploads({ uploads });
-    ledger.transaction(() => ledger.givenUp.settle(told));
+    ledger.transaction(() => ledger.givenUp.settle(settled));
     await yieldToOthers();
   }
 }

@@ -13,7 +13,7 @@
  *        datum's row goes [results.died]. As long as any datum has it, in the newest job or one that has not ended,
  *        a result stays, whatever commits are kept: what has not changed never runs again for that.
  *     Rows are looked at in the order in which they ended, and only once: those that ended by `freedTo` have been looked
- *     at, and what was left of them is needed by a single commit. When that goes, `freedTo` falls back to it.
+ *     at, and what was left of them is needed by one commit alone. When that goes, `freedTo` falls back to it.
  *  4. The rows of jobs go that have no commit which is kept, once they are listed no more either (trim.ts).
  *
  * The files of a commit are the branch's own affair, and stay or go by what it keeps, whatever is done here. What results
