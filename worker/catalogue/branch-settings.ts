@@ -1,5 +1,6 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import { BranchWriter } from "../../protocol/repos.ts";
+import { Table } from "./table.ts";
 
 /** What a branch lets in beside signed requests. */
 export interface BranchOpenness {
@@ -35,29 +36,17 @@ interface StoredRow extends BranchAddress {
  * What branches are set to. A row counts only beside the branch's own row of the same version: a branch that was deleted or made
  * again since is set to nothing, also before it has told so here.
  */
-export class BranchSettingsTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class BranchSettingsTable extends Table {
   /** Writes what a Branch object says of itself; what is older than the stored row changes nothing. */
   async record(settings: BranchSettingsRecord): Promise<void> {
     const { repo, branch, version, revision, isPublic, hasCors, writer } = settings;
-    await this.#db
-      .prepare(
-        `INSERT INTO branch_settings (repo, branch, version, revision, public, cors, writer)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (repo, branch) DO UPDATE SET version = excluded.version, revision = excluded.revision,
-           public = excluded.public, cors = excluded.cors, writer = excluded.writer
-         WHERE (excluded.version, excluded.revision) > (branch_settings.version, branch_settings.revision)`,
-      )
-      .bind(
-        ...[repo, branch, version, revision, isPublic ? 1 : 0, hasCors ? 1 : 0],
-        writer === null ? null : JSON.stringify(writer),
-      )
-      .run();
+    await this.run`
+      INSERT INTO branch_settings (repo, branch, version, revision, public, cors, writer)
+      VALUES (${repo}, ${branch}, ${version}, ${revision}, ${isPublic ? 1 : 0}, ${hasCors ? 1 : 0},
+        ${writer && JSON.stringify(writer)})
+      ON CONFLICT (repo, branch) DO UPDATE SET version = excluded.version, revision = excluded.revision,
+        public = excluded.public, cors = excluded.cors, writer = excluded.writer
+      WHERE (excluded.version, excluded.revision) > (branch_settings.version, branch_settings.revision)`;
   }
 
   /** Forgets later settings than those that the branch has: its object was set back. */
@@ -66,54 +55,38 @@ export class BranchSettingsTable {
     branch,
     version,
     revision,
-  }: Pick<BranchSettingsRecord, "repo" | "branch" | "version" | "revision">): Promise<void> {
-    await this.#db
-      .prepare(
-        `DELETE FROM branch_settings
-         WHERE repo = ?1 AND branch = ?2 AND (version, revision) > (?3, ?4)`,
-      )
-      .bind(repo, branch, version, revision)
-      .run();
+  }: Omit<BranchSettingsRecord, keyof SetBranch> & BranchAddress) {
+    await this.run`
+      DELETE FROM branch_settings
+      WHERE repo = ${repo} AND branch = ${branch} AND (version, revision) > (${version}, ${revision})`;
   }
 
   /** Branches that are open in some way, by repo and branch, `limit` at most. Reads no row of one that is not. */
   async listOpen(limit: number): Promise<OpenBranch[]> {
-    const { results } = await this.#db
-      .prepare(
-        `SELECT s.repo, s.branch, s.public, s.cors
-         FROM branch_settings AS s INDEXED BY branch_settings_open CROSS JOIN branches AS b USING (repo, branch)
-         WHERE (s.public = 1 OR s.cors = 1) AND b.version = s.version AND b.deleted = 0
-         ORDER BY s.repo, s.branch LIMIT ?1`,
-      )
-      .bind(limit)
-      .all<StoredRow>();
-    return results.map(openBranch);
+    const rows = await this.all<StoredRow>`
+      SELECT s.repo, s.branch, s.public, s.cors
+      FROM branch_settings AS s INDEXED BY branch_settings_open CROSS JOIN branches AS b USING (repo, branch)
+      WHERE (s.public = 1 OR s.cors = 1) AND b.version = s.version AND b.deleted = 0
+      ORDER BY s.repo, s.branch LIMIT ${limit}`;
+    return rows.map(openBranch);
   }
 
   /** The same for one branch; undefined if it is not open. */
   async findOpen({ repo, branch }: BranchAddress): Promise<OpenBranch | undefined> {
-    const row = await this.#db
-      .prepare(
-        `SELECT s.repo, s.branch, s.public, s.cors FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
-         WHERE s.repo = ?1 AND s.branch = ?2 AND (s.public = 1 OR s.cors = 1)
-           AND b.version = s.version AND b.deleted = 0`,
-      )
-      .bind(repo, branch)
-      .first<StoredRow>();
+    const row = await this.first<StoredRow>`
+      SELECT s.repo, s.branch, s.public, s.cors FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
+      WHERE s.repo = ${repo} AND s.branch = ${branch} AND (s.public = 1 OR s.cors = 1)
+        AND b.version = s.version AND b.deleted = 0`;
     return row === null ? undefined : openBranch(row);
   }
 
   /** What the branches of a repo are set to, as far as any is. */
   async ofRepo(repo: string): Promise<SetBranch[]> {
-    const { results } = await this.#db
-      .prepare(
-        `SELECT s.repo, s.branch, s.public, s.cors, s.writer
-         FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
-         WHERE s.repo = ?1 AND b.version = s.version AND b.deleted = 0`,
-      )
-      .bind(repo)
-      .all<StoredRow & { readonly writer: string | null }>();
-    return results.map(({ writer, ...row }) => ({ ...openBranch(row), writer: writerOf(writer) }));
+    const rows = await this.all<StoredRow & { readonly writer: string | null }>`
+      SELECT s.repo, s.branch, s.public, s.cors, s.writer
+      FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
+      WHERE s.repo = ${repo} AND b.version = s.version AND b.deleted = 0`;
+    return rows.map(({ writer, ...row }) => ({ ...openBranch(row), writer: writerOf(writer) }));
   }
 }
 

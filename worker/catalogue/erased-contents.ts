@@ -6,6 +6,7 @@ import {
   MAX_ERASED,
   parseErasedPlace,
 } from "../../protocol/runner.ts";
+import { raw, Table } from "./table.ts";
 
 interface ErasedRow extends ErasedPlace {
   readonly content: string;
@@ -27,32 +28,20 @@ const LOOKED_AT_FOR_EACH = 2;
  * An entry stays for ERASED_KEPT_MS at least, and until a later one is as old: a node that has heard of all there is keeps
  * its place however long nothing is erased.
  */
-export class ErasedContentsTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class ErasedContentsTable extends Table {
   /** Adds contents, given by name; at most MAX_ERASED. */
   async add(contents: readonly string[], now: number): Promise<void> {
     if (contents.length === 0) return;
     const looked = contents.length * LOOKED_AT_FOR_EACH + 1;
-    await this.#db.batch([
-      this.#db
-        .prepare(
-          `INSERT INTO erased_contents (token, content, toldAt)
-           SELECT ${TOKEN}, value, ?2 FROM json_each(?1)`,
-        )
-        .bind(JSON.stringify(contents), now),
+    await this.batch([
+      this.statement`
+        INSERT INTO erased_contents (token, content, toldAt)
+        SELECT ${raw(TOKEN)}, value, ${now} FROM json_each(${JSON.stringify(contents)})`,
       // The newest of those that are old stays, and what follows it.
-      this.#db
-        .prepare(
-          `DELETE FROM erased_contents WHERE number < (
-             SELECT max(number) FROM (SELECT number, toldAt FROM erased_contents ORDER BY number LIMIT ?1)
-             WHERE toldAt <= ?2)`,
-        )
-        .bind(looked, now - ERASED_KEPT_MS),
+      this.statement`
+        DELETE FROM erased_contents WHERE number < (
+          SELECT max(number) FROM (SELECT number, toldAt FROM erased_contents ORDER BY number LIMIT ${looked})
+          WHERE toldAt <= ${now - ERASED_KEPT_MS})`,
     ]);
   }
 
@@ -73,28 +62,23 @@ export class ErasedContentsTable {
 
   /** Begins anew, so that every node empties its cache: the list may have lost something. */
   async beginAnew(): Promise<void> {
-    await this.#db.batch([
-      this.#db.prepare("DELETE FROM erased_contents"),
-      this.#db.prepare(`INSERT INTO erased_contents (token, content, toldAt) VALUES (${TOKEN}, '', 0)`),
+    await this.batch([
+      this.statement`DELETE FROM erased_contents`,
+      this.statement`INSERT INTO erased_contents (token, content, toldAt) VALUES (${raw(TOKEN)}, '', 0)`,
     ]);
   }
 
   /** The entry with this number, if there is one, and a page of those that follow; one row if nothing does. */
   async #from(number: number): Promise<ErasedRow[]> {
-    const { results } = await this.#db
-      .prepare(
-        `SELECT number, token, content FROM erased_contents WHERE number >= ?1 ORDER BY number LIMIT ?2`,
-      )
-      .bind(number, MAX_ERASED + 2)
-      .all<ErasedRow>();
-    return results;
+    return await this.all`
+      SELECT number, token, content FROM erased_contents
+      WHERE number >= ${number} ORDER BY number LIMIT ${MAX_ERASED + 2}`;
   }
 
   /** Empty if the list has no beginning, which only a hand can have removed: a node then has no place. */
   async #newest(): Promise<string> {
-    const newest = await this.#db
-      .prepare("SELECT number, token FROM erased_contents ORDER BY number DESC LIMIT 1")
-      .first<ErasedPlace>();
+    const newest = await this.first<ErasedPlace>`
+      SELECT number, token FROM erased_contents ORDER BY number DESC LIMIT 1`;
     return newest ? erasedPlaceText(newest) : "";
   }
 }

@@ -1,5 +1,6 @@
 import type { Job, JobState, Run } from "../../protocol/pipelines.ts";
 import { watchSpace } from "./space.ts";
+import { part, raw, Table } from "./table.ts";
 
 export interface JobRecord {
   readonly job: Job;
@@ -13,6 +14,19 @@ export interface ListJobs {
   readonly state?: JobState;
   readonly after?: string;
   readonly limit: number;
+}
+
+interface RemoveJobs {
+  readonly pipeline: string;
+  readonly after?: string;
+  readonly upTo?: string;
+}
+
+interface KnownJobs {
+  readonly pipeline: string;
+  /** An id; "" if there is no job. */
+  readonly newest: string;
+  readonly jobs: readonly { readonly id: string; readonly version: number }[];
 }
 
 /** A job of a pipeline, without what it read and made. */
@@ -42,130 +56,82 @@ const REMOVED_AT_ONCE = 500;
 export const JOBS_PROBE = "SELECT id, pipeline, version, state, job FROM jobs LIMIT 0";
 
 /** The jobs of all pipelines, to find one by its id and to list across pipelines. */
-export class JobTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class JobTable extends Table {
   /**
    * Writes what a Pipeline object says of its jobs, at most MAX_JOBS_PER_WRITE; older versions change nothing. `uid`: of
    * the pipeline. Once the catalogue knows that this one is deleted, a write that was under way brings none of its jobs back.
    */
   async record(records: readonly JobRecord[], { uid }: { uid: string }): Promise<void> {
     if (records.length === 0) return;
-    const statement = this.#db.prepare(
-      `INSERT INTO jobs (id, pipeline, version, state, job) SELECT ?1, ?2, ?3, ?4, ?5
-       WHERE NOT EXISTS (SELECT 1 FROM pipelines WHERE name = ?2 AND uid = ?6 AND deleted = 1)
-       ON CONFLICT (id) DO UPDATE SET version = excluded.version, state = excluded.state, job = excluded.job
-       WHERE excluded.version > jobs.version`,
-    );
-    const answers = await this.#db.batch(
-      records.map(({ job, version }) =>
-        statement.bind(job.id, job.pipeline, version, job.state, JSON.stringify(job), uid),
+    const answers = await this.batch(
+      records.map(
+        ({ job, version }) => this.statement`
+          INSERT INTO jobs (id, pipeline, version, state, job)
+          SELECT ${job.id}, ${job.pipeline}, ${version}, ${job.state}, ${JSON.stringify(job)}
+          WHERE NOT EXISTS (SELECT 1 FROM pipelines WHERE name = ${job.pipeline} AND uid = ${uid} AND deleted = 1)
+          ON CONFLICT (id) DO UPDATE SET version = excluded.version, state = excluded.state, job = excluded.job
+          WHERE excluded.version > jobs.version`,
       ),
     );
     watchSpace(answers.at(-1));
   }
 
   /** Removes some of the jobs of a pipeline, the oldest first, after an id and up to another one. Returns whether there may be more. */
-  async remove({
-    pipeline,
-    after = "",
-    upTo = AFTER_ALL_JOBS,
-  }: {
-    pipeline: string;
-    after?: string;
-    upTo?: string;
-  }): Promise<boolean> {
-    const { results } = await this.#db
-      .prepare(
-        `DELETE FROM jobs WHERE id IN (
-           SELECT id FROM jobs WHERE pipeline = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4) RETURNING id`,
-      )
-      .bind(pipeline, after, upTo, REMOVED_AT_ONCE)
-      .all();
-    return results.length === REMOVED_AT_ONCE;
+  async remove({ pipeline, after = "", upTo = AFTER_ALL_JOBS }: RemoveJobs): Promise<boolean> {
+    const removed = await this.all`
+      DELETE FROM jobs WHERE id IN (
+        SELECT id FROM jobs
+        WHERE pipeline = ${pipeline} AND id > ${after} AND id <= ${upTo} ORDER BY id LIMIT ${REMOVED_AT_ONCE})
+      RETURNING id`;
+    return removed.length === REMOVED_AT_ONCE;
   }
 
   /**
    * Forgets jobs that come after the newest one that their pipeline has, and later states of these jobs than it knows: its
    * object was set back.
    */
-  async setBack({
-    pipeline,
-    newest,
-    jobs,
-  }: {
-    readonly pipeline: string;
-    /** An id; "" if there is no job. */
-    readonly newest: string;
-    readonly jobs: readonly { readonly id: string; readonly version: number }[];
-  }): Promise<void> {
-    await this.#db
-      .prepare(
-        `DELETE FROM jobs WHERE pipeline = ?1 AND (id > ?2 OR EXISTS (
-           SELECT 1 FROM json_each(?3) AS own
-           WHERE own.value ->> 'id' = jobs.id AND jobs.version > own.value ->> 'version'))`,
-      )
-      .bind(pipeline, newest, JSON.stringify(jobs.map(({ id, version }) => ({ id, version }))))
-      .run();
+  async setBack({ pipeline, newest, jobs }: KnownJobs): Promise<void> {
+    const known = JSON.stringify(jobs.map(({ id, version }) => ({ id, version })));
+    await this.run`
+      DELETE FROM jobs WHERE pipeline = ${pipeline} AND (id > ${newest} OR EXISTS (
+        SELECT 1 FROM json_each(${known}) AS own
+        WHERE own.value ->> 'id' = jobs.id AND jobs.version > own.value ->> 'version'))`;
   }
 
   /** The pipeline that a job belongs to, or null. */
   async pipelineOf(id: string): Promise<string | null> {
-    const row = await this.#db
-      .prepare(`SELECT pipeline FROM jobs WHERE id = ?1`)
-      .bind(id)
-      .first<{ pipeline: string }>();
+    const row = await this.first<{ pipeline: string }>`SELECT pipeline FROM jobs WHERE id = ${id}`;
     return row?.pipeline ?? null;
   }
 
   /** A job by its id, or null. */
   async find(id: string): Promise<Job | null> {
-    const row = await this.#db
-      .prepare(`SELECT job FROM jobs WHERE id = ?1`)
-      .bind(id)
-      .first<{ job: string }>();
+    const row = await this.first<{ job: string }>`SELECT job FROM jobs WHERE id = ${id}`;
     return row ? JSON.parse(row.job) : null;
   }
 
   /** How many failed that were made after an id, counted up to `limit`; only those of the pipelines, if some are given. */
-  async countFailed({
-    after,
-    pipelines,
-    limit,
-  }: {
-    readonly after: string;
-    readonly pipelines?: readonly string[];
-    readonly limit: number;
-  }): Promise<number> {
-    const among = pipelines === undefined ? "" : "AND pipeline IN (SELECT value FROM json_each(?3))";
-    const row = await this.#db
-      .prepare(
-        `SELECT count(*) AS count FROM (
-           SELECT 1 FROM jobs INDEXED BY jobs_by_state WHERE state = 'failure' AND id > ?1 ${among} LIMIT ?2)`,
-      )
-      .bind(after, limit, ...(pipelines === undefined ? [] : [JSON.stringify(pipelines)]))
-      .first<{ count: number }>();
+  async countFailed({ after, pipelines, limit }: Omit<ListJobs, "pipeline" | "state">): Promise<number> {
+    const among = pipelines
+      ? part`AND pipeline IN (SELECT value FROM json_each(${JSON.stringify(pipelines)}))`
+      : raw("");
+    const row = await this.first<{ count: number }>`
+      SELECT count(*) AS count FROM (
+        SELECT 1 FROM jobs INDEXED BY jobs_by_state
+        WHERE state = 'failure' AND id > ${after ?? ""} ${among} LIMIT ${limit})`;
     return row?.count ?? 0;
   }
 
   /** Of each of the pipelines its newest jobs, newest first: as many rows are read as are shown. */
   async newest(pipelines: readonly string[], { limit }: { readonly limit: number }): Promise<RunRow[]> {
     if (pipelines.length === 0) return [];
-    const { results } = await this.#db
-      .prepare(
-        `SELECT j.id, j.pipeline, j.state, j.job ->> 'createdAt' AS createdAt, j.job ->> 'startedAt' AS startedAt,
-           j.job ->> 'finishedAt' AS finishedAt
-         FROM (SELECT DISTINCT value FROM json_each(?1)) AS wanted CROSS JOIN jobs AS j ON j.id IN (
-           SELECT id FROM jobs WHERE pipeline = wanted.value ORDER BY id DESC LIMIT ?2)
-         ORDER BY j.id DESC`,
-      )
-      .bind(JSON.stringify(pipelines), limit)
-      .all<RunRow>();
-    return results;
+    return await this.all`
+      SELECT j.id, j.pipeline, j.state, j.job ->> 'createdAt' AS createdAt, j.job ->> 'startedAt' AS startedAt,
+        j.job ->> 'finishedAt' AS finishedAt
+      FROM (SELECT DISTINCT value FROM json_each(${JSON.stringify(pipelines)})) AS wanted
+      CROSS JOIN jobs AS j ON j.id IN (
+        SELECT id FROM jobs WHERE pipeline = wanted.value ORDER BY id DESC LIMIT ${limit})
+      ORDER BY j.id DESC`;
   }
 
   /** What is under way, a row for each pipeline. It reads no job that has ended, and at most 3,000 that have not. */
@@ -175,31 +141,23 @@ export class JobTable {
         `SELECT * FROM (SELECT id, pipeline, state FROM jobs WHERE state = '${state}' ORDER BY id LIMIT ${MAX_UNDER_WAY})`,
     );
     // With min(), SQLite takes the other columns from the row that has it.
-    const { results } = await this.#db
-      .prepare(
-        `SELECT min(id) AS id, pipeline, state, count(*) AS jobs FROM (${states.join(" UNION ALL ")}) GROUP BY pipeline`,
-      )
-      .all<UnderWayRow>();
-    return results;
+    return await this.all`
+      SELECT min(id) AS id, pipeline, state, count(*) AS jobs FROM (${raw(states.join(" UNION ALL "))})
+      GROUP BY pipeline`;
   }
 
   /** Newest first, those before `after`; only those of the pipelines, and in the state, that are given. */
   async list({ pipeline, pipelines, state, after = AFTER_ALL_JOBS, limit }: ListJobs): Promise<Job[]> {
     const wanted = pipeline === undefined ? pipelines : [pipeline];
-    const inState = state === undefined ? "" : "AND state = ?3";
-    const values = [after, limit, ...(state === undefined ? [] : [state])];
-    const page = `id < ?1 ${inState} ORDER BY id DESC LIMIT ?2`;
+    const inState = state === undefined ? raw("") : part`AND state = ${state}`;
+    const page = part`id < ${after} ${inState} ORDER BY id DESC LIMIT ${limit}`;
     // Reads of each pipeline as many as could be on the page, by the index, and no job of another pipeline.
-    const sql =
-      wanted === undefined
-        ? `SELECT job FROM jobs WHERE ${page}`
-        : `SELECT j.job FROM (SELECT DISTINCT value FROM json_each(?${values.length + 1})) AS wanted CROSS JOIN jobs AS j ON j.id IN (
-             SELECT id FROM jobs WHERE pipeline = wanted.value AND ${page})
-           ORDER BY j.id DESC LIMIT ?2`;
-    const { results } = await this.#db
-      .prepare(sql)
-      .bind(...values, ...(wanted === undefined ? [] : [JSON.stringify(wanted)]))
-      .all<{ job: string }>();
-    return results.map((row) => JSON.parse(row.job));
+    const rows = wanted
+      ? await this.all<{ job: string }>`
+          SELECT j.job FROM (SELECT DISTINCT value FROM json_each(${JSON.stringify(wanted)})) AS wanted
+          CROSS JOIN jobs AS j ON j.id IN (SELECT id FROM jobs WHERE pipeline = wanted.value AND ${page})
+          ORDER BY j.id DESC LIMIT ${limit}`
+      : await this.all<{ job: string }>`SELECT job FROM jobs WHERE ${page}`;
+    return rows.map((row) => JSON.parse(row.job));
   }
 }

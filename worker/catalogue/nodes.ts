@@ -1,4 +1,5 @@
 import type { NodeBounds, NodeWork } from "../../protocol/runner.ts";
+import { raw, Table } from "./table.ts";
 
 /** What a node says of itself. */
 export interface NodeRecord {
@@ -32,57 +33,40 @@ const COLUMNS = `name, executor, capacity, seenAt, draining, work, ${BOUNDS}`;
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
 /** The nodes of the fleet: they live here alone. */
-export class NodeTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class NodeTable extends Table {
   /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
   async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
-    await this.#db
-      .prepare(
-        `INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
-           seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
-           maxWorkers = excluded.maxWorkers`,
-      )
-      .bind(
-        ...[name, executor, capacity, seenAt, JSON.stringify(work)],
-        ...[bounds?.running ?? null, bounds?.workers ?? null],
-      )
-      .run();
+    await this.run`
+      INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers)
+      VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},
+        ${bounds?.running ?? null}, ${bounds?.workers ?? null})
+      ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
+        seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
+        maxWorkers = excluded.maxWorkers`;
   }
 
   /** A node that leaves in good order counts as dead at once. Its row goes, unless it carries the mark of draining. */
   async leave(name: string, { now, ttlMs }: { now: number; ttlMs: number }): Promise<void> {
-    await this.#db.batch([
-      this.#db.prepare(`DELETE FROM nodes WHERE name = ?1 AND draining = 0`).bind(name),
-      this.#db
-        .prepare(`UPDATE nodes SET seenAt = min(seenAt, ?2), work = '[]' WHERE name = ?1`)
-        // As if it had been silent just long enough to count as dead.
-        .bind(name, now - ttlMs - 1),
+    await this.batch([
+      this.statement`DELETE FROM nodes WHERE name = ${name} AND draining = 0`,
+      // As if it had been silent just long enough to count as dead.
+      this
+        .statement`UPDATE nodes SET seenAt = min(seenAt, ${now - ttlMs - 1}), work = '[]' WHERE name = ${name}`,
     ]);
   }
 
   /** Marks a node, or takes the mark away. Returns the node, or null if there is no such node. */
   async setDraining(name: string, draining: 0 | 1): Promise<NodeRow | null> {
-    const row = await this.#db
-      .prepare(`UPDATE nodes SET draining = ?2 WHERE name = ?1 RETURNING ${COLUMNS}`)
-      .bind(name, draining)
-      .first<StoredNode>();
+    const row = await this.first<StoredNode>`
+      UPDATE nodes SET draining = ${draining} WHERE name = ${name} RETURNING ${raw(COLUMNS)}`;
     return row && nodeOf(row);
   }
 
   /** Nodes heard of since a time, by name, with what decides on their workers only: each heartbeat asks for this. */
   async seenSince(since: number): Promise<SeenNode[]> {
-    const { results } = await this.#db
-      .prepare(`SELECT name, executor, draining, ${BOUNDS} FROM nodes WHERE seenAt >= ?1 ORDER BY name`)
-      .bind(since)
-      .all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>();
-    return results.map(({ name, executor, draining, ...bounds }) => ({
+    const rows = await this.all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>`
+      SELECT name, executor, draining, ${raw(BOUNDS)} FROM nodes WHERE seenAt >= ${since} ORDER BY name`;
+    return rows.map(({ name, executor, draining, ...bounds }) => ({
       ...{ name, executor, draining: draining === 1 },
       bounds: boundsOf(bounds),
     }));
@@ -90,11 +74,9 @@ export class NodeTable {
 
   /** Nodes heard of since a time and those that are marked, by name. */
   async list(since: number): Promise<NodeRow[]> {
-    const { results } = await this.#db
-      .prepare(`SELECT ${COLUMNS} FROM nodes WHERE seenAt >= ?1 OR draining = 1 ORDER BY name`)
-      .bind(since)
-      .all<StoredNode>();
-    return results.map(nodeOf);
+    const rows = await this.all<StoredNode>`
+      SELECT ${raw(COLUMNS)} FROM nodes WHERE seenAt >= ${since} OR draining = 1 ORDER BY name`;
+    return rows.map(nodeOf);
   }
 }
 

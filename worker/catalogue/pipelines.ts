@@ -1,5 +1,6 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { ParallelismSpec, Transform } from "../../protocol/spec.ts";
+import { raw, Table } from "./table.ts";
 
 export interface PipelineRow {
   readonly name: string;
@@ -44,71 +45,53 @@ const COLUMNS =
 export const PIPELINES_PROBE = `SELECT ${COLUMNS}, version, deleted FROM pipelines LIMIT 0`;
 
 /** Which pipelines there are, what they read and write, and how many workers each wants. */
-export class PipelineTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class PipelineTable extends Table {
   /** Writes what a Pipeline object says of itself; a version older than the stored one changes nothing. */
-  async record(pipeline: PipelineRecord): Promise<void> {
-    await this.#db
-      .prepare(
-        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-         ON CONFLICT (name) DO UPDATE SET
-           uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, inputs = excluded.inputs,
-           outputRepo = excluded.outputRepo, outputBranch = excluded.outputBranch,
-           parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors, description = excluded.description,
-           version = excluded.version, deleted = excluded.deleted
-         WHERE excluded.version > pipelines.version`,
-      )
-      .bind(
-        pipeline.name,
-        pipeline.uid,
-        pipeline.state,
-        pipeline.createdAt,
-        JSON.stringify(pipeline.inputs),
-        pipeline.output.repo,
-        pipeline.output.branch,
-        JSON.stringify(pipeline.parallelism),
-        pipeline.container ?? null,
-        pipeline.errors ? 1 : 0,
-        pipeline.description ?? null,
-        pipeline.version,
-        pipeline.deleted ? 1 : 0,
-      )
-      .run();
+  async record({
+    name,
+    uid,
+    state,
+    createdAt,
+    output,
+    version,
+    deleted,
+    ...rest
+  }: PipelineRecord): Promise<void> {
+    const { inputs, parallelism, container = null, errors, description = null } = rest;
+    await this.run`
+      INSERT INTO pipelines (${raw(COLUMNS)}, version, deleted)
+      VALUES (${name}, ${uid}, ${state}, ${createdAt}, ${JSON.stringify(inputs)}, ${output.repo}, ${output.branch},
+        ${JSON.stringify(parallelism)}, ${container}, ${errors ? 1 : 0}, ${description}, ${version}, ${deleted ? 1 : 0})
+      ON CONFLICT (name) DO UPDATE SET
+        uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, inputs = excluded.inputs,
+        outputRepo = excluded.outputRepo, outputBranch = excluded.outputBranch,
+        parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors,
+        description = excluded.description, version = excluded.version, deleted = excluded.deleted
+      WHERE excluded.version > pipelines.version`;
   }
 
   /** Forgets what it was told of a later state of the pipeline than the one that its object is in: the object was set back. */
   async setBack({ name, version }: Pick<PipelineRecord, "name" | "version">): Promise<void> {
-    await this.#db
-      .prepare("DELETE FROM pipelines WHERE name = ?1 AND version > ?2")
-      .bind(name, version)
-      .run();
+    await this.run`DELETE FROM pipelines WHERE name = ${name} AND version > ${version}`;
   }
 
   /** Every pipeline that is not deleted, by name. */
   async list(): Promise<PipelineRow[]> {
-    const { results } = await this.#db
-      .prepare(`SELECT ${COLUMNS} FROM pipelines WHERE deleted = 0 ORDER BY name`)
-      .all<StoredRow>();
-    return results.map(pipelineRow);
+    const rows = await this.all<StoredRow>`
+      SELECT ${raw(COLUMNS)} FROM pipelines WHERE deleted = 0 ORDER BY name`;
+    return rows.map(pipelineRow);
   }
 }
 
 function pipelineRow(row: StoredRow): PipelineRow {
+  const { name, uid, state, createdAt, inputs, outputRepo, outputBranch, parallelism, container } = row;
   return {
-    name: row.name,
-    uid: row.uid,
-    state: row.state,
-    createdAt: row.createdAt,
-    inputs: JSON.parse(row.inputs),
-    output: { repo: row.outputRepo, branch: row.outputBranch },
+    ...{ name, uid, state, createdAt },
+    inputs: JSON.parse(inputs),
+    output: { repo: outputRepo, branch: outputBranch },
     errors: row.errors === 1,
-    parallelism: JSON.parse(row.parallelism),
-    ...(row.container === "required" && { container: row.container }),
+    parallelism: JSON.parse(parallelism),
+    ...(container === "required" && { container }),
     ...(row.description !== null && { description: row.description }),
   };
 }

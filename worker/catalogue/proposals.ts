@@ -1,4 +1,5 @@
 import type { BranchAddress } from "../../protocol/names.ts";
+import { raw, Table } from "./table.ts";
 
 /** What a pipeline is about to read and write. */
 export interface Proposal {
@@ -30,29 +31,20 @@ const COLUMNS = "pipeline, id, uid, inputs, outputRepo, outputBranch, errors";
 export const PROPOSALS_PROBE = `SELECT ${COLUMNS} FROM proposals LIMIT 0`;
 
 /** The edges that pipelines are about to add to their graph, written down before the graph is checked. */
-export class ProposalTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class ProposalTable extends Table {
   /** Writes a proposal down; once it is there, nothing changes. */
   async add({ pipeline, id, uid, inputs, output, errors }: Proposal): Promise<void> {
-    await this.#db
-      .prepare(
-        `INSERT INTO proposals (${COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING`,
-      )
-      .bind(pipeline, id, uid, JSON.stringify(inputs), output.repo, output.branch, errors ? 1 : 0)
-      .run();
+    await this.run`
+      INSERT INTO proposals (${raw(COLUMNS)})
+      VALUES (${pipeline}, ${id}, ${uid}, ${JSON.stringify(inputs)}, ${output.repo}, ${output.branch}, ${errors ? 1 : 0})
+      ON CONFLICT DO NOTHING`;
   }
 
   /** Takes proposals back. */
   async remove(pipeline: string, ids: readonly string[]): Promise<void> {
-    await this.#db
-      .prepare(`DELETE FROM proposals WHERE pipeline = ?1 AND id IN (SELECT value FROM json_each(?2))`)
-      .bind(pipeline, JSON.stringify(ids))
-      .run();
+    await this.run`
+      DELETE FROM proposals
+      WHERE pipeline = ${pipeline} AND id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
   }
 
   /**
@@ -60,15 +52,13 @@ export class ProposalTable {
    * what is proposed now and established a moment later would else be missed.
    */
   async graph(): Promise<PlannedFlow[]> {
-    const [established, proposed] = await this.#db.batch<StoredRow>([
-      this.#db.prepare(
-        `SELECT name AS pipeline, inputs, outputRepo, outputBranch, errors FROM pipelines WHERE deleted = 0`,
-      ),
+    const [established, proposed] = await this.batch<StoredRow>([
+      this.statement`
+        SELECT name AS pipeline, inputs, outputRepo, outputBranch, errors FROM pipelines WHERE deleted = 0`,
       // Those of a pipeline that was deleted count no more, also before they are taken back.
-      this.#db.prepare(
-        `SELECT pipeline, inputs, outputRepo, outputBranch, errors FROM proposals AS p WHERE NOT EXISTS (
-           SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,
-      ),
+      this.statement`
+        SELECT pipeline, inputs, outputRepo, outputBranch, errors FROM proposals AS p WHERE NOT EXISTS (
+          SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,
     ]);
     return [
       ...(established?.results ?? []).map((row) => flowOf(row, { isProposed: false })),

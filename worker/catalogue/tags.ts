@@ -1,4 +1,5 @@
 import type { BranchAddress } from "../../protocol/names.ts";
+import { Table } from "./table.ts";
 
 export interface TagRow {
   readonly branch: string;
@@ -32,57 +33,35 @@ export const TAGS_PROBE = `SELECT repo, branch, name, branchCreatedAt, version, 
 export const MAX_TAGS_PER_WRITE = 50;
 
 /** Copies of the tags of all branches, so that those of a repo are listed in one query. */
-export class TagTable {
-  readonly #db: D1Database;
-
-  constructor(db: D1Database) {
-    this.#db = db;
-  }
-
+export class TagTable extends Table {
   /** Writes what a Branch object says of its tags, at most MAX_TAGS_PER_WRITE; older versions change nothing. */
   async record(
     { repo, branch, createdAt }: BranchAddress & { readonly createdAt: number },
     records: readonly TagRecord[],
   ): Promise<void> {
     if (records.length === 0) return;
-    const statement = this.#db.prepare(
-      `INSERT INTO tags (repo, branch, name, branchCreatedAt, version, deleted, "commit", createdAt)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-       ON CONFLICT (repo, branch, name) DO UPDATE SET
-         branchCreatedAt = excluded.branchCreatedAt, version = excluded.version, deleted = excluded.deleted,
-         "commit" = excluded."commit", createdAt = excluded.createdAt
-       WHERE excluded.version > tags.version`,
-    );
-    await this.#db.batch(
-      records.map(({ name, version, tag }) =>
-        statement.bind(
-          repo,
-          branch,
-          name,
-          createdAt,
-          version,
-          tag === null ? 1 : 0,
-          tag?.commit ?? "",
-          tag?.createdAt ?? 0,
-        ),
+    await this.batch(
+      records.map(
+        ({ name, version, tag }) => this.statement`
+          INSERT INTO tags (repo, branch, name, branchCreatedAt, version, deleted, "commit", createdAt)
+          VALUES (${repo}, ${branch}, ${name}, ${createdAt}, ${version},
+            ${tag === null ? 1 : 0}, ${tag?.commit ?? ""}, ${tag?.createdAt ?? 0})
+          ON CONFLICT (repo, branch, name) DO UPDATE SET
+            branchCreatedAt = excluded.branchCreatedAt, version = excluded.version, deleted = excluded.deleted,
+            "commit" = excluded."commit", createdAt = excluded.createdAt
+          WHERE excluded.version > tags.version`,
       ),
     );
   }
 
   /** Forgets what a branch said of its tags up to this version, because it was deleted then. */
   async forget({ repo, branch }: BranchAddress, version: number): Promise<void> {
-    await this.#db
-      .prepare("DELETE FROM tags WHERE repo = ?1 AND branch = ?2 AND version <= ?3")
-      .bind(repo, branch, version)
-      .run();
+    await this.run`DELETE FROM tags WHERE repo = ${repo} AND branch = ${branch} AND version <= ${version}`;
   }
 
   /** Forgets what it was told of tags after this version, which is the branch's newest: its object was set back. */
   async setBack({ repo, branch }: BranchAddress, version: number): Promise<void> {
-    await this.#db
-      .prepare("DELETE FROM tags WHERE repo = ?1 AND branch = ?2 AND version > ?3")
-      .bind(repo, branch, version)
-      .run();
+    await this.run`DELETE FROM tags WHERE repo = ${repo} AND branch = ${branch} AND version > ${version}`;
   }
 
   /**
@@ -90,17 +69,13 @@ export class TagTable {
    * of it is still here: a tag belongs to a branch by when that was created.
    */
   async list({ repo, branch, after, limit }: ListTags): Promise<TagRow[]> {
-    const { results } = await this.#db
-      .prepare(
-        `SELECT t.branch, t.name, t."commit", t.createdAt
-         FROM tags AS t CROSS JOIN branches AS b ON b.repo = t.repo AND b.branch = t.branch
-         WHERE t.repo = ?1 AND (t.branch, t.name) > (?2, ?3) AND t.branch >= ?4 AND t.branch <= ?5
-           AND t.deleted = 0 AND b.deleted = 0 AND b.createdAt = t.branchCreatedAt
-         ORDER BY t.branch, t.name LIMIT ?6`,
-      )
-      .bind(repo, after?.branch ?? "", after?.name ?? "", branch ?? "", branch ?? LAST, limit)
-      .all<TagRow>();
-    return results;
+    return await this.all`
+      SELECT t.branch, t.name, t."commit", t.createdAt
+      FROM tags AS t CROSS JOIN branches AS b ON b.repo = t.repo AND b.branch = t.branch
+      WHERE t.repo = ${repo} AND (t.branch, t.name) > (${after?.branch ?? ""}, ${after?.name ?? ""})
+        AND t.branch >= ${branch ?? ""} AND t.branch <= ${branch ?? LAST}
+        AND t.deleted = 0 AND b.deleted = 0 AND b.createdAt = t.branchCreatedAt
+      ORDER BY t.branch, t.name LIMIT ${limit}`;
   }
 }
 
