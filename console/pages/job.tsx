@@ -5,12 +5,22 @@ import type { ERRORS_BRANCH as ErrorsBranch } from "../../protocol/spec.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Live, useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
-import { Action } from "../parts/form.tsx";
+import { Action, Plain } from "../parts/form.tsx";
 import { Reason } from "../parts/jobs.tsx";
 import { Logs, type LogsProps } from "../parts/logs.tsx";
 import { Asked, Heard, Page, Section, Table } from "../parts/page.tsx";
 import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
-import { Ago, counted, countText, exactText, Span, shortId, spanText, useNow } from "../parts/words.tsx";
+import {
+  Ago,
+  counted,
+  countText,
+  exactText,
+  Mono,
+  Span,
+  shortId,
+  spanText,
+  useNow,
+} from "../parts/words.tsx";
 import { branchHref } from "./addresses.ts";
 
 /** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
@@ -139,9 +149,7 @@ function Failed({ summary: { job, failed }, choose }: DatumsProps) {
               </section>
             )}
             <p className="actions">
-              <button type="button" className="plain" onClick={() => choose(id)}>
-                All that it printed
-              </button>
+              <Plain act={() => choose(id)}>All that it printed</Plain>
               <CliLine line={command`sluice datum run ${job.id} ${id.slice(0, 12)}`} />
             </p>
           </li>
@@ -378,7 +386,7 @@ function CommitRow({ what, repo, branch, commit, kept, noCommit = "nothing yet" 
           <span className="quiet">{noCommit}</span>
         ) : kept === false ? (
           <>
-            <span className="mono">{commit}</span> <span className="quiet">kept no more</span>
+            <Mono>{commit}</Mono> <span className="quiet">kept no more</span>
           </>
         ) : (
           <Link className="mono" href={branchHref({ repo, branch, at: commit })}>

@@ -4,7 +4,7 @@ import { type Live, useLive, useSession } from "../gateway/session.ts";
 import { CliLine, Copy, command } from "../parts/cli-line.tsx";
 import { Deletion } from "../parts/form.tsx";
 import { Asked, Heard, Page, Section } from "../parts/page.tsx";
-import { Ago, Ahead, countText } from "../parts/words.tsx";
+import { Ago, Ahead, countText, Mono } from "../parts/words.tsx";
 import { KeyForm } from "./keys/key-form.tsx";
 
 /** Most that one answer of the gateway has. */
@@ -157,7 +157,7 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
   return (
     <li>
       <span className="what">
-        <b>{description === "" ? <span className="mono">{id}</span> : description}</b>
+        <b>{description === "" ? <Mono>{id}</Mono> : description}</b>
         {description !== "" && <span className="mono quiet">{id}</span>}
         {isOwn && <span className="own">yours</span>}
       </span>

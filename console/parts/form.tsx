@@ -20,6 +20,18 @@ export function Fault({
   );
 }
 
+type ButtonProps = Omit<ComponentProps<"button">, "type" | "onClick"> & { act(): unknown };
+
+/** A button that submits no form. */
+export function Button({ act, ...button }: ButtonProps) {
+  return <button type="button" onClick={() => void act()} {...button} />;
+}
+
+/** A button that looks like a link. */
+export function Plain(props: ButtonProps) {
+  return <Button className="plain" {...props} />;
+}
+
 interface Act<A extends readonly unknown[]> {
   readonly isBusy: boolean;
   /** Why the last try was refused. */
@@ -183,9 +195,7 @@ export function Dialog({ words, title, className, children }: DialogProps) {
       <dialog ref={dialog} className={className} aria-labelledby={id} onClose={() => setOpen(false)}>
         <div className="title">
           <h2 id={id}>{title}</h2>
-          <button type="button" className="plain" onClick={close}>
-            Close
-          </button>
+          <Plain act={close}>Close</Plain>
         </div>
         {isOpen && children(close)}
       </dialog>
@@ -300,9 +310,7 @@ export function DeletionForm({
         <button type="submit" className="danger" disabled={isBusy || !isTyped}>
           {verb}
         </button>
-        <button type="button" onClick={leave}>
-          Leave it
-        </button>
+        <Button act={leave}>Leave it</Button>
       </p>
       {fault}
     </form>

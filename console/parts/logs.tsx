@@ -12,7 +12,7 @@ import type { Job, LogLine } from "../../protocol/pipelines.ts";
 import { type Gateway, isAway, pause } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.ts";
 import { CliLine, command } from "./cli-line.tsx";
-import { Fault, NameField } from "./form.tsx";
+import { Button, Fault, NameField } from "./form.tsx";
 import { countText, exactText } from "./words.tsx";
 
 /** So many lines are on the page, the last ones: a page that holds a million is slow, and nobody reads them there. */
@@ -54,11 +54,7 @@ export function Logs({ job, datum, marked, choose }: LogsProps) {
         <span>
           Of {datum === undefined ? "all datums" : <b className="mono">{datum.slice(0, SHORT_ID)}</b>}
         </span>
-        {datum !== undefined && (
-          <button type="button" onClick={() => choose(undefined)}>
-            Of all datums
-          </button>
-        )}
+        {datum !== undefined && <Button act={() => choose(undefined)}>Of all datums</Button>}
         <NameField label="Of the datum" value={typed} set={setTyped} placeholder="how its id begins" />
         <button type="submit">Show</button>
         <CliLine
@@ -195,17 +191,11 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
         </div>
       )}
       <p className="actions">
-        {lines.length > 0 && !isAtEnd && !isCut && (
-          <button type="button" onClick={() => setAtEnd(true)}>
-            To the end
-          </button>
-        )}
+        {lines.length > 0 && !isAtEnd && !isCut && <Button act={() => setAtEnd(true)}>To the end</Button>}
         {isCut && (
           <>
             <span className="quiet">More lines follow than are shown here.</span>
-            <button type="button" onClick={toEnd}>
-              To the end
-            </button>
+            <Button act={toEnd}>To the end</Button>
           </>
         )}
         {lines.length >= MAX_LINES && !isCut && (

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { type ReactNode, useSyncExternalStore } from "react";
 
 /* Numbers, sizes, ids and times, as people read them. */
 
@@ -116,4 +116,20 @@ export function Span({ from, to }: { readonly from: number; readonly to: number 
 
 export function exactText(at: number): string {
   return EXACT.format(at);
+}
+
+interface MonoProps {
+  /** The words before it. */
+  readonly before?: string;
+  readonly children: ReactNode;
+}
+
+/** A name, an id or a path, which people compare character by character. */
+export function Mono({ before, children }: MonoProps) {
+  return (
+    <>
+      {before}
+      <span className="mono">{children}</span>
+    </>
+  );
 }

@@ -11,6 +11,7 @@ import {
   useRef,
   useState,
 } from "react";
+import { Button } from "../../parts/form.tsx";
 import { MARK_WORDS, MarkShape } from "../../parts/state.tsx";
 import { counted } from "../../parts/words.tsx";
 import {
@@ -237,9 +238,7 @@ export function Drawing({ graph, layout, neighbours, chosen, found, open, choose
         <button type="button" onClick={() => scaleBy(1 / ZOOM_STEP)} aria-label="Smaller">
           −
         </button>
-        <button type="button" onClick={showAll}>
-          All
-        </button>
+        <Button act={showAll}>All</Button>
       </div>
     </div>
   );

@@ -3,10 +3,10 @@ import { Link, useLocation, useSearchParams } from "wouter";
 import type { PipelineGraph } from "../../../protocol/pipelines.ts";
 import type { Live } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { Check, SearchField } from "../../parts/form.tsx";
+import { Button, Check, SearchField } from "../../parts/form.tsx";
 import { Asked, Figure, Heard, Page, Table } from "../../parts/page.tsx";
 import { type Mark, pipelineMark, StateMark } from "../../parts/state.tsx";
-import { counted, countText } from "../../parts/words.tsx";
+import { counted, countText, Mono } from "../../parts/words.tsx";
 import { bucketHref, pipelinePath } from "../addresses.ts";
 import { Drawing } from "./drawing.tsx";
 import { type Layout, layOut } from "./layout.ts";
@@ -172,12 +172,8 @@ function Controls({ choices, pipelines, words }: ControlsProps) {
             Fold by prefix {folded.size > 0 && <span className="count">{countText(folded.size)} folded</span>}
           </summary>
           <p className="actions">
-            <button type="button" onClick={() => choices.setFolded([...prefixes.keys()])}>
-              Fold all
-            </button>
-            <button type="button" onClick={() => choices.setFolded([])}>
-              Unfold all
-            </button>
+            <Button act={() => choices.setFolded([...prefixes.keys()])}>Fold all</Button>
+            <Button act={() => choices.setFolded([])}>Unfold all</Button>
           </p>
           <ul className="prefixes">
             {[...prefixes].map(([prefix, count]) => (
@@ -188,7 +184,7 @@ function Controls({ choices, pipelines, words }: ControlsProps) {
                     choices.setFolded([...folded, prefix].filter((each) => isSet || each !== prefix))
                   }
                 >
-                  <span className="mono">{prefix}</span> <span className="quiet">{countText(count)}</span>
+                  <Mono>{prefix}</Mono> <span className="quiet">{countText(count)}</span>
                 </Check>
               </li>
             ))}
@@ -255,9 +251,9 @@ function AsList({ graph, neighbours, chosen, choose }: AsListProps) {
         </Table>
       </div>
       {nodes.length > most && (
-        <button type="button" onClick={() => setMost(most + LINES)}>
+        <Button act={() => setMost(most + LINES)}>
           Show {countText(Math.min(LINES, nodes.length - most))} more of {countText(nodes.length)}
-        </button>
+        </Button>
       )}
     </>
   );

@@ -13,7 +13,7 @@ import type { RepoList } from "../../../protocol/repos.ts";
 import { GatewayError } from "../../../protocol/requests.ts";
 import { useOnce } from "../../gateway/session.ts";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
-import { Field, useSubmission } from "../../parts/form.tsx";
+import { Button, Field, useSubmission } from "../../parts/form.tsx";
 
 const LEVELS: readonly { readonly level: KeyLevel; readonly may: string }[] = [
   { level: "read", may: "lists and reads" },
@@ -142,9 +142,7 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
         <button type="submit" className="main" disabled={isBusy || isNowhere}>
           Make the key
         </button>
-        <button type="button" onClick={leave}>
-          Leave it
-        </button>
+        <Button act={leave}>Leave it</Button>
         {isNowhere && <span className="quiet">Name at least one repo.</span>}
       </p>
       {fault}

@@ -3,6 +3,7 @@ import type { Pipeline } from "../../../protocol/pipelines.ts";
 import { useSession } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Action, Check, DeletionForm, Dialog } from "../../parts/form.tsx";
+import { Mono } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
 
 interface PipelineActionsProps {
@@ -49,8 +50,7 @@ function DeleteForm({ name, deleted, leave }: { readonly name: string; deleted()
     <DeletionForm {...{ name, leave }} verb="Delete the pipeline" act={remove}>
       <p>
         Its jobs end and are forgotten. {keepOutput ? "What it made stays" : "What it made goes, too"}: the
-        branch that <span className="mono">{name}</span> writes to{" "}
-        {keepOutput ? "becomes one like any other" : "is deleted"}.
+        branch that <Mono>{name}</Mono> writes to {keepOutput ? "becomes one like any other" : "is deleted"}.
       </p>
       <Check isSet={keepOutput} set={setKeepOutput}>
         keep what it made

@@ -6,7 +6,7 @@ import { command } from "../../parts/cli-line.tsx";
 import { JobRow, RunBars } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
 import { MARK_WORDS, markOf, pipelineMark, StateMark } from "../../parts/state.tsx";
-import { counted, shortId } from "../../parts/words.tsx";
+import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { bucketHref, pipelinePath } from "../addresses.ts";
 import { PipelineActions } from "./actions.tsx";
 
@@ -109,7 +109,7 @@ function JobLine({ job }: { readonly job: PipelineSummary["jobs"][number] }) {
   const { id, finishedAt, datums } = job;
   const words = finishedAt === null ? "its datums run" : MARK_WORDS[markOf(job)];
   return (
-    <JobRow job={job} name={<span className="mono">{shortId(id)}</span>} words={words}>
+    <JobRow job={job} name={<Mono>{shortId(id)}</Mono>} words={words}>
       <span className="others">
         {counted(datums.total, "datum")}
         {datums.skipped > 0 && `, ${datums.skipped} skipped`}
@@ -135,7 +135,7 @@ function Inputs({ summary: { pipeline, makers } }: { readonly summary: PipelineS
                   <td className="mono">{`/pfs/${name ?? repo.name}`}</td>
                   <BucketCell bucket={bucket} />
                   <td>
-                    <span className="mono">{glob}</span>
+                    <Mono>{glob}</Mono>
                     {lazy && <span className="quiet"> as pipes</span>}
                     {from && <span className="quiet"> after {shortId(from.ID)}</span>}
                   </td>
@@ -169,7 +169,7 @@ function Output({ summary: { pipeline, readers } }: { readonly summary: Pipeline
       </div>
       {spec.egress && (
         <p>
-          It is pushed to <span className="mono">{spec.egress.URL}</span>.
+          It is pushed to <Mono>{spec.egress.URL}</Mono>.
         </p>
       )}
     </Section>

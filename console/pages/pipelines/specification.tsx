@@ -9,7 +9,7 @@ import { faultText, type Session, useOnce, useSession } from "../../gateway/sess
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 import { Check, Fault } from "../../parts/form.tsx";
 import { Asked, Page } from "../../parts/page.tsx";
-import { counted, countText } from "../../parts/words.tsx";
+import { counted, countText, Mono } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
 import type { Editing } from "./spec/editor.tsx";
 
@@ -176,13 +176,7 @@ function Checked({ check, isUpdate }: { readonly check: PipelineCheck; readonly 
         {plan && (
           <>
             <dt>Changes</dt>
-            <dd>
-              {plan.changes.length === 0 ? (
-                "nothing"
-              ) : (
-                <span className="mono">{plan.changes.join(", ")}</span>
-              )}
-            </dd>
+            <dd>{plan.changes.length === 0 ? "nothing" : <Mono>{plan.changes.join(", ")}</Mono>}</dd>
             <dt>Would run</dt>
             <dd>{planText(plan)}</dd>
           </>
@@ -231,7 +225,7 @@ function InputWords({ input }: { readonly input: PipelineCheck["inputs"][number]
     <>
       <dt>Input {name}</dt>
       <dd>
-        <span className="mono">{glob}</span> in <span className="mono">{`s3://${branch}.${repo}`}</span>:{" "}
+        <Mono>{glob}</Mono> in <Mono>{`s3://${branch}.${repo}`}</Mono>:{" "}
         {hasData ? (
           <span className={nothing ? "bad" : ""}>
             {complete ? "" : "at least "}

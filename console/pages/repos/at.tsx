@@ -3,9 +3,9 @@ import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../pr
 import type { BranchDetail } from "../../../protocol/repos.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
 import { type Live, useLive, useOnce, useTurn } from "../../gateway/session.ts";
-import { Dialog, Fault, NameField, usePages } from "../../parts/form.tsx";
+import { Dialog, Fault, NameField, Plain, usePages } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
-import { Ago, shortId } from "../../parts/words.tsx";
+import { Ago, Mono, shortId } from "../../parts/words.tsx";
 import { branchPath, repoPath } from "../addresses.ts";
 
 /** Ids of commits are ULIDs; what is none is a tag. */
@@ -54,20 +54,16 @@ interface AtProps {
 /** Which state is shown, in words. */
 export function AtWords({ place: { at }, at: { detail, commit } }: AtProps) {
   if (at === undefined) {
-    return (
-      <span className="quiet">newest{commit ? <span className="mono"> {shortId(commit)}</span> : ""}</span>
-    );
+    return <span className="quiet">newest{commit ? <Mono> {shortId(commit)}</Mono> : ""}</span>;
   }
   return (
     <span className="then">
       {detail ? (
         <>
-          as of <Ago at={detail.createdAt} />, commit <span className="mono">{shortId(detail.id)}</span>
+          as of <Ago at={detail.createdAt} />, commit <Mono>{shortId(detail.id)}</Mono>
         </>
       ) : (
-        <>
-          at <span className="mono">{isCommitId(at) ? shortId(at) : at}</span>
-        </>
+        <Mono before="at ">{isCommitId(at) ? shortId(at) : at}</Mono>
       )}
     </span>
   );
@@ -135,9 +131,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
       <Fault words={shown} />
       <ul className="choices">
         <li>
-          <button type="button" className="plain" onClick={() => choose(undefined)}>
-            {headWords}
-          </button>
+          <Plain act={() => choose(undefined)}>{headWords}</Plain>
         </li>
         {tags.data?.tags.map((tag) => (
           <li key={`tag ${tag.name}`}>
@@ -149,7 +143,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
               {tag.name}
             </button>
             <span className="quiet">
-              tag of <span className="mono">{shortId(tag.commit)}</span>
+              tag of <Mono>{shortId(tag.commit)}</Mono>
             </span>
           </li>
         ))}
@@ -179,7 +173,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
 export function RedactedWords({ redacted }: { readonly redacted: NonNullable<Commit["redacted"]> }) {
   return (
     <>
-      redacted <Ago at={redacted.at} /> by key <span className="mono">{redacted.by}</span>
+      redacted <Ago at={redacted.at} /> by key <Mono>{redacted.by}</Mono>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Fault, usePages } from "../../parts/form.tsx";
 import { Asked, Heard, Page, Table } from "../../parts/page.tsx";
-import { countText } from "../../parts/words.tsx";
+import { countText, Mono } from "../../parts/words.tsx";
 import { cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
 import { type At, AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
 import { BranchTabs, Crumbs, SizeCell } from "./crumbs.tsx";
@@ -64,7 +64,7 @@ function AtNote({ place, at: { branch, detail }, prefix }: BranchProps & { reado
   return (
     <p className="notice past">
       <span>
-        This is what was there at the commit <span className="mono">{place.at}</span>
+        This is what was there at the commit <Mono>{place.at}</Mono>
         {detail && (
           <>
             {" "}

@@ -5,7 +5,7 @@ import { useOnce } from "../../gateway/session.ts";
 import { command } from "../../parts/cli-line.tsx";
 import { Fault, usePages } from "../../parts/form.tsx";
 import { Asked, Page, Table } from "../../parts/page.tsx";
-import { counted, shortId } from "../../parts/words.tsx";
+import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { branchPath, commitPath, diffHref, fileHref } from "../addresses.ts";
 import { CommitPicker, CommitWords } from "./at.tsx";
 import { BranchTabs, Crumbs, SizeCell } from "./crumbs.tsx";
@@ -70,12 +70,8 @@ export function DiffPage({ place, from, to }: DiffProps) {
           {(differences) => (
             <>
               <p>
-                {differences.from === null ? (
-                  "Nothing was before"
-                ) : (
-                  <span className="mono">{differences.from}</span>
-                )}{" "}
-                → <span className="mono">{differences.to}</span>
+                {differences.from === null ? "Nothing was before" : <Mono>{differences.from}</Mono>} →{" "}
+                <Mono>{differences.to}</Mono>
                 {from === undefined && (
                   <span className="quiet">
                     {" "}

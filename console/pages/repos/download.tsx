@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { Bucket, type Place } from "../../gateway/s3.ts";
-import { Fault, useAct } from "../../parts/form.tsx";
+import { Button, Fault, useAct } from "../../parts/form.tsx";
 import { sizeText } from "../../parts/words.tsx";
 import { cliAddress, lastName } from "../addresses.ts";
 
@@ -66,18 +66,14 @@ export function Download({ place, path, size }: DownloadProps) {
   return (
     <span className="action">
       {got === undefined ? (
-        <button type="button" onClick={() => void run()}>
-          Download
-        </button>
+        <Button act={run}>Download</Button>
       ) : (
         <>
           <progress value={got} max={size} aria-label="What has come" />
           <span>
             {sizeText(got)} of {sizeText(size)}
           </span>
-          <button type="button" onClick={() => stopping.current?.abort()}>
-            Cancel
-          </button>
+          <Button act={() => stopping.current?.abort()}>Cancel</Button>
         </>
       )}
       <Fault words={fault} as="span" />

@@ -5,7 +5,7 @@ import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Fault } from "../../parts/form.tsx";
 import { Asked, Page, Section, Table } from "../../parts/page.tsx";
-import { Ago, countText, shortId, sizeText } from "../../parts/words.tsx";
+import { Ago, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
 import { branchHref, cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
 import { AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
 import { Crumbs } from "./crumbs.tsx";
@@ -102,7 +102,7 @@ function Facts({ start, version }: { readonly start: FileStart; readonly version
       {type !== "" && <span>{type}</span>}
       {version && (
         <span>
-          written <Ago at={version.at} /> by commit <span className="mono">{shortId(version.id)}</span>
+          written <Ago at={version.at} /> by commit <Mono>{shortId(version.id)}</Mono>
         </span>
       )}
       <span className="mono quiet" title={etag.replaceAll('"', "")}>

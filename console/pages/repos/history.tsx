@@ -6,10 +6,10 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { type Live, useLive } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { Action, Fault, NameField, useAct, useSubmission } from "../../parts/form.tsx";
+import { Action, Button, Fault, NameField, Plain, useAct, useSubmission } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
-import { Ago, counted, countText, shortId } from "../../parts/words.tsx";
+import { Ago, counted, countText, Mono, shortId } from "../../parts/words.tsx";
 import { branchHref, branchPath, commitPath, diffHref } from "../addresses.ts";
 import { RedactedWords, useTags } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
@@ -93,11 +93,7 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
       </ol>
       <Fault words={fault} />
       <p className="actions">
-        {next !== null && (
-          <button type="button" onClick={() => void run()}>
-            Older commits
-          </button>
-        )}
+        {next !== null && <Button act={run}>Older commits</Button>}
         <span className="quiet">{counted(commits.length, "commit")} shown.</span>
       </p>
     </>
@@ -147,12 +143,7 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
             by <JobLink id={job} />
           </>
         )}
-        {job === null && key !== null && (
-          <>
-            {" "}
-            by key <span className="mono">{key}</span>
-          </>
-        )}
+        {job === null && key !== null && <Mono before=" by key ">{key}</Mono>}
         {headline !== null && ` · ${change}`}
         {Object.entries(meta).map(([name, value]) => (
           <span key={name}>
@@ -169,15 +160,13 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
         {imported && " · imported"}
       </p>
       <div className="actions">
-        <span className="mono">{id}</span>
+        <Mono>{id}</Mono>
         <Link href={branchHref(at)}>Files then</Link>
         <Link href={diffHref(place, { to: id })}>
           {parent === null ? "What it brought" : "What it changed"}
         </Link>
         {marked === undefined || marked === id ? (
-          <button type="button" className="plain" onClick={() => mark(marked === id ? undefined : id)}>
-            {marked === id ? "Unmark" : "Mark"}
-          </button>
+          <Plain act={() => mark(marked === id ? undefined : id)}>{marked === id ? "Unmark" : "Mark"}</Plain>
         ) : (
           <Link href={diffHref(place, { from: older, to: newer })}>Compare with the marked one</Link>
         )}
@@ -214,11 +203,7 @@ function Tagging({ place, commit, done }: OfCommit) {
     done();
   });
   if (!isOpen) {
-    return (
-      <button type="button" className="plain" onClick={() => setOpen(true)}>
-        Tag
-      </button>
-    );
+    return <Plain act={() => setOpen(true)}>Tag</Plain>;
   }
   return (
     <form className="line" onSubmit={submit}>
@@ -227,9 +212,7 @@ function Tagging({ place, commit, done }: OfCommit) {
       <button type="submit" disabled={isBusy}>
         Set it
       </button>
-      <button type="button" className="plain" onClick={() => setOpen(false)}>
-        Leave it
-      </button>
+      <Plain act={() => setOpen(false)}>Leave it</Plain>
       {fault}
     </form>
   );

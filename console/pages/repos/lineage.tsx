@@ -6,7 +6,7 @@ import { useOnce } from "../../gateway/session.ts";
 import { Fault, usePages } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
 import { Asked } from "../../parts/page.tsx";
-import { Ago, countText, shortId } from "../../parts/words.tsx";
+import { Ago, countText, Mono, shortId } from "../../parts/words.tsx";
 import { branchHref, commitPath, diffHref, fileHref, folderHref } from "../addresses.ts";
 
 interface LineageProps {
@@ -69,7 +69,7 @@ function MakerLine({ maker, job: committer }: { readonly maker: Maker; readonly 
         {code && ` by version ${code.version} of the specification`}
         {code?.image && (
           <>
-            , image <span className="mono">{code.image}</span>
+            , image <Mono>{code.image}</Mono>
           </>
         )}
         , from
@@ -87,7 +87,7 @@ function MakerLine({ maker, job: committer }: { readonly maker: Maker; readonly 
             <li key={name}>
               {commit === null || kept === false ? (
                 <>
-                  <span className="mono">{words}</span> <span className="quiet">kept no more</span>
+                  <Mono>{words}</Mono> <span className="quiet">kept no more</span>
                 </>
               ) : (
                 <Link href={href} className="mono">
@@ -95,12 +95,7 @@ function MakerLine({ maker, job: committer }: { readonly maker: Maker; readonly 
                 </Link>
               )}{" "}
               <span className="quiet">
-                {commit !== null && (
-                  <>
-                    at <span className="mono">{shortId(commit)}</span>
-                  </>
-                )}
-                , as input {name}
+                {commit !== null && <Mono before="at ">{shortId(commit)}</Mono>}, as input {name}
               </span>
             </li>
           );
@@ -117,12 +112,7 @@ function Writer({ place, commit }: { readonly place: Place; readonly commit: str
     <div className="lineage">
       <p>
         No job made it: it was put there
-        {data && data.key !== null && (
-          <>
-            {" "}
-            with the key <span className="mono">{data.key}</span>
-          </>
-        )}
+        {data && data.key !== null && <Mono before=" with the key ">{data.key}</Mono>}
         {data && (
           <>
             {" "}

@@ -4,9 +4,9 @@ import type { TagPage } from "../../../protocol/commits.ts";
 import type { BranchList, RepoUsage } from "../../../protocol/repos.ts";
 import { useLive, useOnce } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { Action, Fault } from "../../parts/form.tsx";
+import { Action, Button, Fault } from "../../parts/form.tsx";
 import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
-import { Ago, counted, countText, shortId, sizeText } from "../../parts/words.tsx";
+import { Ago, counted, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
 import { branchHref, branchPath, repoPath } from "../addresses.ts";
 
 /** A repo: its branches, its tags, and what they take up. */
@@ -88,7 +88,7 @@ function Tags({ repo }: { readonly repo: string }) {
                 <Link href={branchHref({ repo, branch, at: name })}>{name}</Link>
               </th>
               <td>
-                <span className="mono">{shortId(commit)}</span> of {branch}
+                <Mono>{shortId(commit)}</Mono> of {branch}
               </td>
               <td>
                 <Ago at={createdAt} />
@@ -167,11 +167,7 @@ function Usage({ repo }: { readonly repo: string }) {
         </Table>
       )}
       <p className="actions">
-        {!isWhole && (
-          <button type="button" onClick={() => count(true)}>
-            Count files and history
-          </button>
-        )}
+        {!isWhole && <Button act={() => count(true)}>Count files and history</Button>}
         {isWhole && !usage.data && !usage.fault && <span className="quiet">Counting…</span>}
         <CliLine line={command`sluice repo usage ${repo}`} />
       </p>

@@ -1,7 +1,7 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { Bucket, type FileStart, type Place } from "../../../gateway/s3.ts";
 import { useRead } from "../../../gateway/session.ts";
-import { Fault } from "../../../parts/form.tsx";
+import { Button, Fault } from "../../../parts/form.tsx";
 import { Section } from "../../../parts/page.tsx";
 import { sizeText } from "../../../parts/words.tsx";
 import { lastName } from "../../addresses.ts";
@@ -63,9 +63,9 @@ function Shown({ place, path, start: first }: PreviewProps) {
             Shown are the first {sizeText(start.bytes.length)} of {sizeText(start.size)}.
           </span>
           {!more && (
-            <button type="button" onClick={() => askMore(true)}>
+            <Button act={() => askMore(true)}>
               {start.size > MOST_TEXT ? `Show the first ${sizeText(MOST_TEXT)}` : "Show all of it"}
-            </button>
+            </Button>
           )}
           {more && !larger.data && !larger.fault && <span className="quiet">Asking the gateway…</span>}
           <Fault words={larger.fault?.message} as="span" />
@@ -196,9 +196,9 @@ function Media({ place, path, start, kind }: MediaProps) {
   const bytes = isHere ? start.bytes : whole.data?.bytes;
   if (!isAsked) {
     return (
-      <button type="button" onClick={() => ask(true)}>
+      <Button act={() => ask(true)}>
         {kind.is === "image" ? "Show it" : "Play it"} ({sizeText(size)})
-      </button>
+      </Button>
     );
   }
   if (!bytes) return <p className="quiet">Asking the gateway for {sizeText(size)}…</p>;

@@ -11,7 +11,7 @@ import { useRead } from "../../../gateway/session.ts";
 import { command } from "../../../parts/cli-line.tsx";
 import { Action, Fault } from "../../../parts/form.tsx";
 import { Asked, Section } from "../../../parts/page.tsx";
-import { counted, countText, spanText } from "../../../parts/words.tsx";
+import { counted, countText, Mono, spanText } from "../../../parts/words.tsx";
 
 /** Beyond these a list is no help. */
 const MOST_SHOWN = 50;
@@ -166,12 +166,12 @@ function corsWords({ origins, methods, headers, exposed, maxAgeSeconds }: CorsRu
       {headers.length > 0 && (
         <span>
           {" "}
-          with the headers <span className="mono">{headers.join(", ")}</span>
+          with the headers <Mono>{headers.join(", ")}</Mono>
         </span>
       )}
       {exposed.length > 0 && (
         <span>
-          , and read the headers <span className="mono">{exposed.join(", ")}</span> of answers
+          , and read the headers <Mono>{exposed.join(", ")}</Mono> of answers
         </span>
       )}
       <span>

@@ -7,7 +7,7 @@ import { type Live, useLive } from "../../../gateway/session.ts";
 import { command } from "../../../parts/cli-line.tsx";
 import { Action, Check, Deletion, Field, NameField, useSubmission } from "../../../parts/form.tsx";
 import { Asked, Page, Section } from "../../../parts/page.tsx";
-import { Ago, countText, shortId } from "../../../parts/words.tsx";
+import { Ago, countText, Mono, shortId } from "../../../parts/words.tsx";
 import { branchHref, branchPath, repoPath } from "../../addresses.ts";
 import { CommitPicker } from "../at.tsx";
 import { BranchTabs, Crumbs } from "../crumbs.tsx";
@@ -65,25 +65,14 @@ function Origin({ detail: { from, imported } }: Pick<OfBranch, "detail">) {
           <Link href={branchHref({ ...from, at: from.commit ?? undefined })}>
             {`${from.branch}.${from.repo}`}
           </Link>
-          {from.commit !== null && (
-            <>
-              {" "}
-              at <span className="mono">{shortId(from.commit)}</span>
-            </>
-          )}
-          .
+          {from.commit !== null && <Mono before=" at ">{shortId(from.commit)}</Mono>}.
         </p>
       )}
       {imported && (
         <p>
           It was imported <Ago at={imported.at} />
-          {imported.by !== null && (
-            <>
-              {" "}
-              by key <span className="mono">{imported.by}</span>
-            </>
-          )}
-          . What its commits of before say, an archive said.
+          {imported.by !== null && <Mono before=" by key ">{imported.by}</Mono>}. What its commits of before
+          say, an archive said.
         </p>
       )}
     </>

@@ -12,8 +12,8 @@ import type { Gateway } from "../../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.ts";
 import { CliLine, command } from "../../../parts/cli-line.tsx";
-import { Fault, Field } from "../../../parts/form.tsx";
-import { counted, countText, sizeText } from "../../../parts/words.tsx";
+import { Button, Fault, Field } from "../../../parts/form.tsx";
+import { counted, countText, Mono, sizeText } from "../../../parts/words.tsx";
 import { branchHref, cliAddress, diffHref } from "../../addresses.ts";
 import { type Source, Uploader } from "./uploader.ts";
 
@@ -90,7 +90,7 @@ export function UploadPlace({ place, prefix }: UploadProps) {
         >
           <p>
             <b>{counted(sources.length, "file")}</b>, {sizeText(bytes)}, into{" "}
-            <span className="mono">{cliAddress(place, prefix).text}</span> as one commit:{" "}
+            <Mono>{cliAddress(place, prefix).text}</Mono> as one commit:{" "}
             <span className="quiet">
               {sources
                 .slice(0, 5)
@@ -106,16 +106,14 @@ export function UploadPlace({ place, prefix }: UploadProps) {
             <button type="submit" className="main">
               Upload
             </button>
-            <button type="button" onClick={() => setSources([])}>
-              Leave it
-            </button>
+            <Button act={() => setSources([])}>Leave it</Button>
           </p>
         </form>
       ) : (
         <>
           <p>
-            Drop files and folders here: they come into{" "}
-            <span className="mono">{cliAddress(place, prefix).text}</span> as one commit.
+            Drop files and folders here: they come into <Mono>{cliAddress(place, prefix).text}</Mono> as one
+            commit.
           </p>
           <p className="actions">
             <label className="button" htmlFor={names.files}>
@@ -191,7 +189,7 @@ function Running({ uploader, place, close }: RunningProps) {
           <ul>
             {failed.slice(0, 20).map(({ path, why }) => (
               <li key={path}>
-                <span className="mono">{path}</span> {why}
+                <Mono>{path}</Mono> {why}
               </li>
             ))}
           </ul>
@@ -204,15 +202,9 @@ function Running({ uploader, place, close }: RunningProps) {
           </button>
         )}
         {(isUnderWay || step === "stuck") && (
-          <button type="button" onClick={() => void uploader.cancel()}>
-            {step === "stuck" ? "Give it up" : "Cancel"}
-          </button>
+          <Button act={() => uploader.cancel()}>{step === "stuck" ? "Give it up" : "Cancel"}</Button>
         )}
-        {(step === "done" || step === "cancelled") && (
-          <button type="button" onClick={close}>
-            Upload more
-          </button>
-        )}
+        {(step === "done" || step === "cancelled") && <Button act={close}>Upload more</Button>}
         {step === "done" && commit && <Link href={branchHref(place, "history")}>History</Link>}
       </p>
     </>
