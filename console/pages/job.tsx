@@ -8,7 +8,7 @@ import { CliLine, command } from "../parts/cli-line.tsx";
 import { Action, Plain } from "../parts/form.tsx";
 import { Reason } from "../parts/jobs.tsx";
 import { Logs, type LogsProps } from "../parts/logs.tsx";
-import { Asked, Heard, Page, Section, Table } from "../parts/page.tsx";
+import { Asked, Heard, Page, Scrolled, Section, Table } from "../parts/page.tsx";
 import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
 import {
   Ago,
@@ -139,14 +139,11 @@ function Failed({ summary: { job, failed }, choose }: DatumsProps) {
               {node !== null && <span className="quiet"> on {node}</span>}
             </p>
             {log.length > 0 && (
-              <section
+              <Scrolled
                 className="tail"
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
-                tabIndex={0}
-                aria-label={`Last lines of ${inputsText(inputs)}`}
-              >
-                <pre>{log.join("\n")}</pre>
-              </section>
+                label={`Last lines of ${inputsText(inputs)}`}
+                text={log.join("\n")}
+              />
             )}
             <p className="actions">
               <Plain act={() => choose(id)}>All that it printed</Plain>
@@ -196,9 +193,9 @@ function Durations({ summary: { durations, slowest }, choose }: DatumsProps) {
           {slowest.map(({ id, inputs, node, millis }) => (
             <li key={id}>
               <b>{spanText(millis)}</b>{" "}
-              <button type="button" className="plain mono" onClick={() => choose(id)}>
-                {inputsText(inputs)}
-              </button>
+              <Plain act={() => choose(id)}>
+                <Mono>{inputsText(inputs)}</Mono>
+              </Plain>
               {node !== null && <span className="quiet"> on {node}</span>}
             </li>
           ))}
@@ -259,7 +256,7 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
   const end = Math.max(finishedAt ?? now, createdAt + 1);
   // What took no time is worth no line, unless it goes on.
   const shown = steps.filter(({ from, to }) => to === null || to > from);
-  const state = job.state === "failure" ? "failure" : job.state === "killed" ? "killed" : "";
+  const ending = job.state === "failure" || job.state === "killed" ? job.state : "";
   return (
     <Section title="Timeline">
       <p>
@@ -272,7 +269,7 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
       </p>
       <ol className="timeline">
         {shown.map(({ name, from, to }, index) => (
-          <li key={name} className={index === shown.length - 1 ? state : ""}>
+          <li key={name} className={index === shown.length - 1 ? ending : ""}>
             <span>{STEP_WORDS[name]}</span>
             <svg viewBox="0 0 1000 1" preserveAspectRatio="none" aria-hidden="true">
               <rect

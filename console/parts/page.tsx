@@ -167,6 +167,23 @@ export function Table({ head, sizes = [], className, caption, children }: TableP
   );
 }
 
+interface ScrolledProps {
+  readonly className: string;
+  /** What it is to who does not see it. */
+  readonly label: string;
+  readonly text: string;
+}
+
+/** Text as it is, which scrolls in its own box. */
+export function Scrolled({ className, label, text }: ScrolledProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    <section className={className} aria-label={label} tabIndex={0}>
+      <pre>{text}</pre>
+    </section>
+  );
+}
+
 interface FigureProps {
   readonly count: number;
   readonly word: string;

@@ -4,7 +4,7 @@ import type { PipelineSummary } from "../../../protocol/pipelines.ts";
 import { type Live, useLive } from "../../gateway/session.ts";
 import { command } from "../../parts/cli-line.tsx";
 import { JobRow, RunBars } from "../../parts/jobs.tsx";
-import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
+import { Asked, Heard, Page, Scrolled, Section, Table } from "../../parts/page.tsx";
 import { MARK_WORDS, markOf, pipelineMark, StateMark } from "../../parts/state.tsx";
 import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { bucketHref, pipelinePath } from "../addresses.ts";
@@ -92,14 +92,7 @@ function Shown({ summary, live }: ShownProps) {
             Without {pipeline.hidden.join(", ")}: this key may not read all that the pipeline reads.
           </p>
         )}
-        <section
-          className="tail spec"
-          aria-label="Specification as JSON"
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
-          tabIndex={0}
-        >
-          <pre>{JSON.stringify(spec, null, 2)}</pre>
-        </section>
+        <Scrolled className="tail spec" label="Specification as JSON" text={JSON.stringify(spec, null, 2)} />
       </Section>
     </>
   );

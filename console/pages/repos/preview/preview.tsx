@@ -2,7 +2,7 @@ import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react
 import { Bucket, type FileStart, type Place } from "../../../gateway/s3.ts";
 import { useRead } from "../../../gateway/session.ts";
 import { Button, Fault } from "../../../parts/form.tsx";
-import { Section } from "../../../parts/page.tsx";
+import { Scrolled, Section } from "../../../parts/page.tsx";
 import { sizeText } from "../../../parts/words.tsx";
 import { lastName } from "../../addresses.ts";
 import { type Kind, kindOf, textOf } from "./kind.ts";
@@ -95,12 +95,7 @@ function Content({ bytes, kind, isCut, name }: ContentProps) {
 }
 
 function Text({ text }: { readonly text: string }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
-    <section className="text" aria-label="Text" tabIndex={0}>
-      <pre>{text}</pre>
-    </section>
-  );
+  return <Scrolled className="text" label="Text" text={text} />;
 }
 
 interface TwoFormsProps {
@@ -288,10 +283,7 @@ function Hex({ bytes }: { readonly bytes: Uint8Array }) {
   return (
     <>
       <p className="quiet">These bytes are no text, and nothing that a browser draws. They begin so:</p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
-      <section className="text" aria-label="Bytes" tabIndex={0}>
-        <pre>{lines.join("\n")}</pre>
-      </section>
+      <Scrolled className="text" label="Bytes" text={lines.join("\n")} />
     </>
   );
 }
