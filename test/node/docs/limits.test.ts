@@ -32,8 +32,8 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "lifecycle rules of a branch": [["worker/s3/limits.ts", "MAX_LIFECYCLE_RULES", 1]],
   "clocks of client and gateway": [["worker/s3/auth/request-time.ts", "MAX_SKEW_MS", 60_000]],
   "bytes that nothing names any more": [
-    ["worker/branch/contents/content-store.ts", "READERS_GRACE_MS", 1000],
-    ["worker/branch/contents/content-store.ts", "NAMELESS_GRACE_MS", 1000],
+    ["worker/branch/contents/pending-deletion-store.ts", "READERS_GRACE_MS", 1000],
+    ["worker/branch/contents/pending-deletion-store.ts", "NAMELESS_GRACE_MS", 1000],
     ["worker/blobs/read/read-hold.ts", "HOLD_EVERY_MS", 1000],
   ],
   "what was erased, for the caches of nodes": [

@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import { ContentStore } from "../../../worker/branch/contents/content-store.ts";
+import { PendingDeletionStore } from "../../../worker/branch/contents/pending-deletion-store.ts";
 import type {
   AnswerOf,
   BranchApi,
@@ -749,7 +750,8 @@ describe("erasing many versions in one request", () => {
     const branch = await freshBranch();
     for (const path of ["a", "b"]) await put(branch, path);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      const contents = new ContentStore(new Sql(sql));
+      const tables = new Sql(sql);
+      const contents = new ContentStore(tables, new PendingDeletionStore(tables));
       const [a, b, none] = [inline("a"), inline("b"), inline("none")].map(contentName) as [
         string,
         string,

@@ -4,7 +4,10 @@ import { chunkBlobName } from "../../../worker/blobs/blob-name.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
-import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/contents/content-store.ts";
+import {
+  NAMELESS_GRACE_MS,
+  READERS_GRACE_MS,
+} from "../../../worker/branch/contents/pending-deletion-store.ts";
 import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
@@ -110,7 +113,7 @@ describe("what runs out", () => {
       storage.sql.exec("UPDATE condemned SET due = due - ?", READERS_GRACE_MS);
       const now = Date.now();
       const remove = async () => {
-        ledger.transaction(() => ledger.contents.keepForReaders(["b/1"], now));
+        ledger.transaction(() => ledger.pendingDeletions.keepForReaders(["b/1"], now));
         throw new Error("the store is away");
       };
       await new Collector({ ledger, now: () => now, remove }).step();
@@ -137,7 +140,7 @@ describe("what runs out", () => {
       };
       for (let tries = 0; tries < 30; tries++) {
         await new Collector({ ledger, now: () => now, remove }).step();
-        const due = ledger.contents.nextDue() ?? 0;
+        const due = ledger.pendingDeletions.nextDue() ?? 0;
         waits.push((due - now) / 1000);
         now = due;
       }

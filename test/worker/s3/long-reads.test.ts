@@ -3,7 +3,7 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { HOLD_EVERY_MS } from "../../../worker/blobs/read/read-hold.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
-import { READERS_GRACE_MS } from "../../../worker/branch/contents/content-store.ts";
+import { READERS_GRACE_MS } from "../../../worker/branch/contents/pending-deletion-store.ts";
 import { api } from "../api/support.ts";
 import { atRest, forkOf, rowsOf } from "../branch/fork-support.ts";
 import { begin, bytes, complete, completed, MIB, part, sha256 } from "./multipart/support.ts";

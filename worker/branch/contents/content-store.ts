@@ -1,19 +1,45 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
-import type { UnwantedBlob } from "../../blobs/port.ts";
+import type { JsonBlob } from "../../blobs/manifest.ts";
 import { renewRewrite } from "../../objects/rewrite.ts";
+import type { Sql } from "../../objects/sql.ts";
 import { BranchStore } from "../store.ts";
+import type { Named, PendingDeletionStore } from "./pending-deletion-store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
-/** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */
-export const READERS_GRACE_MS = 120_000;
-/** How long those stay that no reader can have found, so that many go together; milliseconds. */
-export const NAMELESS_GRACE_MS = 10_000;
-/** How long after its first failure a deletion is tried again, and at most after any; milliseconds. */
-const FIRST_RETRY_MS = 10_000;
-const LONGEST_RETRY_MS = 60 * 60 * 1000;
-/** With more tries the wait stays the longest one; a larger shift would overflow. */
-const MOST_DOUBLINGS = 20;
+/*
+ * The life of a content: some bytes that a generation has, whatever has them. A row of `contents` says where they are and how
+ * many keep it (`refs`): files of any commit, staged puts, uploads, pins, and contents that are put together from it.
+ *
+ * 1. Born. `add`: bytes that came with an upload or a put. `bring`: small ones that came with an archive. `copy`: a fork has what
+ *    its parent had. Its own blobs are counted in `blobs`, since a list may name one twice.
+ * 2. Kept, by one more or one less: `keep`, `release`. It is *named* once a file or an open commit has it: from then on readers
+ *    may be at its blobs.
+ * 3. Dead, when nothing keeps it. `removeDead` takes its row away, in slices, and releases what it was put together from.
+ * 4. Condemned: blobs that no content owns any more get a row in `condemned`, which is due after a grace. That is long if the
+ *    content was named, for the readers' sake.
+ * 5. Deleted, by the blob reaper: first the blob, then the row.
+ *
+ * On loan (`lent`): a fork's content whose blobs are its parent's (work/forks/forker.ts). It is never dead. The ledger takes its
+ * row out at the end of the very transaction that released it last (`takeUnkept`), and the parent is told
+ * (work/outbox/give-back.ts). What a parent erases and a fork still has, a pin keeps in the parent (pin-store.ts).
+ *
+ * Who wins each race:
+ *
+ *  - The same bytes come twice. The first content stays, and the blobs of the second are condemned at once: equal contents need
+ *    not have equal chunks. Bytes in a row alone give way to a blob (`#leaveRow`).
+ *  - A dead content is put again before its row goes: the put wins, and the row is kept as it is. After that, the bytes come
+ *    again in other blobs: a blob that is condemned is never named again, since each write makes new names.
+ *  - Somebody reads what a part is made of, the part goes, the same bytes come in other blobs, and then the reader names what it
+ *    has read. The part that went wins: whoever puts a content together says which *life* of the others it has read, and is
+ *    refused if that is over (`lacksKept`).
+ *  - A reader is at a blob whose time has come: it wins, as long as it says so before the end of its grace (`keepForReaders`).
+ *  - A crash between the deletion of a blob and that of its row: it is deleted once more, which does no harm.
+ *  - A lent content is released and put again: the release wins if its transaction ends first, and the same bytes come as the
+ *    fork's own.
+ *  - A blob that nobody knows, since its writer died: no row has it, and the orphan scan finds it (work/orphan-scan.ts).
+ */
+
 /** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
 const REMOVED_CONTENTS = 200;
 const REMOVED_BLOBS = 5000;
@@ -39,6 +65,36 @@ const ELSEWHERE = `
     AND contents.size = CAST(substr(asked.key, 66) AS INTEGER) AND contents.gen = ?1
   WHERE contents.rowid IS NULL`;
 
+/** Of (?1 gen, ?2 JSON of the names of contents): the first that is not there. */
+const LACKING = `
+  SELECT asked.value AS name FROM json_each(?2) AS asked WHERE NOT EXISTS (
+    SELECT 1 FROM contents WHERE contents.digest = unhex(substr(asked.value, 1, 64))
+      AND contents.size = CAST(substr(asked.value, 66) AS INTEGER) AND contents.gen = ?1) LIMIT 1`;
+
+/** Of (?1 gen, ?2 JSON of digests, sizes and hex digits). */
+const BRING = `
+  INSERT INTO contents (digest, size, gen, refs, kind, body, named)
+  SELECT unhex(value ->> 0), value ->> 1, ?1, 0, ${INLINE_KIND}, unhex(value ->> 2), 1 FROM json_each(?2) WHERE true
+  ON CONFLICT DO NOTHING`;
+
+/**
+ * Of (?1 gen, ?2 JSON of digests, sizes, refs, kinds, bodies and lives). Bytes of rows are the fork's own; the blobs of
+ * others belong to the parent.
+ */
+const COPY = `
+  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, lent)
+  SELECT unhex(value ->> 0), value ->> 1, ?1, value ->> 2, value ->> 3,
+    CASE value ->> 3 WHEN ${INLINE_KIND} THEN unhex(value ->> 4) ELSE value ->> 4 END,
+    1, value ->> 5, value ->> 3 <> ${INLINE_KIND}
+  FROM json_each(?2) WHERE true
+  ON CONFLICT DO UPDATE SET refs = refs + excluded.refs`;
+
+/** Of (?1 JSON of names): blobs that neither a content owns nor are condemned. */
+const UNOWNED = `
+  SELECT asked.value AS name FROM json_each(?1) AS asked
+  WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = asked.value)
+    AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = asked.value)`;
+
 /** Of (?1 gen, ?2 JSON of the names of contents): their rowids. */
 const ROWIDS = `
   SELECT asked.value AS name, contents.rowid AS id FROM json_each(?2) AS asked
@@ -55,11 +111,36 @@ const DEAD = `
   SELECT rowid AS id, kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL AS isPlain
   FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 0 LIMIT ?1`;
 
+/** A content of a fork's parent, as it is stored there, and how many files of the fork keep it. */
+export interface CopiedContent extends ContentId {
+  readonly refs: number;
+  readonly kind: number;
+  /** Bytes as hex digits. */
+  readonly body: string;
+  readonly life: Life;
+}
+
+/**
+ * SQL: the content of a row of files, parts or the like, as it is joined. `row`: the name of the row's table in the statement.
+ * `gen`: an expression for the generation.
+ */
+export function contentOf(row: string, gen = `${row}.gen`): string {
+  return `contents ON contents.digest = ${row}.digest AND contents.size = ${row}.size AND contents.gen = ${gen}`;
+}
+
 /** Where contents of a generation are in their table, by their names. */
 export type Rowids = ReadonlyMap<string, number>;
 
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
+
+/** Where the bytes of a content are. */
+interface FoundContent {
+  readonly body: Body;
+  readonly life: Life;
+  /** How many the body has as it is stored. */
+  readonly bytes: number;
+}
 
 interface DeadRow extends StoredBody {
   readonly gen: number;
@@ -68,31 +149,22 @@ interface DeadRow extends StoredBody {
   readonly made: string | null;
 }
 
-/** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
-type Named = 0 | 1;
-
 /**
- * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
- * stays. Files, uploads, staged puts and contents put together from others each *keep* a content, which its refs count,
- * and later *release* it. At zero it is *dead*: `removeDead` takes its row away, unless it is kept again before, and
- * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it, or soon if
- * nothing ever *named* the content.
- *
- * A condemned blob is never named again. Its name is in no other content's list of blobs of its own, since each write
- * makes new names. A list of others' blobs may be older than their end: somebody reads what a part is made of, the part
- * goes, the same bytes come again in other blobs, and then the reader names what it has read. So a content says which
- * *life* of the ones that it keeps it has read, and is refused if that is over.
- *
- * A fork's contents may be *lent*: their blobs are those of its parent (work/forks/forker.ts), and stay when the content goes.
- * The parent deletes them once it is told that the fork needs them no more. So a lent content is never dead: the ledger
- * takes it out at the end of the very transaction that released it last (`takeUnkept`), and nobody can keep it again.
+ * The rows of `contents`, and of the blobs that they own. No other file writes there; who reads the content of a file or a part
+ * joins it by `contentOf`.
  */
 export class ContentStore extends BranchStore {
+  readonly #pendingDeletions: PendingDeletionStore;
   #mayBeDead = false;
   /** Whether anything was released since `takeUnkept` was last asked. */
   #mayBeUnkept = false;
   /** Whether this instance knows of lent contents; undefined: it has not looked. */
   #hasLent: boolean | undefined;
+
+  constructor(sql: Sql, pendingDeletions: PendingDeletionStore) {
+    super(sql);
+    this.#pendingDeletions = pendingDeletions;
+  }
 
   has({ digest, size, gen }: OwnedContent): boolean {
     const found = this.sql.first`
@@ -119,13 +191,18 @@ export class ContentStore extends BranchStore {
   }
 
   /** The same, and which life of the content that is. */
-  find({ digest, size }: ContentId, gen?: number): { readonly body: Body; readonly life: Life } | undefined {
+  find({ digest, size }: ContentId, gen?: number): FoundContent | undefined {
     const [oldest, newest] = gen === undefined ? [0, Number.MAX_SAFE_INTEGER] : [gen, gen];
-    const row = this.sql.first<StoredBody & { life: Life }>`
-      SELECT kind, body, life FROM contents
+    const row = this.sql.first<StoredBody & Omit<FoundContent, "body">>`
+      SELECT kind, body, life, octet_length(body) AS bytes FROM contents
       WHERE digest = unhex(${digest}) AND size = ${size}
         AND gen BETWEEN ${oldest} AND ${newest} AND refs > 0 ORDER BY gen DESC LIMIT 1`;
-    return row && { body: readBody(row), life: row.life };
+    return row && { body: readBody(row), life: row.life, bytes: row.bytes };
+  }
+
+  /** The first of some contents, given by name, that is not there. */
+  firstLacking(names: readonly string[], gen: number): string | undefined {
+    return this.sql.query<{ name: string }>(LACKING, [gen, JSON.stringify(names)])[0]?.name;
   }
 
   /** Whether one of the contents that this one is to keep is not there, or no longer in the life that was read. */
@@ -166,10 +243,30 @@ export class ContentStore extends BranchStore {
     }
   }
 
+  /**
+   * Small contents whose bytes come with a page of an archive. Nothing keeps them yet: the transaction goes on with `keepMany`,
+   * or is undone.
+   */
+  bring(contents: readonly (ContentId & { readonly bytes: Uint8Array })[], gen: number): void {
+    const brought = contents.map(({ digest, size, bytes }) => [digest, size, hexOf(bytes)]);
+    this.sql.execute(BRING, [gen, JSON.stringify(brought)]);
+  }
+
+  /** So many more files of a fork keep contents of its parent: their blobs are lent. */
+  copy(contents: readonly CopiedContent[], gen: number): void {
+    if (contents.length === 0) return;
+    const copied = contents.map(({ digest, size, refs, kind, body, life }) => [
+      ...[digest, size, refs],
+      ...[kind, body, life],
+    ]);
+    this.sql.execute(COPY, [gen, JSON.stringify(copied)]);
+    this.#hasLent = true;
+  }
+
   /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
   discard({ body, keeps, made = [] }: Content, now: number): void {
     const brought = { body, keeps: namesOf(keeps), made };
-    this.#condemn(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
+    this.#pendingDeletions.add(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
   }
 
   /** One more file or upload keeps a content that is here. Throws if it is not: a name must not point at missing bytes. */
@@ -238,11 +335,6 @@ export class ContentStore extends BranchStore {
     return found;
   }
 
-  /** Contents whose blobs are another branch's come to this one. */
-  takesLent(): void {
-    this.#hasLent = true;
-  }
-
   /**
    * Removes the lent contents that nothing keeps, and returns them: their owner is to be told. Mostly costs no query: one that
    * finds nothing in an empty index, if something was released in a branch that has lent contents.
@@ -305,54 +397,32 @@ export class ContentStore extends BranchStore {
     return this.#mayBeDead;
   }
 
-  /** Some of the condemned blobs whose time has come. None of them should be in a content: one that is is let off. */
-  due(now: number, limit: number): UnwantedBlob[] {
-    const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
-      SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
-      FROM condemned INDEXED BY condemned_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
-    this.forgetCondemned(due.filter(({ lives }) => lives).map(({ blob }) => blob));
-    return due.filter(({ lives }) => !lives);
+  /** Those of some blobs that neither a content owns nor are condemned. What a manifest lists is owned by none. */
+  unowned(blobs: readonly string[]): string[] {
+    return this.sql.query<{ name: string }>(UNOWNED, [JSON.stringify(blobs)]).map(({ name }) => name);
   }
 
-  /** They are deleted. */
-  forgetCondemned(blobs: readonly string[]): void {
-    if (blobs.length === 0) return;
-    this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  /** The manifests of so many contents at most. */
+  someManifests(limit: number): string[] {
+    return this.sql.all<{ blob: string }>`
+      SELECT body ->> 'blob' AS blob FROM contents INDEXED BY contents_manifests WHERE kind = 2 LIMIT ${limit}`.map(
+      ({ blob }) => blob,
+    );
   }
 
-  /**
-   * They could not be deleted: again later, each time twice as much, but not before a reader's grace that one may have got
-   * meanwhile. Returns how long it is until the last of them is tried; milliseconds.
-   */
-  postpone(blobs: readonly string[], now: number): number {
-    const postponed = this.sql.all<{ due: number }>`
-      UPDATE condemned SET tries = tries + 1,
-        due = max(due, ${now} + min(${FIRST_RETRY_MS} << min(tries, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))
-      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)})) RETURNING due`;
-    return postponed.reduce((longest, { due }) => Math.max(longest, due - now), 0);
+  /** The manifest of the first content from a row on. */
+  manifestFrom(row: number): (JsonBlob & { readonly row: number }) | undefined {
+    return this.sql.first<JsonBlob & { readonly row: number }>`
+      SELECT rowid AS row, body ->> 'blob' AS blob, body ->> 'length' AS length
+      FROM contents INDEXED BY contents_manifests
+      WHERE kind = 2 AND rowid >= ${row} ORDER BY rowid LIMIT 1`;
   }
 
-  /**
-   * Readers are still at these blobs: those that are condemned get another grace. Returns whether one of those is a manifest
-   * that lists blobs of others.
-   */
-  keepForReaders(blobs: readonly string[], now: number): { readonly borrowed: boolean } {
-    const names = JSON.stringify(blobs);
-    const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
-      SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
-      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value`;
-    if (!condemned || condemned.n === 0) return { borrowed: false };
-    const due = now + READERS_GRACE_MS;
-    this.sql.run`
-      UPDATE condemned SET due = ${due}
-      WHERE blob IN (SELECT value FROM json_each(${names})) AND due < ${due}`;
-    return { borrowed: condemned.borrowed === 1 };
-  }
-
-  /** When the next condemned blob is due; undefined if there is none. */
-  nextDue(): number | undefined {
-    return this.sql.first<{ due: number }>`
-      SELECT due FROM condemned INDEXED BY condemned_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  /** The list of the first content from a row on that lists blobs of others, and how many characters it has. */
+  listFrom(row: number): { readonly row: number; readonly list: string } | undefined {
+    return this.sql.first<{ row: number; list: string }>`
+      SELECT rowid AS row, body AS list FROM contents INDEXED BY contents_keeping
+      WHERE kind = 1 AND keeps IS NOT NULL AND rowid >= ${row} ORDER BY rowid LIMIT 1`;
   }
 
   /** Whether anything is dead, also what an earlier instance left. */
@@ -396,7 +466,7 @@ export class ContentStore extends BranchStore {
     const names = JSON.stringify(blobs);
     this.sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
     this.sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
-    this.#condemn(blobs, { now, named, borrowed: isBorrowed(dead) });
+    this.#pendingDeletions.add(blobs, { now, named, borrowed: isBorrowed(dead) });
     return blobs.length;
   }
 
@@ -421,20 +491,6 @@ export class ContentStore extends BranchStore {
       INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${JSON.stringify(blobs)}) WHERE true
       ON CONFLICT DO UPDATE SET refs = refs + 1`;
   }
-
-  /** Leaves out those that a content has. */
-  #condemn(
-    blobs: readonly string[],
-    { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
-  ): void {
-    if (blobs.length === 0) return;
-    const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
-    const some = this.sql.run`
-      INSERT INTO condemned (blob, due, borrowed)
-      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
-      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
-    if (some) this.wake("blob reaper", due);
-  }
 }
 
 function refsText(named: Refs): string {
@@ -451,4 +507,13 @@ function newLife({ kind }: Body): Life {
 /** JSON of the names of what a content keeps, each once; null if it owns its blobs itself. */
 function namesOf(keeps: readonly ContentId[] | undefined): string | null {
   return keeps?.length ? JSON.stringify([...new Set(keeps.map(contentName))]) : null;
+}
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** For a page's worth of bytes, of which there are too many to make a list of. */
+function hexOf(bytes: Uint8Array): string {
+  let hex = "";
+  for (const byte of bytes) hex += HEX[byte];
+  return hex;
 }

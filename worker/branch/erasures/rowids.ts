@@ -1,4 +1,4 @@
-import { contentName } from "../../../protocol/content.ts";
+import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Rowids } from "../contents/content-store.ts";
 import type { BranchContext } from "../context.ts";
 import type { RequestOf } from "../contract.ts";
@@ -10,14 +10,12 @@ const SLICE = 200;
 
 /** Of (?1 gen, ?2 paths at commits): the contents of these versions and of the newest two of each path, one of which may be current again. */
 const CONTENTS = `
-  SELECT lower(hex(f.digest)) AS digest, f.size AS size, c.rowid AS id FROM json_each(?2) AS asked
+  SELECT lower(hex(f.digest)) AS digest, f.size AS size FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = asked.value
-  CROSS JOIN contents AS c ON c.digest = f.digest AND c.size = f.size AND c.gen = f.gen
   UNION ALL
-  SELECT lower(hex(f.digest)), f.size, c.rowid FROM json_each(?2) AS asked
+  SELECT lower(hex(f.digest)), f.size FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born IN (
-    SELECT born FROM files AS other WHERE other.gen = ?1 AND other.path = asked.key ORDER BY born DESC LIMIT 2)
-  CROSS JOIN contents AS c ON c.digest = f.digest AND c.size = f.size AND c.gen = f.gen`;
+    SELECT born FROM files AS other WHERE other.gen = ?1 AND other.path = asked.key ORDER BY born DESC LIMIT 2)`;
 
 /**
  * Where the contents are that an erasure is likely to change, looked up slice by slice before its transaction. Contents lie in
@@ -25,7 +23,7 @@ const CONTENTS = `
  * thousands of those. What is not found here, or has changed until then, the transaction looks up itself.
  */
 export async function rowidsAhead(
-  ledger: Pick<Ledger, "sql" | "generations" | "commits">,
+  ledger: Pick<Ledger, "sql" | "generations" | "commits" | "contents">,
   { request, turn, pause }: { request: RequestOf<"erase"> } & Pick<BranchContext, "turn" | "pause">,
 ): Promise<Rowids> {
   const found = new Map<string, number>();
@@ -42,11 +40,9 @@ export async function rowidsAhead(
       head: ledger.generations.headOf(generation).seq,
       request: slice,
     });
-    const rows = ledger.sql.query<{ digest: string; size: number; id: number }>(CONTENTS, [
-      gen,
-      pathsAt(targets),
-    ]);
-    for (const { id, ...content } of rows) found.set(contentName(content), id);
+    const rows = ledger.sql.query<ContentId>(CONTENTS, [gen, pathsAt(targets)]);
+    const names = new Set(rows.map(contentName));
+    for (const [name, id] of ledger.contents.rowids(names, { gen, known: found })) found.set(name, id);
   }
   // Turns let those in that have arrived. A pause lets those arrive who would wait for these slices and for the step.
   await pause(1);

@@ -7,6 +7,7 @@ import { type TransactionStorage, Transactions, type Tx, type Woken } from "../.
 import { ExportStore } from "../archives/export-store.ts";
 import { ImportStore } from "../archives/import-store.ts";
 import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
+import { PendingDeletionStore } from "../contents/pending-deletion-store.ts";
 import { PinStore } from "../contents/pin-store.ts";
 import type { ModifiedOf } from "../contract.ts";
 import { ForkStore } from "../forks/fork-store.ts";
@@ -65,6 +66,7 @@ export class Ledger {
   readonly starts: StartStore;
   readonly untagged: UntaggedStore;
   readonly files: FileStore;
+  readonly pendingDeletions: PendingDeletionStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
   readonly multiparts: MultipartStore;
@@ -132,9 +134,10 @@ export class Ledger {
     this.starts = new StartStore(sql);
     this.untagged = new UntaggedStore(sql);
     this.files = new FileStore(sql, this.reads);
-    this.contents = new ContentStore(sql);
+    this.pendingDeletions = new PendingDeletionStore(sql);
+    this.contents = new ContentStore(sql, this.pendingDeletions);
     this.multiparts = new MultipartStore(sql);
-    this.sweeps = new SweepStore(sql);
+    this.sweeps = new SweepStore(sql, this.contents);
     const { contents, multiparts, sweeps } = this;
     this.uploads = new UploadStore(sql, { contents, multiparts, sweeps });
     this.completions = new CompletionStore(sql);

@@ -1,4 +1,5 @@
 import type { Life } from "../../blobs/content.ts";
+import { contentOf } from "../contents/content-store.ts";
 import { NOTHING, readBody } from "../contents/stored-body.ts";
 import type { DeletionRead, FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -51,8 +52,28 @@ const VERSION = `
     SELECT born FROM revived WHERE gen = ?1 AND version = ?3 AND path = ?2
   ) AS found
   CROSS JOIN files AS there ON there.gen = ?1 AND there.path = ?2 AND there.born = found.born
-  LEFT JOIN contents ON contents.digest = there.digest AND contents.size = there.size AND contents.gen = ?1
+  LEFT JOIN ${contentOf("there")}
   LIMIT 1`;
+
+/** Selects rows of files `from` somewhere, which are called `row` there, with their commits and contents. */
+const whole = (row: string, from: string): string => `
+  SELECT died, lower(hex(${row}.digest)) AS digest, ${row}.size AS size, attributes, id,
+    created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
+  FROM ${from} CROSS JOIN commits ON commits.gen = ${row}.gen AND commits.seq = ifnull(${row}.version, ${row}.born)
+  LEFT JOIN ${contentOf(row)}`;
+
+/** Of (?1 gen, ?2 path). */
+const AT_HEAD = `
+  ${whole("files", "files INDEXED BY head")} WHERE files.gen = ?1 AND path = ?2 AND died IS NULL`;
+
+/** Of (?1 gen, ?2 path, ?3 seq): the last row that was born by then, whether it was dead or not. */
+const AT_COMMIT = whole(
+  "found",
+  `(
+    SELECT gen, born, died, version, bytes_at, renewed, digest, size, attributes FROM files
+    WHERE gen = ?1 AND path = ?2 AND born <= ?3 ORDER BY born DESC LIMIT 1
+  ) AS found`,
+);
 
 /** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
@@ -103,14 +124,7 @@ function readHead(
   { sql, reads }: FileStores,
   { path, live: { gen } }: { path: string; live: Live },
 ): FileRead | undefined {
-  const row = sql.first<WholeRow>`
-    SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
-      created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
-    FROM files INDEXED BY head
-    CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
-    LEFT JOIN contents
-      ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = files.gen
-    WHERE files.gen = ${gen} AND path = ${path} AND died IS NULL`;
+  const [row] = sql.query<WholeRow>(AT_HEAD, [gen, path]);
   if (!row) return undefined;
   const read = presentRead(path, row);
   if (isSmall(read)) {
@@ -174,16 +188,7 @@ function rowAt(
   { sql }: Pick<Ledger, "sql">,
   { path, gen, seq }: { path: string; gen: number; seq: number },
 ): WholeRow | undefined {
-  const row = sql.first<WholeRow>`
-    SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
-      created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
-    FROM (
-      SELECT gen, born, died, version, bytes_at, renewed, digest, size, attributes FROM files
-      WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
-    ) AS found
-    CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = ifnull(found.version, found.born)
-    LEFT JOIN contents
-      ON contents.digest = found.digest AND contents.size = found.size AND contents.gen = found.gen`;
+  const [row] = sql.query<WholeRow>(AT_COMMIT, [gen, path, seq]);
   return row && (row.died === null || row.died > seq) ? row : undefined;
 }
 

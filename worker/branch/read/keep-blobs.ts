@@ -4,12 +4,12 @@ import type { Ledger } from "../ledger/ledger.ts";
 
 /** Puts off the deletion of blobs that somebody still reads. Nothing is written if none of them is to go. */
 export function keepBlobs(
-  ledger: Pick<Ledger, "exists" | "contents" | "generations" | "forks" | "transaction">,
+  ledger: Pick<Ledger, "exists" | "pendingDeletions" | "generations" | "forks" | "transaction">,
   { blobs, now }: RequestOf<"keepBlobs"> & { now: number },
 ): BlobsKept {
   if (!ledger.exists) return { ok: true, borrowed: false, parents: [] };
-  const { contents, generations, forks } = ledger;
-  const { borrowed } = ledger.transaction(() => contents.keepForReaders(blobs, now));
+  const { pendingDeletions, generations, forks } = ledger;
+  const { borrowed } = ledger.transaction(() => pendingDeletions.keepForReaders(blobs, now));
   const uids = new Set(blobs.map((blob) => parseBlobName(blob)?.uid));
   const hasLent = [...uids].some((uid) => uid !== undefined && !generations.has(uid));
   // Also of a fork that is gone: its readers may ask for the first time then.

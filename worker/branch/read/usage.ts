@@ -27,11 +27,6 @@ const SUM = `
   FROM files WHERE gen = ?1 AND (path, born) > (?2, ?3) AND (?4 IS NULL OR (path, born) <= (?4, ?5))
   GROUP BY owner`;
 
-/** The bytes of a blob, as its name has them: of a chunk and of a manifest's page. */
-const CONDEMNED = `
-  SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
-  FROM condemned`;
-
 interface Sum extends Amount {
   /** `kept`: by what `keep` says. `needed`: by others alone, beyond that. A number: by a single commit. */
   readonly owner: "live" | "kept" | "needed" | "reclaimable" | number;
@@ -91,6 +86,7 @@ type UsageStores = Pick<
   | "space"
   | "generations"
   | "pins"
+  | "pendingDeletions"
   | "roots"
 >;
 
@@ -129,7 +125,7 @@ export async function branchUsage(
     all
       .flatMap(({ sums }) => [...sums])
       .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
-  const [condemned = NONE] = ledger.sql.query<Amount>(CONDEMNED, []);
+  const condemned = ledger.pendingDeletions.total();
   const pins = await pinsOf(ledger, turn);
   const isGone =
     !live && condemned.count === 0 && pins.length === 0 && all.every(({ sums }) => sums.size === 0);

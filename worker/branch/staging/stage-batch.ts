@@ -10,15 +10,6 @@ import type { FinalState } from "./plan.ts";
 const OPERATIONS = 500;
 const TEXT_LENGTH = 500_000;
 
-/** Of (?1 gen, ?2 JSON of paths, digests and sizes): a path whose content is not there. */
-const MISSING = `
-  SELECT value ->> 0 AS path FROM json_each(?2)
-  WHERE NOT EXISTS (
-    SELECT 1 FROM contents
-    WHERE contents.digest = unhex(value ->> 1) AND contents.size = value ->> 2 AND contents.gen = ?1
-  )
-  LIMIT 1`;
-
 /** Of (?1 open commit, ?2 JSON of paths): what is staged of them. */
 const THERE = `
   SELECT gone, staged.path AS path, lower(hex(digest)) AS digest, size FROM json_each(?2) AS asked
@@ -73,9 +64,8 @@ export function stageBatch(
   const puts = [...states].flatMap(([path, state]): Put[] =>
     state ? [putOf(path, { state, judged: judged.get(path) ?? null })] : [],
   );
-  const missing = missingContent(ledger, { gen: openCommit.gen, puts });
+  const missing = keepContents(ledger, { gen: openCommit.gen, puts });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
-  keepContents(ledger, { gen: openCommit.gen, puts });
   const deletes = [...states].flatMap(([path, state]): Deletion[] =>
     state ? [] : [[path, judged.get(path) ?? null]],
   );
@@ -100,27 +90,31 @@ function putOf(
   return [path, state.digest, state.size, state.attributes, judged, state.bytesAt ?? null];
 }
 
-function missingContent(
-  { sql }: BatchStores,
+/** One more ref for each file that is put, or for none if a content is not there. Returns the path of that. */
+function keepContents(
+  { contents }: BatchStores,
   { gen, puts }: { gen: number; puts: readonly Put[] },
 ): string | undefined {
-  for (const some of batches(puts.filter(([path]) => kindOf(path) === "file"))) {
-    const asked = JSON.stringify(some.map(([path, digest, size]) => [path, digest, size]));
-    const [missing] = sql.query<{ path: string }>(MISSING, [gen, asked]);
-    if (missing) return missing.path;
+  const refs = new Map<string, number>();
+  for (const put of puts) {
+    const name = nameOf(put);
+    if (name !== undefined) refs.set(name, (refs.get(name) ?? 0) + 1);
   }
+  const kept = [...batches([...refs])];
+  for (const some of kept) {
+    const lacking = contents.firstLacking(
+      some.map(([name]) => name),
+      gen,
+    );
+    if (lacking !== undefined) return puts.find((put) => nameOf(put) === lacking)?.[0];
+  }
+  for (const some of kept) contents.keepMany(some, gen);
   return undefined;
 }
 
-/** One more ref for each file that is put. */
-function keepContents({ contents }: BatchStores, { gen, puts }: { gen: number; puts: readonly Put[] }): void {
-  const refs = new Map<string, number>();
-  for (const [path, digest, size] of puts) {
-    if (kindOf(path) === "dir") continue;
-    const name = contentName({ digest, size });
-    refs.set(name, (refs.get(name) ?? 0) + 1);
-  }
-  for (const some of batches([...refs])) contents.keepMany(some, gen);
+/** The name of its content; undefined for a directory. */
+function nameOf([path, digest, size]: Put): string | undefined {
+  return kindOf(path) === "dir" ? undefined : contentName({ digest, size });
 }
 
 /**

@@ -2,6 +2,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../objects/sql.ts";
+import { contentOf } from "../contents/content-store.ts";
 import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import type {
   CommitNote,
@@ -138,6 +139,14 @@ function readChecksum({ checksum }: StoredRow): WantedChecksum {
 }
 
 /** The parts of multipart uploads. Their contents are held by the uploads. */
+/** Of (?1 gen, ?2 upload, ?3 JSON of numbers): parts in this order, with their contents. */
+const ASKED_PARTS = `
+  FROM json_each(?3) AS asked CROSS JOIN parts ON parts.upload = ?2 AND parts.number = asked.value
+  CROSS JOIN ${contentOf("parts", "?1")}`;
+const BODIES = `
+  SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body, life ${ASKED_PARTS}`;
+const BODY_BYTES = `SELECT number, octet_length(body) AS bytes ${ASKED_PARTS}`;
+
 class PartStore extends BranchStore {
   content(upload: string, number: number): ContentId | undefined {
     return this.sql.first<ContentId>`
@@ -179,22 +188,15 @@ class PartStore extends BranchStore {
   /** Where the bytes of these parts are, in this order, as many as fit one answer. */
   bodies(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): PartBody[] {
     const fitting = this.#fitting(upload, { gen, numbers });
-    const rows = this.sql.all<Omit<PartBody, "body"> & StoredBody>`
-      SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body, life
-      FROM json_each(${JSON.stringify(fitting)}) AS asked
-      CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
-      CROSS JOIN contents
-        ON contents.digest = parts.digest AND contents.size = parts.size AND contents.gen = ${gen}`;
+    const values = [gen, upload, JSON.stringify(fitting)];
+    const rows = this.sql.query<Omit<PartBody, "body"> & StoredBody>(BODIES, values);
     return rows.map(({ kind, body, ...part }) => ({ ...part, body: readBody({ kind, body }) }));
   }
 
   /** The first of these parts that are there and whose bodies fit one answer together; at least one. */
   #fitting(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): number[] {
-    const rows = this.sql.all<{ number: number; bytes: number }>`
-      SELECT number, octet_length(body) AS bytes FROM json_each(${JSON.stringify(numbers)}) AS asked
-      CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
-      CROSS JOIN contents
-        ON contents.digest = parts.digest AND contents.size = parts.size AND contents.gen = ${gen}`;
+    const values = [gen, upload, JSON.stringify(numbers)];
+    const rows = this.sql.query<{ number: number; bytes: number }>(BODY_BYTES, values);
     let room = ANSWER_BYTES;
     const tooMany = rows.findIndex(({ bytes }, index) => {
       room -= bytes;

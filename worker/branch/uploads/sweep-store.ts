@@ -1,5 +1,6 @@
-import { BLOB_FOLDERS, manifestBytes } from "../../blobs/blob-name.ts";
-import type { JsonBlob } from "../../blobs/manifest.ts";
+import { BLOB_FOLDERS } from "../../blobs/blob-name.ts";
+import type { Sql } from "../../objects/sql.ts";
+import type { ContentStore } from "../contents/content-store.ts";
 import type { SweepTotals } from "../contract.ts";
 import { BranchStore } from "../store.ts";
 
@@ -46,6 +47,13 @@ type SweepRow = Omit<Sweep, "removes" | "phase"> & { readonly removes: 0 | 1; re
  * found. One is under way at a time.
  */
 export class SweepStore extends BranchStore {
+  readonly #contents: ContentStore;
+
+  constructor(sql: Sql, contents: ContentStore) {
+    super(sql);
+    this.#contents = contents;
+  }
+
   /** The generation may have left something. */
   mark(gen: number, now: number): void {
     const due = now + SWEEP_AFTER_MS;
@@ -89,31 +97,15 @@ export class SweepStore extends BranchStore {
     return this.#get(next.uid);
   }
 
-  /** Of the names that were listed in the store, those that neither a table nor an upload that is open accounts for. */
+  /** Of the names that were listed in the store, those that neither a content nor an upload that is open accounts for. */
   unaccounted(names: readonly string[], bucket: string): string[] {
+    const unowned = this.#contents.unowned(names);
+    if (unowned.length === 0) return [];
     return this.sql.all<{ name: string }>`
-      SELECT listed.value AS name FROM json_each(${JSON.stringify(names)}) AS listed
-      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = listed.value)
-        AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = listed.value)
-        AND NOT EXISTS (
-          SELECT 1 FROM uploads WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
-        )`.map(({ name }) => name);
-  }
-
-  /** The manifests of contents, as many as one look at them takes. */
-  someManifests(limit: number): string[] {
-    return this.sql.all<{ blob: string }>`
-      SELECT body ->> 'blob' AS blob FROM contents INDEXED BY contents_manifests WHERE kind = 2 LIMIT ${limit}`.map(
-      ({ blob }) => blob,
-    );
-  }
-
-  /** The manifest of the first content from a row on. */
-  manifestFrom(row: number): (JsonBlob & { readonly row: number }) | undefined {
-    return this.sql.first<JsonBlob & { readonly row: number }>`
-      SELECT rowid AS row, body ->> 'blob' AS blob, body ->> 'length' AS length
-      FROM contents INDEXED BY contents_manifests
-      WHERE kind = 2 AND rowid >= ${row} ORDER BY rowid LIMIT 1`;
+      SELECT listed.value AS name FROM json_each(${JSON.stringify(unowned)}) AS listed
+      WHERE NOT EXISTS (
+        SELECT 1 FROM uploads WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
+      )`.map(({ name }) => name);
   }
 
   /**
@@ -121,29 +113,15 @@ export class SweepStore extends BranchStore {
    * Returns the row to go on from; undefined if that was all.
    */
   spareListed(row: number, length: number): number | undefined {
-    let room = length;
-    for (let next = row; ; ) {
-      const list = this.sql.first<{ row: number; length: number }>`
-        SELECT rowid AS row, length(body) AS length FROM contents INDEXED BY contents_keeping
-        WHERE kind = 1 AND keeps IS NOT NULL AND rowid >= ${next} ORDER BY rowid LIMIT 1`;
-      if (!list) return undefined;
-      if (room <= 0) return list.row;
-      room -= list.length;
-      next = list.row + 1;
+    for (let [next, room] = [row, length]; ; ) {
+      const found = this.#contents.listFrom(next);
+      if (!found) return undefined;
+      if (room <= 0) return found.row;
+      room -= found.list.length;
+      next = found.row + 1;
       this.sql.run`
-        DELETE FROM orphans WHERE blob IN (
-          SELECT chunk.value ->> 'blob' FROM contents CROSS JOIN json_each(contents.body) AS chunk
-          WHERE contents.rowid = ${list.row}
-        )`;
+        DELETE FROM orphans WHERE blob IN (SELECT value ->> 'blob' FROM json_each(${found.list}))`;
     }
-  }
-
-  /** The first of the manifests that are about to be deleted, from a name on, and how often that has failed. */
-  doomedFrom(blob: string): (JsonBlob & { readonly tries: number }) | undefined {
-    const row = this.sql.first<{ blob: string; tries: number }>`
-      SELECT blob, tries FROM condemned
-      WHERE blob >= ${blob} AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
-    return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
   }
 
   /** Names were listed, and these are not accounted for. */

@@ -3,7 +3,6 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
 import type { ContentStore } from "../contents/content-store.ts";
-import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
@@ -192,14 +191,12 @@ export class UploadStore extends BranchStore {
     const bodies: Body[] = [];
     let room = ANSWER_BYTES;
     for (const { digest, size } of contents) {
-      const row = this.sql.first<StoredBody & { bytes: number }>`
-        SELECT kind, body, octet_length(body) AS bytes FROM holds
-        CROSS JOIN contents
-          ON contents.digest = holds.digest AND contents.size = holds.size AND contents.gen = ${gen}
-        WHERE holds.upload = ${id} AND holds.digest = unhex(${digest}) AND holds.size = ${size}`;
-      room -= row?.bytes ?? 0;
-      if (!row || (room < 0 && bodies.length > 0)) break;
-      bodies.push(readBody(row));
+      const isHeld = this.sql.has`
+        SELECT 1 FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
+      const found = isHeld ? this.#contents.find({ digest, size }, gen) : undefined;
+      room -= found?.bytes ?? 0;
+      if (!found || (room < 0 && bodies.length > 0)) break;
+      bodies.push(found.body);
     }
     return bodies;
   }

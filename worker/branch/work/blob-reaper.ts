@@ -28,17 +28,17 @@ export class Collector implements NamedLoop {
   }
 
   due(): number | undefined {
-    return this.#options.ledger.contents.nextDue();
+    return this.#options.ledger.pendingDeletions.nextDue();
   }
 
   async step(): Promise<Next> {
     const { ledger, now, remove } = this.#options;
-    const due = ledger.transaction(() => ledger.contents.due(now(), BLOBS));
+    const due = ledger.transaction(() => ledger.pendingDeletions.due(now(), BLOBS));
     if (due.length === 0) return false;
     const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
     const waits = ledger.transaction(() => {
-      ledger.contents.forgetCondemned(gone);
-      return held.map(({ blobs }) => ledger.contents.postpone(blobs, now()));
+      ledger.pendingDeletions.forget(gone);
+      return held.map(({ blobs }) => ledger.pendingDeletions.postpone(blobs, now()));
     });
     for (const [index, { blobs, error }] of held.entries()) {
       const what = blobs.length === 1 ? `blob ${blobs[0]}` : `${blobs.length} blobs, such as ${blobs[0]},`;

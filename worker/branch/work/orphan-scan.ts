@@ -144,7 +144,7 @@ export class Sweeper implements NamedLoop {
    * content. This saves writing down every chunk of a large one.
    */
   #withoutManifest(blobs: readonly string[]): string[] {
-    const manifests = this.#options.ledger.sweeps.someManifests(MANIFESTS);
+    const manifests = this.#options.ledger.contents.someManifests(MANIFESTS);
     const writes = new Set(manifests.map((blob) => parseBlobName(blob)?.write));
     return blobs.filter((blob) => !writes.has(parseBlobName(blob)?.write));
   }
@@ -161,15 +161,15 @@ export class Sweeper implements NamedLoop {
 
   /** Spares what one page of a content's manifest names, the page, and the manifest. */
   async #spareByContents(sweep: Sweep): Promise<void> {
-    const { sweeps } = this.#options.ledger;
-    const manifest = sweeps.hasOrphans() ? sweeps.manifestFrom(sweep.content) : undefined;
+    const { sweeps, contents } = this.#options.ledger;
+    const manifest = sweeps.hasOrphans() ? contents.manifestFrom(sweep.content) : undefined;
     if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
     const { row, ...blob } = manifest;
     // The content that was looked at may have gone.
     const read = row === sweep.content ? sweep.pages : 0;
     const named = await this.#named(blob, read);
     this.#guarded(sweep, () => {
-      if (!named && sweeps.manifestFrom(row)?.blob === blob.blob) throw new MissingBlobError(blob.blob);
+      if (!named && contents.manifestFrom(row)?.blob === blob.blob) throw new MissingBlobError(blob.blob);
       sweeps.spare(named?.blobs ?? []);
       const more = named?.isLast === false;
       sweeps.advance(sweep, { ...sweep, content: more ? row : row + 1, pages: more ? read + 1 : 0 });
@@ -181,8 +181,8 @@ export class Sweeper implements NamedLoop {
    * could not read it either, its readers have had their time, and nobody needs spared what it lists.
    */
   async #spareByCondemned(sweep: Sweep): Promise<void> {
-    const { sweeps } = this.#options.ledger;
-    const manifest = sweeps.hasOrphans() ? sweeps.doomedFrom(sweep.doomed) : undefined;
+    const { sweeps, pendingDeletions } = this.#options.ledger;
+    const manifest = sweeps.hasOrphans() ? pendingDeletions.manifestFrom(sweep.doomed) : undefined;
     if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
     const read = manifest.blob === sweep.doomed ? sweep.pages : 0;
     const named = await this.#named(manifest, read).catch((error) => {

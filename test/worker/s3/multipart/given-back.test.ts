@@ -1,7 +1,10 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { R2BlobStore } from "../../../../worker/blobs/stores.ts";
-import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../../worker/branch/contents/content-store.ts";
+import {
+  NAMELESS_GRACE_MS,
+  READERS_GRACE_MS,
+} from "../../../../worker/branch/contents/pending-deletion-store.ts";
 import { REST, sampled } from "../../../support/suite.ts";
 import { good as api, failed } from "../../api/support.ts";
 import { crashAt, restarted } from "../../branch/large-support.ts";

@@ -1,25 +1,14 @@
 import { contentName } from "../../../../protocol/content.ts";
 import type { Tx } from "../../../objects/transaction.ts";
+import type { CopiedContent } from "../../contents/content-store.ts";
 import type { Moment } from "../../context.ts";
-import type { Committed, LentContent, RootSlice } from "../../contract.ts";
+import type { Committed, RootSlice } from "../../contract.ts";
 import type { Fork } from "../../forks/fork-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { kindOf } from "../../tree/file-store.ts";
 
 /** The commit that a fork begins with. */
 const FIRST_SEQ = 1;
-
-/**
- * Of (?1 gen, ?2 JSON of digests, sizes, refs, kinds, bodies and lives). Bytes of rows are the fork's own; the blobs of
- * others belong to the parent.
- */
-const CONTENTS = `
-  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, lent)
-  SELECT unhex(value ->> 0), value ->> 1, ?1, value ->> 2, value ->> 3,
-    CASE value ->> 3 WHEN 0 THEN unhex(value ->> 4) ELSE value ->> 4 END,
-    1, value ->> 5, value ->> 3 <> 0
-  FROM json_each(?2) WHERE true
-  ON CONFLICT DO UPDATE SET refs = refs + excluded.refs`;
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of paths, digests, sizes and attributes). */
 const FILES = `
@@ -41,8 +30,7 @@ export function copySlice(
   const fork = forks.get(uid);
   if (fork?.state !== "copying" || fork.gen === null || fork.copied !== slice.after) return false;
   const { files, last } = slice;
-  if (slice.contents.length > 0) sql.execute(CONTENTS, [fork.gen, JSON.stringify(counted(slice))]);
-  contents.takesLent();
+  contents.copy(counted(slice), fork.gen);
   if (files.length > 0) sql.execute(FILES, [fork.gen, FIRST_SEQ, JSON.stringify(files)]);
   forks.advance(uid, { copied: last, files: files.length });
   return true;
@@ -76,26 +64,17 @@ function messageOf({ parent, commit }: Fork): string {
   return commit === null ? `made from ${parent}` : `made from ${parent} at ${commit}`;
 }
 
-type CountedContent = readonly [
-  digest: string,
-  size: number,
-  refs: number,
-  kind: number,
-  body: string,
-  life: LentContent["life"],
-];
-
-function counted({ files, contents }: RootSlice): CountedContent[] {
+function counted({ files, contents }: RootSlice): CopiedContent[] {
   const refs = new Map<string, number>();
   for (const [path, digest, size] of files) {
     if (kindOf(path) === "dir") continue;
     const name = contentName({ digest, size });
     refs.set(name, (refs.get(name) ?? 0) + 1);
   }
-  return contents.map(({ digest, size, kind, body, life }) => {
-    const count = refs.get(contentName({ digest, size }));
-    if (count === undefined)
-      throw new Error(`a content came that no file of the slice has: ${digest}-${size}`);
-    return [digest, size, count, kind, body, life];
+  return contents.map((content) => {
+    const name = contentName(content);
+    const count = refs.get(name);
+    if (count === undefined) throw new Error(`a content came that no file of the slice has: ${name}`);
+    return { ...content, refs: count };
   });
 }

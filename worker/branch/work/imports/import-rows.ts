@@ -13,7 +13,6 @@ import { contentName, parseContentName } from "../../../../protocol/content.ts";
 import { comparePaths } from "../../../core/path-order.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Import } from "../../archives/import-store.ts";
-import { INLINE_KIND } from "../../contents/stored-body.ts";
 import type { ArchivedBytes, ImportedFile, Lineage } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { attributesText } from "../../tree/attributes.ts";
@@ -56,12 +55,6 @@ const TAGS = `
   INSERT INTO tags (gen, name, commit_id, created_at)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2)`;
 
-/** Of (?1 gen, ?2 JSON of digests, sizes and hex digits): contents that the page brings, kept by nothing yet. */
-const CONTENTS = `
-  INSERT INTO contents (digest, size, gen, refs, kind, body, named)
-  SELECT unhex(value ->> 0), value ->> 1, ?1, 0, ${INLINE_KIND}, unhex(value ->> 2), 1 FROM json_each(?2) WHERE true
-  ON CONFLICT DO NOTHING`;
-
 /**
  * Of (?1 gen, ?2 JSON of paths, births, deaths, digests, sizes, attributes, when they were written again, versions, whether
  * their deaths are unmarked, kinds, and when their bytes were written).
@@ -76,12 +69,6 @@ const FILES = `
 const REVIVED = `
   INSERT INTO revived (gen, version, path, born)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2)`;
-
-/** Of (?1 gen, ?2 JSON of names): the first of these contents that is not there. */
-const LACKED = `
-  SELECT value AS name FROM json_each(?2) AS asked WHERE NOT EXISTS (
-    SELECT 1 FROM contents WHERE digest = unhex(substr(asked.value, 1, 64))
-      AND size = CAST(substr(asked.value, 66) AS INTEGER) AND gen = ?1) LIMIT 1`;
 
 /** Of (?1 gen, ?2 JSON of numbers): the first that is of no commit. */
 const NO_COMMIT = `
@@ -192,13 +179,10 @@ export function importFiles(
   }
   // What no row of the page names would be kept by nothing.
   const brought = bytes.filter((content) => refs.has(contentName(content)));
-  sql.execute(CONTENTS, [
-    gen,
-    JSON.stringify(brought.map(({ digest, size, bytes }) => [digest, size, hexOf(bytes)])),
-  ]);
-  const [lacked] = sql.query<{ name: string }>(LACKED, [gen, JSON.stringify([...refs.keys()])]);
-  if (lacked) {
-    const file = files.find((each) => hasContent(each) && contentName(each) === lacked.name);
+  contents.bring(brought, gen);
+  const lacking = contents.firstLacking([...refs.keys()], gen);
+  if (lacking !== undefined) {
+    const file = files.find((each) => hasContent(each) && contentName(each) === lacking);
     // The contents that came must not stay without anybody who keeps them.
     throw new UndoneError({ ok: false, reason: "no-such-content", path: file?.path ?? "" });
   }
@@ -317,13 +301,4 @@ function badRow(row: string, { part, message }: RowFault): PageFault {
 
 function badPage(path: string, message: string): PageFault {
   return { ok: false, reason: "bad-archive", path, message };
-}
-
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
-/** For a page's worth of bytes, of which there are too many to make a list of. */
-function hexOf(bytes: Uint8Array): string {
-  let hex = "";
-  for (const byte of bytes) hex += HEX[byte];
-  return hex;
 }

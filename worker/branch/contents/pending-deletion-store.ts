@@ -1,0 +1,102 @@
+import { manifestBytes } from "../../blobs/blob-name.ts";
+import type { JsonBlob } from "../../blobs/manifest.ts";
+import type { UnwantedBlob } from "../../blobs/port.ts";
+import { BranchStore } from "../store.ts";
+
+/** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */
+export const READERS_GRACE_MS = 120_000;
+/** How long those stay that no reader can have found, so that many go together; milliseconds. */
+export const NAMELESS_GRACE_MS = 10_000;
+/** How long after its first failure a deletion is tried again, and at most after any; milliseconds. */
+const FIRST_RETRY_MS = 10_000;
+const LONGEST_RETRY_MS = 60 * 60 * 1000;
+/** With more tries the wait stays the longest one; a larger shift would overflow. */
+const MOST_DOUBLINGS = 20;
+
+/** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
+export type Named = 0 | 1;
+
+/** The bytes of a blob, as its name has them: of a chunk and of a manifest's page. */
+const TOTAL = `
+  SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
+  FROM condemned`;
+
+/** Blobs that are deleted when they are due (content-store.ts tells how it comes to that, and work/blob-reaper.ts how they go). */
+export class PendingDeletionStore extends BranchStore {
+  /** Leaves out those that a content owns. */
+  add(
+    blobs: readonly string[],
+    { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
+  ): void {
+    if (blobs.length === 0) return;
+    const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
+    const some = this.sql.run`
+      INSERT INTO condemned (blob, due, borrowed)
+      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
+      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
+    if (some) this.wake("blob reaper", due);
+  }
+
+  /** Some of those whose time has come. None of them should be in a content: one that is is let off. */
+  due(now: number, limit: number): UnwantedBlob[] {
+    const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
+      SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
+      FROM condemned INDEXED BY condemned_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
+    this.forget(due.filter(({ lives }) => lives).map(({ blob }) => blob));
+    return due.filter(({ lives }) => !lives);
+  }
+
+  /** They are deleted. */
+  forget(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  }
+
+  /**
+   * They could not be deleted: again later, each time twice as much, but not before a reader's grace that one may have got
+   * meanwhile. Returns how long it is until the last of them is tried; milliseconds.
+   */
+  postpone(blobs: readonly string[], now: number): number {
+    const postponed = this.sql.all<{ due: number }>`
+      UPDATE condemned SET tries = tries + 1,
+        due = max(due, ${now} + min(${FIRST_RETRY_MS} << min(tries, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))
+      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)})) RETURNING due`;
+    return postponed.reduce((longest, { due }) => Math.max(longest, due - now), 0);
+  }
+
+  /**
+   * Readers are still at these blobs: those that are condemned get another grace. Returns whether one of those is a manifest
+   * that lists blobs of others.
+   */
+  keepForReaders(blobs: readonly string[], now: number): { readonly borrowed: boolean } {
+    const names = JSON.stringify(blobs);
+    const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
+      SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
+      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value`;
+    if (!condemned || condemned.n === 0) return { borrowed: false };
+    const due = now + READERS_GRACE_MS;
+    this.sql.run`
+      UPDATE condemned SET due = ${due}
+      WHERE blob IN (SELECT value FROM json_each(${names})) AND due < ${due}`;
+    return { borrowed: condemned.borrowed === 1 };
+  }
+
+  /** When the next one is due; undefined if there is none. */
+  nextDue(): number | undefined {
+    return this.sql.first<{ due: number }>`
+      SELECT due FROM condemned INDEXED BY condemned_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  }
+
+  /** The first manifest from a name on, and how often its deletion has failed. */
+  manifestFrom(blob: string): (JsonBlob & { readonly tries: number }) | undefined {
+    const row = this.sql.first<{ blob: string; tries: number }>`
+      SELECT blob, tries FROM condemned
+      WHERE blob >= ${blob} AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
+    return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
+  }
+
+  /** How many there are, and how many bytes. */
+  total(): { readonly count: number; readonly bytes: number } {
+    return this.sql.query<{ count: number; bytes: number }>(TOTAL, [])[0] ?? { count: 0, bytes: 0 };
+  }
+}
