@@ -7,7 +7,7 @@ const terminal: HelpOutput = {
   err: (text) => void process.stderr.write(text),
 };
 
-/** Runs one command line (without `node` and the script); sets the exit code, one of those of `output/exit-codes.ts`. */
+/** Runs one command line (without `node` and the script); sets the exit code, one of those of `output/failure.ts`. */
 export async function main(args: readonly string[]): Promise<void> {
   const options = { json: args.includes("--json") };
   cleanUpAtEnd();

@@ -1,10 +1,12 @@
+import { mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { PathChange } from "../../protocol/commits.ts";
 import { contentName } from "../../protocol/content.ts";
 import { type Address, showAddress } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { objectPath } from "../gateway/objects.ts";
-import { EXIT } from "../output/exit-codes.ts";
-import { CliError, errnoOf, systemText } from "../output/failure.ts";
+import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
 
 /** What is compared: two views of a branch. `before`: null if the branch had nothing. */
 export interface Sides {
@@ -64,5 +66,19 @@ async function* bytesOf(
   } finally {
     // Nobody may have read the rest, and the connection would wait for that.
     answer.body.once("error", () => undefined).destroy();
+  }
+}
+
+/**
+ * Opens a file for this process alone among the temporary files (`TMPDIR`), to write and to read. It has no name from the start, so that
+ * nothing is left of it however the program ends. Its room is free when the descriptor is closed.
+ */
+export function openUnnamed(): number {
+  // In one step: a signal in between would leave a folder that nobody removes. Its mode is 0700.
+  const folder = mkdtempSync(join(tmpdir(), "sluice-diff-"));
+  try {
+    return openSync(join(folder, "bytes"), "wx+", 0o600);
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 }

@@ -1,6 +1,6 @@
 import { closeSync, readSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
-import { openUnnamed } from "./unnamed-file.ts";
+import { openUnnamed } from "./changed-file.ts";
 
 /** Characters of lines that are held before they are sorted and written as a run. The lines take some ten times as much. */
 const RUN_CHARACTERS = 1024 * 1024;

@@ -1,8 +1,7 @@
 import { closeSync, readSync, writeSync } from "node:fs";
 import { type StructuredPatch, structuredPatch } from "diff";
 import { printLine, printOutput, showSize } from "../output/output.ts";
-import type { ChangedFile, FileSide } from "./changed-file.ts";
-import { openUnnamed } from "./unnamed-file.ts";
+import { type ChangedFile, type FileSide, openUnnamed } from "./changed-file.ts";
 
 /**
  * Bytes between the first and the last difference of a file that are compared line by line, of each side. What is alike before and after

@@ -5,7 +5,7 @@ import { Client, GatewayError, isAway } from "../gateway/client.ts";
 import { type Connection, type FoundConnection, findConnection } from "../gateway/connection/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import type { Finding } from "./finding.ts";
-import { fullWords } from "./space.ts";
+import { fullWords } from "./loops.ts";
 
 const PATIENCE_MS = 15_000;
 const START = "start one with 'sluice dev', or set SLUICE_ENDPOINT to where one is";

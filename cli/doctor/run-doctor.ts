@@ -6,14 +6,17 @@ import { agentName } from "../../runner/pfs/folders.ts";
 import type { ConnectionOptions } from "../gateway/connection/connection.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import { printJson, printText } from "../output/output.ts";
-import { openTryingPlace } from "./data-folder.ts";
-import { executorFindings } from "./executors.ts";
 import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
-import { loopFindings } from "./loops.ts";
-import { kernelSetting, machineFindings, userNamespacesFinding } from "./machine.ts";
+import { loopFindings, spaceFindings } from "./loops.ts";
+import {
+  executorFindings,
+  kernelSetting,
+  machineFindings,
+  openTryingPlace,
+  userNamespacesFinding,
+} from "./machine.ts";
 import { pipelineFindings } from "./pipelines.ts";
-import { spaceFindings } from "./space.ts";
 
 export interface DoctorOptions extends RunnerTerms, Omit<ConnectionOptions, "data"> {
   readonly data: string;

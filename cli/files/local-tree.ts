@@ -2,6 +2,7 @@ import { type Dirent, existsSync } from "node:fs";
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ContentId } from "../../protocol/content.ts";
+import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { CliError } from "../output/failure.ts";
 
@@ -73,4 +74,33 @@ export function describe(entry: Dirent): string {
   if (entry.isFIFO()) return "a named pipe";
   if (entry.isSocket()) return "a socket";
   return "a device";
+}
+
+/** As many entries as are put, or deleted, in one go. */
+export interface EntryPage<E = LocalEntry> {
+  readonly entries: readonly E[];
+  /** No page comes after it. */
+  readonly isLast: boolean;
+}
+
+/**
+ * Entries in pages, each of at most MAX_COMMIT_OPERATIONS entries, and of `maxBytes` but for a single entry that is
+ * larger. Reads one entry ahead and no more: the next entry tells whether the page has ended.
+ */
+export async function* inPages<E extends { readonly size: number }>(
+  entries: AsyncIterable<E>,
+  { maxBytes = Number.POSITIVE_INFINITY }: { readonly maxBytes?: number } = {},
+): AsyncGenerator<EntryPage<E>> {
+  let page: E[] = [];
+  let bytes = 0;
+  for await (const entry of entries) {
+    if (page.length === MAX_COMMIT_OPERATIONS || (page.length > 0 && bytes + entry.size > maxBytes)) {
+      yield { entries: page, isLast: false };
+      page = [];
+      bytes = 0;
+    }
+    page.push(entry);
+    bytes += entry.size;
+  }
+  if (page.length > 0) yield { entries: page, isLast: true };
 }

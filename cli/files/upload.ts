@@ -2,8 +2,7 @@ import type { BucketAddress } from "../../protocol/names.ts";
 import type { SaidOfCommit } from "../../protocol/notes.ts";
 import type { Client } from "../gateway/client.ts";
 import { asOneCommit, mustBeOpen } from "../gateway/open-commits.ts";
-import type { EntryPage } from "./entry-pages.ts";
-import type { LocalEntry } from "./local-tree.ts";
+import type { EntryPage, LocalEntry } from "./local-tree.ts";
 import type { Progress } from "./progress.ts";
 import { uploadPage } from "./upload-page.ts";
 

@@ -1,4 +1,10 @@
-import { BranchDetail, type CreateBranch } from "../../protocol/repos.ts";
+import {
+  BranchDetail,
+  CatalogueUsage,
+  type CreateBranch,
+  type Space,
+  TOLD_FROM,
+} from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { CliError } from "../output/failure.ts";
 import type { Address } from "./address.ts";
@@ -61,4 +67,19 @@ export async function deleteBranch(
 export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
   const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
   return client.call(BranchDetail, { method: "GET", path });
+}
+
+/** What the catalogue takes up; undefined if the key is for some repos alone. */
+export async function catalogueSpace(client: Client): Promise<Space | undefined> {
+  try {
+    return (await client.call(CatalogueUsage, { method: "GET", path: "/usage" })).catalogue;
+  } catch (error) {
+    if (error instanceof GatewayError && error.status === 403) return undefined;
+    throw error;
+  }
+}
+
+/** Whether so much of a database is taken that its operator should hear of it. */
+export function isAlmostFull({ usedBytes, limitBytes }: Space): boolean {
+  return usedBytes >= TOLD_FROM * limitBytes;
 }

@@ -3,8 +3,7 @@ import type { Attributes } from "../../protocol/files.ts";
 import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { encodePath } from "../../protocol/requests.ts";
-import { EXIT } from "../output/exit-codes.ts";
-import { CliError, errnoOf, systemText } from "../output/failure.ts";
+import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
 import { type Address, showAddress } from "./address.ts";
 import {
   type Listed,

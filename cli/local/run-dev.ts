@@ -18,8 +18,7 @@ import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine, shellWord } from "../output/output.ts";
 import { Redactor } from "../output/redact.ts";
 import { stopRequests } from "../stop-requests.ts";
-import { howCommandsRun } from "./how-commands-run.ts";
-import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
+import { howCommandsRun, type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
 
 export interface DevOptions extends RunnerTerms {
   readonly host: string;

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
 import { EXECUTORS } from "../../runner/executors/executor.ts";
+import { NO_ENGINE } from "../../runner/executors/waiting-executor.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */
@@ -113,4 +114,18 @@ export function runnerConfig(
     SLUICE_EGRESS_ENVIRONMENT: process.env.SLUICE_EGRESS_ENVIRONMENT,
     SLUICE_EGRESS_LOCAL: process.env.SLUICE_EGRESS_LOCAL,
   });
+}
+
+/**
+ * Where the commands of pipelines run on this machine, in words: nobody should learn only from a command's doings that it was
+ * not in a container. `asked`: the value of `--executor`.
+ */
+export function howCommandsRun(
+  { executor, tool }: { readonly executor: string; readonly tool: string },
+  { asked }: { readonly asked: string },
+): string {
+  if (executor === NO_ENGINE) return `wait for a container engine (${tool})`;
+  if (executor !== "process") return `in containers of ${tool}`;
+  const why = asked === "auto" ? ", since no container engine answers here" : "";
+  return `as processes with your rights and this machine's tools (${tool})${why}`;
 }

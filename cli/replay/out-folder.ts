@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { errorCode } from "../../runner/lib/fault.ts";
 import { type Collected, openPlain } from "../../runner/pfs/collect.ts";
-import { permitted } from "../../runner/pfs/permitted.ts";
+import { permitted } from "../../runner/pfs/raw-path.ts";
 import { removeTree } from "../../runner/pfs/remove.ts";
 import { UsageError } from "../output/failure.ts";
 

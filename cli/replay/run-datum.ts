@@ -34,16 +34,13 @@ import { type Connection, DEFAULT_DATA } from "../gateway/connection/connection.
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { jobId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
-import { howCommandsRun } from "../local/how-commands-run.ts";
-import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
+import { howCommandsRun, type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import type { ClientOptions } from "../options.ts";
-import { EXIT } from "../output/exit-codes.ts";
-import { type CliError, InterruptedError, UsageError } from "../output/failure.ts";
+import { type CliError, EXIT, InterruptedError, UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { printJson, printLine, printNote, printOutput, printTable, shellWord } from "../output/output.ts";
 import { stopRequests } from "../stop-requests.ts";
-import { type ComparedPath, compareOutputs, isSame } from "./compare.ts";
-import { datumPath, madeByJob } from "./made.ts";
+import { type ComparedPath, compareOutputs, datumPath, isSame, madeByJob } from "./compare.ts";
 import { openOutFolder } from "./out-folder.ts";
 
 export interface RunDatumOptions extends ClientOptions, RunnerTerms {

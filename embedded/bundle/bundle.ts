@@ -1,8 +1,7 @@
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import type { WorkerCode } from "../workerd/runtime.ts";
-import { CACHE, keptBuild, sha256 } from "./kept.ts";
-import { runEsbuild } from "./run-esbuild.ts";
+import { CACHE, keptBuild, runEsbuild, sha256 } from "./kept.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { KeptFiles, keptFiles } from "./bundle.ts";
-import { type Build, CACHE, keptBuild, sha256 } from "./kept.ts";
-import { runEsbuild } from "./run-esbuild.ts";
+import { type Build, CACHE, keptBuild, runEsbuild, sha256 } from "./kept.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** The console's own sources. */

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rm, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { BuildOptions, BuildResult } from "esbuild";
 import { z } from "zod";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -96,4 +97,20 @@ function digestOf(path: string): string | null {
 /** In hex. */
 export function sha256(content: string | Uint8Array): string {
   return hash("sha256", content);
+}
+
+let running = 0;
+
+/** One build. The bundler's process ends with the last build that runs: else it lives as long as we do. */
+export async function runEsbuild<T extends BuildOptions>(options: T): Promise<BuildResult<T>> {
+  // Loaded only here: a start that finds what was kept does without it.
+  const { build, stop } = await import("esbuild");
+  running++;
+  try {
+    return await build<T>(options as never);
+  } finally {
+    running--;
+    // It is one process for all: to stop it under another build would leave that one waiting for ever.
+    if (running === 0) await stop();
+  }
 }

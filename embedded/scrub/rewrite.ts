@@ -12,9 +12,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { copyWithRowids } from "./copy-rows.ts";
-import { differenceBetween } from "./difference.ts";
-import { quoted } from "./names.ts";
+import { copyWithRowids, differenceBetween, quoted } from "./difference.ts";
 
 /**
  * Writing a database anew, so that nothing is left in it of rows that were deleted. A copy is made that has the rows alone,

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { findTool } from "../lib/find-tool.ts";
+import { findTool } from "../lib/system-calls.ts";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { type Executor, NoExecutorError } from "./executor.ts";

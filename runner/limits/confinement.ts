@@ -1,4 +1,4 @@
-import { findTool } from "../lib/find-tool.ts";
+import { findTool } from "../lib/system-calls.ts";
 import { AgentGroup } from "./agent-group.ts";
 import { controllersFor } from "./cgroup-files.ts";
 import { type Limits, outOfMemory } from "./limits.ts";

@@ -1,7 +1,6 @@
 import { lstatSync, type Stats } from "node:fs";
 import { opendir } from "node:fs/promises";
-import { permitted } from "../pfs/permitted.ts";
-import { childPath, type RawPath } from "../pfs/raw-path.ts";
+import { childPath, permitted, type RawPath } from "../pfs/raw-path.ts";
 
 /** What lies in a folder, in bytes. */
 export interface FolderSize {

@@ -6,8 +6,7 @@ import { MAX_OUTPUTS_PER_DATUM } from "../../protocol/runner.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
 import { sizeText } from "../lib/sizes.ts";
 import { contentIdOf, TreeHash } from "../lib/tree-hash.ts";
-import { permitted } from "./permitted.ts";
-import { childPath, nameText, printable, quotedPath, type RawPath } from "./raw-path.ts";
+import { childPath, nameText, permitted, printable, quotedPath, type RawPath } from "./raw-path.ts";
 
 /** What a datum left in `/pfs/out`: a file, or with a trailing slash an empty directory. */
 export interface Collected {

@@ -1,3 +1,6 @@
+import { chmod } from "node:fs/promises";
+import { errorCode } from "../lib/fault.ts";
+
 /**
  * Paths as the bytes that Linux sees. A command may give its files names that are not UTF-8; as strings they would
  * name other files, or none. Folders are therefore read with the encoding "latin1", which keeps each byte as one
@@ -49,4 +52,22 @@ const SHOWN_END = 100;
 function shortened(name: string): string {
   if (name.length <= MAX_SHOWN) return name;
   return `${name.slice(0, MAX_SHOWN - SHOWN_END)}…${name.slice(-SHOWN_END)}`.toWellFormed();
+}
+
+/**
+ * Does `work`. If permission is denied, gives `path` the mode and does it once more. A command may take its own
+ * files' permissions away (`umask 777`, an unpacked archive); the agent, of the same user, gives them back. `path`
+ * must be known to be no link, because chmod follows links.
+ */
+export async function permitted<T>(
+  { path, mode }: { path: RawPath; mode: number },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (errorCode(error) !== "EACCES") throw error;
+    await chmod(path, mode);
+    return work();
+  }
 }

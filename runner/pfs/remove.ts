@@ -3,8 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { errorCode } from "../lib/fault.ts";
 import { orNothing } from "../lib/system-calls.ts";
-import { permitted } from "./permitted.ts";
-import { childPath, type RawPath } from "./raw-path.ts";
+import { childPath, permitted, type RawPath } from "./raw-path.ts";
 
 // A killed command's last processes may still be ending, and writing, while its folder goes.
 const MAX_TRIES = 20;

@@ -6,12 +6,12 @@ import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/down
 import { exitCodeOfJobs, LOOK_SECONDS } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { EXIT } from "../../output/exit-codes.ts";
+import { EXIT } from "../../output/failure.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { count, printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
+import { MAX_TIMEOUT_SECONDS } from "../job/job.ts";
 import { leftText, progressText, showDatums } from "../job/show.ts";
-import { MAX_TIMEOUT_SECONDS } from "../job/wait.ts";
 
 interface Options extends ClientOptions {
   /** Seconds. */

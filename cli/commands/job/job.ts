@@ -1,15 +1,34 @@
 import { type Command, Option } from "commander";
-import { Job, JobRetry } from "../../../protocol/pipelines.ts";
+import {
+  type DatumPage,
+  DatumState,
+  Job,
+  type JobDatum,
+  JobRetry,
+  KnownWhy,
+} from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Client } from "../../gateway/client.ts";
 import { jobId, jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
+import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printNote } from "../../output/output.ts";
-import { addJobDatums } from "./datums.ts";
+import {
+  type ClientOptions,
+  moreText,
+  name,
+  type PageOptions,
+  wantedOf,
+  wholeNumber,
+  withClientOptions,
+  withPages,
+} from "../../options.ts";
+import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
+import { printJson, printLine, printNote, printTable, shortener, showSize } from "../../output/output.ts";
+import { atEnd } from "../../stop-requests.ts";
 import { addJobList } from "./list.ts";
 import { addJobLogs } from "./logs.ts";
-import { printJob } from "./show.ts";
-import { addJobWait } from "./wait.ts";
+import { leftText, printJob, progressText } from "./show.ts";
 
 /** `sluice job …` */
 export function addJob(program: Command): void {
@@ -112,4 +131,174 @@ function addJobRetry(group: Command): void {
     "sluice job retry 01KAR… --all",
     "sluice job wait $(sluice job retry 01KAR…)",
   );
+}
+
+interface WaitOptions extends ClientOptions {
+  /** Seconds. */
+  readonly timeout?: number;
+  readonly pipeline?: string;
+}
+
+export const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
+
+/** `sluice job wait` */
+export function addJobWait(group: Command): void {
+  const command = group
+    .command("wait")
+    .description(
+      "Waits until a job has ended and shows it; it says how far the job is, on a terminal as it changes, else on stderr in a line each 10 s. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
+    )
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .option(
+      "--timeout <seconds>",
+      "wait no longer than this (default: until it has ended)",
+      wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
+    )
+    .action((text: string | undefined, options: WaitOptions) => {
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const id = await jobNamed(client, named);
+        const job = await waitWatched(client, { id, options });
+        if (options.json) printJson(job);
+        else printJob(job);
+        process.exitCode = exitCodeOfJobs([job]);
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice job wait 01KAR…",
+    "sluice job wait --pipeline edges",
+    "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
+  );
+}
+
+/** Waits, and says how far the job is: on a terminal as it changes, else in a line from time to time. */
+async function waitWatched(
+  client: Client,
+  { id, options }: { id: string; options: WaitOptions },
+): Promise<Job> {
+  const live = liveText(options);
+  const watched = !options.json && process.stderr.isTTY;
+  const forget = watched
+    ? atEnd(() => printNote(`the job goes on: 'sluice job wait ${id}' waits for it again`))
+    : undefined;
+  let last: Job | undefined;
+  const notes = notesAreRead(options)
+    ? timedNotes(() => last && `waiting for job ${id} of ${last.pipeline}: ${leftText(last)}`)
+    : undefined;
+  const onJob = (job: Job): void => {
+    last = job;
+    live.show([progressText(job)]);
+  };
+  try {
+    return await waitForEnd(client, {
+      ...{ id, timeoutSeconds: options.timeout },
+      ...((watched || notes) && { onJob }),
+      lookSeconds: notes && LOOK_SECONDS.lines,
+      lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
+    });
+  } finally {
+    notes?.end();
+    forget?.();
+    live.clear();
+  }
+}
+
+const SIZES = { byDefault: 100, most: 1000 };
+
+interface DatumsOptions extends PageOptions {
+  readonly why?: true;
+  readonly pipeline?: string;
+  readonly state?: JobDatum["state"];
+}
+
+/** `sluice job datums` */
+export function addJobDatums(group: Command): void {
+  const command = group
+    .command("datums")
+    .description(
+      "Lists the datums of a job: first those that it ran or is to run, then those that it skipped. --why says of each what it was run for (new, changed with what from and to, another version of the specification, left undone before), or whose result it has. The reason of one that failed ends in the last line that it printed.",
+    )
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .addOption(new Option("--state <state>", "only those in this state").choices(DatumState.options))
+    .option("--why", "say why each was run, or was not")
+    .action((text: string | undefined, options: DatumsOptions) => {
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const id = await jobNamed(client, named);
+        const { datums: found, next } = await findDatums(client, {
+          ...options,
+          job: id,
+          limit: wantedOf(options, SIZES),
+        });
+        await addLastLines(client, { job: id, datums: found });
+        if (options.json) return printJson({ datums: found, next } satisfies DatumPage);
+        const why = options.why ? ["WHY"] : [];
+        const short = shortener(found.map((datum) => datum.id));
+        const rows = found.map((datum) => [
+          short(datum.id),
+          ...rowOf(datum),
+          ...(options.why ? [whyText(datum)] : []),
+        ]);
+        const heading = ["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why];
+        printTable([heading, ...rows], { below: 1 + why.length });
+        if (next !== null) printNote(moreText(options, `'${next}'`));
+      });
+    });
+  withPages(command, SIZES, { of: "place", place: "place" });
+  withClientOptions(
+    command,
+    "sluice job datums 01KAR…",
+    "sluice job datums 01KAR… --why",
+    "sluice job datums --pipeline edges --state failed",
+    "sluice job datums 01KAR… --json | jq -r '.datums[].id'",
+  );
+}
+
+function rowOf({ state, exitCode, node, inputs, reason }: JobDatum): string[] {
+  const paths = inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
+  return [state, exitCode === null ? "-" : String(exitCode), node ?? "-", paths, reason ?? ""];
+}
+
+function whyText({ why = [] }: JobDatum): string {
+  return why
+    .map((reason) => {
+      const known = KnownWhy.safeParse(reason);
+      return known.success ? reasonText(known.data) : reason.reason;
+    })
+    .join("; ");
+}
+
+function reasonText(why: KnownWhy): string {
+  switch (why.reason) {
+    case "new":
+      return `new: ${why.inputs.map(({ name, path }) => `${name}:/${path}`).join(" ")}`;
+    case "changed": {
+      const told = why.changes.map(
+        ({ input, path, before, after }) => `${input}:/${path} ${showFile(before)} -> ${showFile(after)}`,
+      );
+      if (why.hidden) told.push("what, is shown to keys that may read all of the inputs");
+      else if (why.more) told.push("more");
+      return `changed: ${told.join(", ")}`;
+    }
+    case "version":
+      return `version ${why.from} -> ${why.to}: ${why.fields.join(", ")}`;
+    case "reprocess":
+      return `reprocess, by version ${why.version}`;
+    case "again":
+      return why.job === null ? "its result is gone" : `${why.state} in job ${why.job}`;
+    case "result":
+      return `has the result of job ${why.job}`;
+    case "not-kept":
+      return "not kept any more";
+  }
+}
+
+/** Enough of a digest to tell two from each other. */
+const DIGEST_CHARACTERS = 12;
+
+function showFile(file: { readonly digest: string; readonly size: number } | null): string {
+  return file === null ? "nothing" : `${file.digest.slice(0, DIGEST_CHARACTERS)} (${showSize(file.size)})`;
 }

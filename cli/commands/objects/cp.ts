@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { copyAcross, copyDown, copyUp } from "../../files/copy/copy.ts";
 import { isSeveral } from "../../files/copy/remote-files.ts";
 import { progressFor } from "../../files/progress.ts";
-import { SPLIT_KINDS, type SplitKind } from "../../files/split/kinds.ts";
+import type { SplitKind } from "../../files/split/split-file.ts";
 import type { Uploaded } from "../../files/upload.ts";
 import {
   type Address,
@@ -38,6 +38,8 @@ interface Options extends ClientOptions, NoteOptions {
   readonly commit?: string;
 }
 
+/** Written out, since what cuts files is loaded only to do so. */
+const SPLIT_KINDS: readonly SplitKind[] = ["line", "json"];
 const MAX_PER_FILE = 1_000_000_000;
 
 /** `sluice cp` */

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { type Address, parseAddress } from "../../gateway/address.ts";
-import type { ListedFile } from "../../gateway/answers.ts";
+import type { ListedFile, ListedVersion } from "../../gateway/answers.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { type ListRequest, listBuckets, listPages, versionPages } from "../../gateway/objects.ts";
@@ -9,7 +9,6 @@ import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showSize, showTime } from "../../output/output.ts";
-import { printVersion } from "./show-version.ts";
 
 interface Options extends ClientOptions {
   readonly recursive?: true;
@@ -127,3 +126,19 @@ function printFile(file: ListedFile, { json, human }: Options): void {
 
 /** The width of a time. */
 const TIME_CHARACTERS = 26;
+
+/** Prints a version of a file, or its deletion: when, how large, which, and whether nothing came after it. */
+export function printVersion(
+  version: ListedVersion,
+  { json, human }: { readonly json?: true; readonly human?: true },
+): void {
+  if (json) {
+    printJson(version);
+    return;
+  }
+  const { path, kind, size = 0, modifiedAt } = version;
+  const bytes = human ? showSize(size) : String(size);
+  const what = (kind === "deletion" ? "deleted" : bytes).padStart(13);
+  const current = version.current ? "current" : "       ";
+  printLine(`${showTime(Date.parse(modifiedAt))}  ${what}  ${version.version}  ${current}  ${path}`);
+}

@@ -3,7 +3,7 @@ import type { BucketAddress } from "../../../protocol/names.ts";
 import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
-import { type EntryPage, inPages } from "../../files/entry-pages.ts";
+import { type EntryPage, inPages } from "../../files/local-tree.ts";
 import {
   type Address,
   mustMakeCommit,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { Command } from "commander";
 import { excluder } from "../../files/copy/wildcard.ts";
-import { inPages } from "../../files/entry-pages.ts";
+import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
 import { applyDown, planDown, planUp, type SyncedTrees, type SyncPlan } from "../../files/sync.ts";
 import { type Change, uploadAsCommit } from "../../files/upload.ts";

@@ -6,12 +6,10 @@ import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote, printTable, showTime } from "../../output/output.ts";
-import { readSpecFile } from "../../spec/spec-file.ts";
-import { submit } from "../../spec/submission.ts";
+import { readSpecFile, type SpecFile } from "../../spec/spec-file.ts";
 import { addPipelineCheck, foreseenWarnings, printCheck } from "./check.ts";
-import { addPipelineDiff } from "./diff.ts";
-import { addPipelineHistory } from "./history.ts";
 import { addPipelineInspect } from "./inspect.ts";
+import { addPipelineDiff, addPipelineHistory } from "./versions.ts";
 
 /** `sluice pipeline …` */
 export function addPipeline(program: Command): void {
@@ -194,4 +192,29 @@ async function outputReaders(client: Client, name: string): Promise<PipelineList
     branches.map((branch) => readersOf(client, bucketName({ repo: outputRepo, branch }))),
   );
   return readers.flat();
+}
+
+/** How a pipeline is updated; nothing: it is created. */
+interface Update {
+  readonly update?: true;
+  readonly reprocess?: true | undefined;
+}
+
+/**
+ * Submits a specification with the text that it was read from. It goes without the text if that is too long to be kept; a note
+ * on stderr then says so.
+ */
+export async function submit(
+  client: Client,
+  { spec, text }: SpecFile,
+  update: Update = {},
+): Promise<Pipeline> {
+  const ask = { method: "POST", path: "/pipelines" } as const;
+  const { specTextFault } = await import("../../../protocol/spec-text.ts");
+  const fault = specTextFault(text);
+  if (fault !== undefined) {
+    printNote(`the text of the spec is not kept: it ${fault}`);
+    return await client.call(Pipeline, { ...ask, query: { ...update }, json: spec });
+  }
+  return await client.call(Pipeline, { ...ask, query: { ...update, text: true }, json: { spec, text } });
 }

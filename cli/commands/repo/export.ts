@@ -11,8 +11,7 @@ import { progressFor } from "../../files/progress.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
-import { EXIT } from "../../output/exit-codes.ts";
-import { CliError, errnoOf, systemText, UsageError } from "../../output/failure.ts";
+import { CliError, EXIT, errnoOf, systemText, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
 

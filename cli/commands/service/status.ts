@@ -1,8 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Job, listedState, Overview } from "../../../protocol/pipelines.ts";
-import type { Client } from "../../gateway/client.ts";
-import { patiently } from "../../gateway/patience.ts";
+import { type Client, patiently } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { liveAnswer } from "../../output/live-line.ts";

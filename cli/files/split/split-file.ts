@@ -1,15 +1,14 @@
-import { createReadStream, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, rmSync, type WriteStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { finished } from "node:stream/promises";
+import type { ContentId } from "../../../protocol/content.ts";
+import { TreeHash } from "../../../runner/lib/tree-hash.ts";
 import { atEnd } from "../../stop-requests.ts";
-import { type EntryPage, inPages } from "../entry-pages.ts";
-import { checkTarget, type LocalEntry } from "../local-tree.ts";
-import { JsonSplitter } from "./json-splitter.ts";
-import type { SplitKind } from "./kinds.ts";
-import { LineSplitter } from "./line-splitter.ts";
-import { Piece } from "./piece.ts";
-import type { RecordSplitter } from "./record-splitter.ts";
+import { hashBytes } from "../hash-file.ts";
+import { checkTarget, type EntryPage, inPages, type LocalEntry } from "../local-tree.ts";
+import { JsonSplitter, LineSplitter } from "./splitters.ts";
 
 export interface Split {
   /** A file on this machine, or `-` for what comes on stdin. */
@@ -27,10 +26,10 @@ const CHUNK_BYTES = 256 * 1024;
 /** Bytes that are put in one go: about what is held in memory. */
 const PAGE_BYTES = 64 * 1024 * 1024;
 
-const SPLITTERS: Readonly<Record<SplitKind, new (name: string) => RecordSplitter>> = {
-  line: LineSplitter,
-  json: JsonSplitter,
-};
+const SPLITTERS = { line: LineSplitter, json: JsonSplitter };
+
+/** By what a file can be cut. */
+export type SplitKind = keyof typeof SPLITTERS;
 
 /**
  * The files that a file is cut into, in pages; read as it comes, so that memory is bounded by a page and a record. Files
@@ -87,5 +86,76 @@ async function entryOf(
 async function removeSpooled({ entries }: EntryPage): Promise<void> {
   for (const { source } of entries) {
     if (typeof source === "string") await rm(source, { force: true });
+  }
+}
+
+/** Bytes of a piece that stay in memory; what is longer goes to a file. */
+const HELD_BYTES = 8 * 1024 * 1024;
+
+/** The bytes of one file that is being put together from records. */
+interface WholePiece {
+  /** The bytes, or the file that holds them. */
+  readonly source: Buffer | string;
+  readonly content: ContentId;
+}
+
+/** A file that is being put together from records: in memory while it is small, else on disk. */
+class Piece {
+  readonly #spoolFile: string;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #records = 0;
+  #spool: { readonly stream: WriteStream; readonly hash: TreeHash } | undefined;
+
+  /** `spoolFile` takes the bytes if they are many. It is made only then. */
+  constructor(spoolFile: string) {
+    this.#spoolFile = spoolFile;
+  }
+
+  get records(): number {
+    return this.#records;
+  }
+
+  /** Whether `spill` is to be called before more comes. */
+  get isFull(): boolean {
+    return this.#heldBytes > HELD_BYTES;
+  }
+
+  add(record: Buffer): void {
+    this.#records++;
+    this.#held.push(record);
+    this.#heldBytes += record.length;
+  }
+
+  /** Brings to disk what is in memory. */
+  async spill(): Promise<void> {
+    this.#spool ??= { stream: createWriteStream(this.#spoolFile), hash: new TreeHash() };
+    const { stream, hash } = this.#spool;
+    const bytes = this.#takeHeld();
+    hash.update(bytes);
+    await new Promise<void>((resolve, reject) => {
+      stream.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** To be called once, at the end. */
+  async finish(): Promise<WholePiece> {
+    if (!this.#spool) {
+      const bytes = this.#takeHeld();
+      return { source: bytes, content: hashBytes(bytes) };
+    }
+    await this.spill();
+    const { stream, hash } = this.#spool;
+    stream.end();
+    await finished(stream);
+    return { source: this.#spoolFile, content: hash.finish() };
+  }
+
+  /** A copy, so that the chunks that the records are parts of can go. */
+  #takeHeld(): Buffer {
+    const bytes = Buffer.concat(this.#held);
+    this.#held = [];
+    this.#heldBytes = 0;
+    return bytes;
   }
 }

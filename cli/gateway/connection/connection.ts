@@ -2,8 +2,7 @@ import { statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { holderFile, readHolder } from "../../../embedded/data/holder.ts";
 import { readRootKey, rootKeyFile } from "../../../embedded/data/keys.ts";
-import { EXIT } from "../../output/exit-codes.ts";
-import { CliError, UsageError } from "../../output/failure.ts";
+import { CliError, EXIT, UsageError } from "../../output/failure.ts";
 import { contextInUse, readContext } from "./contexts.ts";
 
 /** Address of a gateway, and the key to sign with. */

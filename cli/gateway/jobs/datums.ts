@@ -1,8 +1,7 @@
 import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
-import { type Client, GatewayError } from "../client.ts";
-import { patiently } from "../patience.ts";
+import { type Client, GatewayError, patiently } from "../client.ts";
 import { readLogs } from "./job-logs.ts";
 
 /** Calls of the control API about the datums of a job. */

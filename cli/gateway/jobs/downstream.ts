@@ -3,9 +3,8 @@ import { type BranchAddress, bucketName, DEFAULT_BRANCH } from "../../../protoco
 import { Downstream, FateState, Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
-import { type Client, GatewayError } from "../client.ts";
+import { type Client, GatewayError, patiently } from "../client.ts";
 import { commitsPath } from "../commits.ts";
-import { patiently } from "../patience.ts";
 import { deadlineOf, timeIsUp, waitForEnd } from "./job-wait.ts";
 
 /** Jobs that a commit leads to: those that read it, those that read what these made, and so on. */

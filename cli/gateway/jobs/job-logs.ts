@@ -1,8 +1,7 @@
 import { LogLine } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { CliError } from "../../output/failure.ts";
-import type { Client } from "../client.ts";
-import { patiently } from "../patience.ts";
+import { type Client, patiently } from "../client.ts";
 
 /** Which part of a job's logs is read, and what is called with it. */
 export interface LogsRequest {

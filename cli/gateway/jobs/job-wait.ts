@@ -1,9 +1,7 @@
 import { type FateState, Job, listedState } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
-import { EXIT } from "../../output/exit-codes.ts";
-import { CliError } from "../../output/failure.ts";
-import type { Client } from "../client.ts";
-import { patiently } from "../patience.ts";
+import { CliError, EXIT } from "../../output/failure.ts";
+import { type Client, patiently } from "../client.ts";
 
 /** The longest that one request waits for the end of a job. */
 const WAIT_SECONDS = 20;

@@ -9,8 +9,8 @@ import { outOfMemory } from "../../limits/limits.ts";
 import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
 import { LogTail } from "../log-fifo.ts";
 import { attach, Frames } from "./engine/attach.ts";
+import { seesAllFiles } from "./engine/disposal.ts";
 import { asCondition, ask, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
-import { seesAllFiles } from "./engine/open-outputs.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
 

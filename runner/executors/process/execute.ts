@@ -2,8 +2,7 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { closeSync, constants, openSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
-import { findTool } from "../../lib/find-tool.ts";
-import { killProcess } from "../../lib/system-calls.ts";
+import { findTool, killProcess } from "../../lib/system-calls.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
 import { closeInherited } from "./inherited.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";

@@ -3,9 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTryingPlace, spaceFinding } from "../../../cli/doctor/data-folder.ts";
 import { clockFinding, gatewayFindings, readyFindings } from "../../../cli/doctor/gateway.ts";
-import { machineFindings, userNamespacesFinding } from "../../../cli/doctor/machine.ts";
+import {
+  machineFindings,
+  openTryingPlace,
+  spaceFinding,
+  userNamespacesFinding,
+} from "../../../cli/doctor/machine.ts";
 import { findConnection } from "../../../cli/gateway/connection/connection.ts";
 import { type DevServer, ROOT, startDevServer } from "../../support/dev-server.ts";
 import { FAULTS } from "../../support/faults.ts";

@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { GatewayError } from "../../../cli/gateway/client.ts";
-import { EXIT } from "../../../cli/output/exit-codes.ts";
-import { CliError, reportFailure, UsageError } from "../../../cli/output/failure.ts";
+import { CliError, EXIT, reportFailure, UsageError } from "../../../cli/output/failure.ts";
 import { ROOT } from "../../support/dev-server.ts";
 
 const CONTRACT = readFileSync(join(ROOT, "docs/contract.md"), "utf8");

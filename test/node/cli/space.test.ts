@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { spaceFindings } from "../../../cli/doctor/space.ts";
+import { spaceFindings } from "../../../cli/doctor/loops.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { doorVariables, ROOT_KEY } from "../../support/keys.ts";
 import { run } from "../../support/processes.ts";

@@ -1,11 +1,13 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { inPages } from "../../../cli/files/entry-pages.ts";
-import { JsonSplitter } from "../../../cli/files/split/json-splitter.ts";
-import { LineSplitter } from "../../../cli/files/split/line-splitter.ts";
-import type { RecordSplitter } from "../../../cli/files/split/record-splitter.ts";
-import { ValueSplitter } from "../../../cli/files/split/value-splitter.ts";
+import { inPages } from "../../../cli/files/local-tree.ts";
+import {
+  JsonSplitter,
+  LineSplitter,
+  type RecordSplitter,
+  ValueSplitter,
+} from "../../../cli/files/split/splitters.ts";
 import {
   type DevServer,
   ROOT,

@@ -1,8 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { EXIT } from "../../../cli/output/exit-codes.ts";
-import { reportFailure } from "../../../cli/output/failure.ts";
+import { EXIT, reportFailure } from "../../../cli/output/failure.ts";
 import { runProgram } from "../../../cli/program.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { doorVariables, ROOT_KEY } from "../../support/keys.ts";

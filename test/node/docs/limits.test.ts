@@ -58,7 +58,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["protocol/content.ts", "INLINE_LIMIT_BYTES", KIB],
     ["worker/blobs/write-content.ts", "CHUNK_BYTES", MIB],
   ],
-  "record of `cp --split`": [["cli/files/split/record-splitter.ts", "MAX_RECORD_BYTES", MIB]],
+  "record of `cp --split`": [["cli/files/split/splitters.ts", "MAX_RECORD_BYTES", MIB]],
   "what `commit diff --text` compares by line, from the first difference of a file to the last": [
     ["cli/diff/text.ts", "MAX_TEXT_BYTES", MIB],
   ],

@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, sluiceOk, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";

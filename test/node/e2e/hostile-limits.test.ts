@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../protocol/runner.ts";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import type { Limits } from "../../../runner/limits/limits.ts";
 import { HostileStage } from "./hostile-stage.ts";
 

@@ -9,7 +9,7 @@ import type { Cache, CacheOptions } from "../../../runner/cache/cache.ts";
 import { ErasedPlaceFile } from "../../../runner/cache/erased-place.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { REST } from "../../support/suite.ts";
 import { openCache } from "./support/caches.ts";
 import { KEY } from "./support/fake-gateway.ts";

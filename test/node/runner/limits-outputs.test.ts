@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, symlink, truncate, writeFile } from "node:fs/p
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
 import { printable, quotedPath } from "../../../runner/pfs/raw-path.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";

@@ -4,7 +4,7 @@ import { chmod, chown, mkdir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { REST } from "../../support/suite.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { nobody, withoutPrivileges } from "./support/nobody.ts";

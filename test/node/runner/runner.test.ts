@@ -3,7 +3,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LOG_TAIL_BYTES, MAX_BATCH, type Outcome } from "../../../protocol/runner.ts";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { REST } from "../../support/suite.ts";
 import { Answer, refusal } from "./support/fake-gateway.ts";
 import { stillRuns } from "./support/processes.ts";

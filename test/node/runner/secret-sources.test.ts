@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError } from "../../../runner/lib/fault.ts";
-import { findTool } from "../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../runner/lib/system-calls.ts";
 import { folderSecrets } from "../../../runner/secrets/folder.ts";
 import { kubernetesSecrets } from "../../../runner/secrets/kubernetes.ts";
 import { checkSecretsFolder, openSecrets, remembered } from "../../../runner/secrets/open.ts";

@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { findTool } from "../../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../../runner/lib/system-calls.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { REST } from "../../../support/suite.ts";
 import { nobody, withoutPrivileges } from "../support/nobody.ts";

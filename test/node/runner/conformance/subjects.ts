@@ -4,7 +4,7 @@ import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect
 import type { Executor } from "../../../../runner/executors/executor.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
-import { findTool } from "../../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../../runner/lib/system-calls.ts";
 import type { Limits } from "../../../../runner/limits/limits.ts";
 import { findEngines, type TestEngine } from "../../../support/engines.ts";
 import { REST } from "../../../support/suite.ts";

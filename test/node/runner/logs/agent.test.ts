@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findTool } from "../../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../../runner/lib/system-calls.ts";
 import { REST } from "../../../support/suite.ts";
 import { KEY } from "../support/fake-gateway.ts";
 import { Stage, soon } from "../support/running.ts";

@@ -11,7 +11,7 @@ import { processExecutor } from "../../../../runner/executors/process/process.ts
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
-import { findTool } from "../../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../../runner/lib/system-calls.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { contentName } from "../../../../protocol/content.ts";
 import type { Outcome, Task } from "../../../../protocol/runner.ts";
-import { findTool } from "../../../../runner/lib/find-tool.ts";
+import { findTool } from "../../../../runner/lib/system-calls.ts";
 import { REST } from "../../../support/suite.ts";
 import { Answer, refusal } from "../support/fake-gateway.ts";
 import { Stage, soon } from "../support/running.ts";

@@ -1,14 +1,56 @@
 import type { Command } from "commander";
+import { hostLabel } from "../../../protocol/names.ts";
 import { type Address, parseBranchBucket } from "../../gateway/address.ts";
-import { deleteBranch } from "../../gateway/branches.ts";
+import { createPlainBranch, deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
+import { createBucket } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
+  readonly plain?: true;
+}
+
+/** `sluice mb` */
+export function addMb(program: Command): void {
+  const command = program
+    .command("mb")
+    .summary("make a bucket")
+    .description(
+      "Makes a bucket, which is a branch; and its repo, if that does not exist yet. Says so if the name is not reached by a host of its own (virtual-host addressing).\n\nIts history and its deletion are as the gateway is set to (SLUICE_KEEP, SLUICE_DELETE), and 'sluice branch' changes that. With --plain it is what S3 tools expect, whatever the gateway is set to.",
+    )
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
+    .option(
+      "--plain",
+      "Last-Modified is each object's own, a day of what was replaced stays, and S3 tools delete it only while it is empty",
+    )
+    .action((text: string, options: Options) => {
+      const address = parseBranchBucket(text);
+      const { bucket } = address;
+      const label = hostLabel(address) ?? null;
+      return withClient(options, async (client) => {
+        if (options.plain) await createPlainBranch(client, address);
+        else await createBucket(client, bucket);
+        if (options.json) return printJson({ bucket, hostLabel: label });
+        printLine(`made s3://${bucket}`);
+        if (label === null) printNote(NO_HOST);
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice mb s3://master.images",
+    "sluice mb s3://images",
+    "sluice mb --plain s3://backups",
+  );
+}
+
+const NO_HOST =
+  "no host reaches a bucket of this name, because a host's label has no capitals, '_' or '--' in a name, no '-' at the end of one, no name 'xn' and 63 characters in all: set clients to path-style addressing";
+
+interface RemoveOptions extends ClientOptions {
   readonly force?: true;
 }
 
@@ -35,7 +77,7 @@ function withRemoval(command: Command): Command {
     )
     .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
     .option("--force", "also a bucket that holds files, or that a pipeline reads")
-    .action((text: string, options: Options) => {
+    .action((text: string, options: RemoveOptions) => {
       const address = parseBranchBucket(text);
       return withClient(options, (client) => removeBucket(client, { address, options }));
     });
@@ -43,7 +85,7 @@ function withRemoval(command: Command): Command {
 
 interface Removal {
   readonly address: Address;
-  readonly options: Options;
+  readonly options: RemoveOptions;
 }
 
 async function removeBucket(client: Client, { address, options }: Removal): Promise<void> {

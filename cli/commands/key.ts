@@ -1,20 +1,33 @@
+import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Issue } from "../../../protocol/errors.ts";
-import { EXPIRY_FORMS, isExpiryText } from "../../../protocol/key-expiry.ts";
+import type { Issue } from "../../protocol/errors.ts";
+import { EXPIRY_FORMS, isExpiryText } from "../../protocol/key-expiry.ts";
 import {
   KeyCreated,
   KeyLevel,
   KeyPage,
+  KeysExported,
+  KeysImported,
   KeysResealed,
   type KeyWish,
   MAX_KEY_DESCRIPTION,
   MAX_LIST_KEYS,
-} from "../../../protocol/keys.ts";
-import { RepoList } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/requests.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
-import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
-import { withClient } from "../../gateway/with-client.ts";
+  MAX_MOVED_KEYS,
+  type SealedKey,
+} from "../../protocol/keys.ts";
+import { RepoList } from "../../protocol/repos.ts";
+import { encodePath } from "../../protocol/requests.ts";
+import {
+  type ArchiveKeys,
+  archiveText,
+  newArchiveKeys,
+  openArchive,
+  PASSPHRASE_VARIABLE,
+  type SealOptions,
+} from "../files/key-archive.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
+import { clientVariables, exportLines } from "../gateway/connection/client-variables.ts";
+import { withClient } from "../gateway/with-client.ts";
 import {
   type ClientOptions,
   entriesOf,
@@ -23,8 +36,8 @@ import {
   type PageOptions,
   withClientOptions,
   withPages,
-} from "../../options.ts";
-import { CliError } from "../../output/failure.ts";
+} from "../options.ts";
+import { CliError } from "../output/failure.ts";
 import {
   count,
   printJson,
@@ -34,9 +47,7 @@ import {
   showListTime,
   showRepos,
   showTime,
-} from "../../output/output.ts";
-import { addKeyExport } from "./export.ts";
-import { addKeyImport } from "./import.ts";
+} from "../output/output.ts";
 
 /** `sluice key …` */
 export function addKey(program: Command): void {
@@ -289,4 +300,127 @@ async function resealAll(client: Client): Promise<Omit<KeysResealed, "next">> {
     after = page.next;
   }
   return all;
+}
+
+/** Adds the ways to say what an export of keys is sealed with. */
+export function withSealOptions(command: Command): Command {
+  return command
+    .option(
+      "--passphrase-file <file>",
+      `file with the passphrase; without it and --key-file, ${PASSPHRASE_VARIABLE} is read`,
+    )
+    .option("--key-file <file>", "file with the base64 of 32 random bytes, instead of a passphrase");
+}
+
+/** `sluice key export` */
+export function addKeyExport(group: Command): void {
+  const command = group
+    .command("export")
+    .description(
+      "Writes all access keys with their secrets into a file, sealed with a passphrase or a key: they are in D1 alone, and nothing else can bring them back. The gateway seals each before it answers. Keep the file and what it is sealed with apart. The root key is not among them.",
+    )
+    .argument("<file>", "a new file, which only you may read")
+    .action((file: string, options: ClientOptions & SealOptions) =>
+      withClient(options, async (client) => {
+        const seal = newArchiveKeys(options);
+        // First, so that a file that is there is found before a secret is opened.
+        const written = openSync(file, "wx", 0o600);
+        const { keys, unreadable } = await writeTo(written, file, () => exportAll(client, seal), seal);
+        if (options.json) printJson({ file, exported: keys.map(({ id }) => id), unreadable });
+        else printLine(`${count(keys.length, "key")} exported to ${file}`);
+        if (unreadable.length === 0) return;
+        throw new CliError(
+          `${count(unreadable.length, "key")} can't be opened with any encryption key that the gateway has, and ${unreadable.length === 1 ? "is" : "are"} not in the file`,
+          { code: "NotExported", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
+        );
+      }),
+    );
+  withClientOptions(
+    withSealOptions(command),
+    "sluice key export keys.json --passphrase-file passphrase",
+    "openssl rand -base64 32 > export.key && sluice key export keys.json --key-file export.key",
+  );
+}
+
+/** What can't be written whole is not there. */
+async function writeTo<T extends { keys: readonly SealedKey[] }>(
+  descriptor: number,
+  file: string,
+  load: () => Promise<T>,
+  seal: ArchiveKeys,
+): Promise<T> {
+  try {
+    const all = await load();
+    writeSync(descriptor, archiveText(all.keys, seal));
+    fsyncSync(descriptor);
+    return all;
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+async function exportAll(client: Client, { sealing }: ArchiveKeys): Promise<Omit<KeysExported, "next">> {
+  const all = { keys: [] as SealedKey[], unreadable: [] as string[] };
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: KeysExported = await client.call(KeysExported, {
+      ...{ method: "POST", path: "/keys/export", json: { sealWith: sealing, after }, repeatable: true },
+    });
+    all.keys.push(...page.keys);
+    all.unreadable.push(...page.unreadable);
+    after = page.next;
+  }
+  return all;
+}
+
+/** `sluice key import` */
+export function addKeyImport(group: Command): void {
+  const command = group
+    .command("import")
+    .description(
+      "Makes the access keys again that 'sluice key export' wrote, with the same ids and secrets, at the same gateway or at another one. Keys that are there stay as they are. Keys that have expired are not made, and are named. Keys that were deleted after the export work again: delete them anew.",
+    )
+    .argument("<file>", "what 'sluice key export' wrote")
+    .action((file: string, options: ClientOptions & SealOptions) =>
+      withClient(options, async (client) => {
+        const { keys, openWith } = openArchive(readFileSync(file, "utf8"), { ...options, file });
+        const all: KeysImported = { added: [], there: [], taken: [], refused: [], expired: [] };
+        for (let from = 0; from < keys.length; from += MAX_MOVED_KEYS) {
+          const json = { openWith, keys: keys.slice(from, from + MAX_MOVED_KEYS) };
+          const page = await client.call(KeysImported, {
+            ...{ method: "POST", path: "/keys/import", json, repeatable: true },
+          });
+          for (const what of ["added", "there", "taken", "refused", "expired"] as const)
+            all[what].push(...page[what]);
+        }
+        if (options.json) printJson(all);
+        else printLine(`${count(all.added.length, "key")} made, ${all.there.length} there already`);
+        if (all.expired.length > 0) {
+          const are = all.expired.length === 1 ? "has expired and was" : "have expired and were";
+          printNote(`${count(all.expired.length, "key")} ${are} not made: ${all.expired.join(", ")}`);
+        }
+        const issues = [
+          ...all.taken.map((path) => ({
+            path,
+            message: "there is another key of this id, which stays as it is",
+          })),
+          ...all.refused.map((path) => ({
+            path,
+            message: "says what this gateway does not know: update the gateway",
+          })),
+        ];
+        if (issues.length === 0) return;
+        throw new CliError(`${count(issues.length, "key")} could not be imported`, {
+          code: "NotImported",
+          issues,
+        });
+      }),
+    );
+  withClientOptions(
+    withSealOptions(command),
+    "sluice key import keys.json --passphrase-file passphrase",
+    "sluice key import keys.json --key-file export.key",
+  );
 }

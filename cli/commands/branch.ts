@@ -1,0 +1,458 @@
+import { Argument, type Command } from "commander";
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import {
+  type BranchDetail,
+  BranchEmptyOnly,
+  BranchKeep,
+  BranchLastModified,
+  BranchList,
+  BranchProtection,
+  BranchPublic,
+  type BranchWriter,
+  type Forking,
+  type Keep,
+  LAST_MODIFIED,
+} from "../../protocol/repos.ts";
+import { encodePath } from "../../protocol/requests.ts";
+import { type Progress, progressFor } from "../files/progress.ts";
+import type { Address } from "../gateway/address.ts";
+import { createBranch, inspectBranch } from "../gateway/branches.ts";
+import { type Client, GatewayError } from "../gateway/client.ts";
+import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
+import { commitId, keyId } from "../gateway/ids/ids.ts";
+import { withClient } from "../gateway/with-client.ts";
+import { type ClientOptions, name, onOrOff, wholeNumber, withClientOptions } from "../options.ts";
+import { UsageError } from "../output/failure.ts";
+import { printJson, printLine, printTable, showTime } from "../output/output.ts";
+import { addBranchDelete } from "./objects/buckets.ts";
+
+/** `sluice branch …` */
+export function addBranch(program: Command): void {
+  const group = program
+    .command("branch")
+    .summary(
+      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays, what Last-Modified is, and when S3 tools delete them",
+    )
+    .helpCommand(false)
+    .description("Branches: each is a bucket, s3://<branch>.<repo>.");
+  for (const add of [
+    addBranchList,
+    addBranchInspect,
+    addBranchCreate,
+    addBranchDelete,
+    addBranchPublic,
+    addBranchProtect,
+    addBranchKeep,
+    addBranchLastModified,
+    addBranchEmptyOnly,
+  ])
+    add(group);
+}
+
+/** `sluice branch inspect` */
+function addBranchInspect(group: Command): void {
+  const command = group
+    .command("inspect")
+    .description(
+      "Shows a branch: its newest commit, what it was made from, how much of its history stays, and its other settings.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .action((text: string, options: ClientOptions) => {
+      const address = parseBranch(text);
+      return withClient(options, async (client) => {
+        const detail = await inspectBranch(client, address);
+        if (options.json) return printJson(detail);
+        for (const line of branchLines(detail, address)) printLine(line);
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch inspect master.images",
+    "sluice branch inspect master.images --json | jq .keep",
+  );
+}
+
+/** A branch for people. What its gateway does not tell is left out. */
+function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
+  const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly } = detail;
+  const { public: isPublic, writer } = detail;
+  return [
+    `branch         s3://${bucket}`,
+    `created        ${showTime(createdAt)}`,
+    `newest commit  ${head ?? "-"}`,
+    ...(from ? [`made from      s3://${from.branch}.${from.repo} at ${from.commit ?? "no commit"}`] : []),
+    ...(imported
+      ? [`imported       ${showTime(imported.at)}${imported.by === null ? "" : ` by ${imported.by}`}`]
+      : []),
+    `state          ${forking ? showForking(forking) : "ready"}`,
+    ...(keep === undefined ? [] : [`keeps          ${showKeep(keep)}`]),
+    ...(lastModified === undefined ? [] : [`last-modified  ${showLastModified(lastModified)}`]),
+    ...(emptyOnly === undefined ? [] : [`empty-only     ${emptyOnly ? "yes" : "no"}`]),
+    ...(isPublic === undefined ? [] : [`public         ${isPublic ? "yes" : "no"}`]),
+    ...(writer === undefined
+      ? []
+      : [`written by     ${writer ? showWriter(writer) : "whoever may write in the repo"}`]),
+  ];
+}
+
+/** `sluice branch empty-only` */
+function addBranchEmptyOnly(group: Command): void {
+  const command = group
+    .command("empty-only")
+    .description(
+      "Sets whether S3 tools delete the bucket only while it is empty, as they do elsewhere: with 'on' their DeleteBucket answers BucketNotEmpty while the branch has a file, whatever its history has. 'sluice rb --force' and the console delete it all the same. Deleting the branch ends the setting. Needs the level admin.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<on|off>", "whether it has to be empty", onOrOff)
+    .action((text: string, emptyOnly: boolean, options: ClientOptions) => {
+      const { repo, branch, bucket } = parseBranch(text);
+      return withClient(options, async (client) => {
+        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/empty-only`;
+        const set = await client.call(BranchEmptyOnly, { method: "PUT", path, json: { emptyOnly } });
+        if (options.json) return printJson(set);
+        printLine(
+          `S3 tools delete s3://${bucket} ${set.emptyOnly ? "only while it is empty" : "with its files"}`,
+        );
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch empty-only master.images on",
+    "sluice branch empty-only s3://master.images off",
+  );
+}
+
+/** `sluice branch public` */
+function addBranchPublic(group: Command): void {
+  const command = group
+    .command("public")
+    .description(
+      "Makes a branch public, or ends that. Anybody reads and lists a public branch without a key, and its commits and tags, so also what was deleted there; but no open commits. 'off' holds at once. Deleting the branch ends it, too.\n\nBrowsers show its files in a sandbox if the gateway's own address is used. Which pages from elsewhere may read them is said by the CORS rules of the bucket ('aws s3api put-bucket-cors').",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<on|off>", "whether everybody may read it", onOrOff)
+    .action((text: string, isPublic: boolean, options: ClientOptions) => {
+      const { repo, branch, bucket } = parseBranch(text);
+      return withClient(options, async (client) => {
+        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/public`;
+        const set = await client.call(BranchPublic, { method: "PUT", path, json: { public: isPublic } });
+        if (options.json) return printJson(set);
+        printLine(
+          set.public
+            ? `s3://${bucket} is public: everybody may read it without a key`
+            : `s3://${bucket} is not public: only keys read it`,
+        );
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch public master.docs on",
+    "sluice branch public s3://master.docs off",
+  );
+}
+
+const WORDS = {
+  object: "the time when it was last written",
+  branch: "the time of the branch's newest commit",
+} as const;
+
+/** `sluice branch last-modified` */
+export function addBranchLastModified(group: Command): void {
+  const command = group
+    .command("last-modified")
+    .description(
+      "Sets what Last-Modified of an object of the branch is: with 'object' the time when it was last written, as tools expect that compare times, such as 'aws s3 sync'; with 'branch' that of the branch's newest commit. 'default' is what the gateway is set to (SLUICE_LAST_MODIFIED). Deleting the branch ends the setting.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .addArgument(
+      new Argument("<object|branch|default>", "whose time it is").choices([...LAST_MODIFIED, "default"]),
+    )
+    .action((text: string, whose: (typeof LAST_MODIFIED)[number] | "default", options: ClientOptions) => {
+      const { repo, branch, bucket } = parseBranch(text);
+      return withClient(options, async (client) => {
+        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/last-modified`;
+        const json = { lastModified: whose === "default" ? null : whose };
+        const set = await client.call(BranchLastModified, { method: "PUT", path, json });
+        if (options.json) return printJson(set);
+        printLine(`Last-Modified in s3://${bucket} is ${showLastModified(set.lastModified)}`);
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch last-modified master.images object",
+    "sluice branch last-modified s3://master.images default",
+  );
+}
+
+/** Whose time Last-Modified is, in words. */
+export function showLastModified(whose: BranchLastModified["lastModified"]): string {
+  return whose === null ? "what the gateway is set to" : WORDS[whose];
+}
+
+/** `sluice branch list` */
+export function addBranchList(group: Command): void {
+  const command = group
+    .command("list")
+    .description(
+      "Lists the branches of a repo, with how much of its history each keeps. One that is made from a commit of another branch is shown with how far it is until it can be read.",
+    )
+    .argument("<repo>", "the repo", name)
+    .action((repo: string, options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const path = `/repos/${encodePath(repo)}/branches`;
+        const list = await client.call(BranchList, { method: "GET", path });
+        const branches = await withKeep(client, { repo, branches: list.branches });
+        if (options.json) return printJson({ ...list, branches });
+        const rows = branches.map(({ name: branch, createdAt, public: isPublic, writer, keep, forking }) => [
+          branch,
+          `s3://${bucketName({ repo, branch })}`,
+          showTime(createdAt),
+          isPublic ? "yes" : "-",
+          writer ? showWriter(writer) : "-",
+          keep === undefined ? "-" : showKeep(keep),
+          forking ? showForking(forking) : "ready",
+        ]);
+        printTable([["NAME", "BUCKET", "CREATED", "PUBLIC", "WRITTEN BY", "KEEPS", "STATE"], ...rows]);
+      }),
+    );
+  withClientOptions(
+    command,
+    "sluice branch list images",
+    "sluice branch list images --json | jq '.branches[].name'",
+  );
+}
+
+type Listed = BranchList["branches"][number];
+
+/** Branches that are asked at once. */
+const ASKED_AT_ONCE = 16;
+
+/**
+ * Each branch with how much of its history it keeps, which the branch itself knows: the gateway's list does not. Undefined if it
+ * was deleted meanwhile, or its gateway is of a release that has no such setting.
+ */
+async function withKeep(
+  client: Client,
+  { repo, branches }: { repo: string; branches: readonly Listed[] },
+): Promise<(Listed & Pick<BranchDetail, "keep">)[]> {
+  const asked = [...branches];
+  const keeps = new Map<string, BranchDetail["keep"]>();
+  const ask = async (): Promise<void> => {
+    for (let next = asked.pop(); next; next = asked.pop()) {
+      keeps.set(next.name, await keepOfBranch(client, { repo, branch: next.name }));
+    }
+  };
+  await Promise.all(Array.from({ length: ASKED_AT_ONCE }, ask));
+  return branches.map((branch) => ({ ...branch, keep: keeps.get(branch.name) }));
+}
+
+async function keepOfBranch(client: Client, branch: BranchAddress): Promise<BranchDetail["keep"]> {
+  try {
+    return (await inspectBranch(client, branch)).keep;
+  } catch (error) {
+    if (error instanceof GatewayError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** How far a branch is that is made from a commit of another one. */
+export function showForking({ copied, total }: Forking): string {
+  return `forking ${copied.toLocaleString("en")} of ${total.toLocaleString("en")}`;
+}
+
+interface CreateOptions extends ClientOptions {
+  readonly from?: string;
+  readonly wait: boolean;
+}
+
+/** The first pause between two looks at how far a fork is. Each is twice as long as the one before, up to the last. */
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 1000;
+
+/** `sluice branch create` */
+export function addBranchCreate(group: Command): void {
+  const command = group
+    .command("create")
+    .description(
+      "Makes a branch, and its repo if that does not exist yet. With --from it has what a commit of another branch has: names are copied and bytes are not, so it costs the same however large the files are, and from then on each branch goes its own way. It may be deleted, and so may the other one, without a loss to either. Needs admin on the new branch's repo and read on the other's. Done again with the same --from, it does the same as before.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .option(
+      "--from <branch[@commit]>",
+      "<branch>.<repo> to begin with: its newest commit, or the one of this id or tag",
+    )
+    .option("--no-wait", "end as soon as the branch is there, before it can be read")
+    .action((text: string, options: CreateOptions) => {
+      const address = parseBranch(text);
+      const from = options.from === undefined ? undefined : parseCommitAddress(options.from);
+      return withClient(options, async (client) => {
+        const commit = from?.commit && (await commitId(client, from, from.commit));
+        let made = await createBranch(client, {
+          address,
+          from: from && { ...from, ...(commit && { commit }) },
+        });
+        if (options.wait && made.forking) made = await forked(client, { made, address, options });
+        if (options.json) return printJson(made);
+        printLine(`made s3://${address.bucket}${sourceOf(made)}`);
+        if (made.forking) printLine("its files are on their way: 'sluice branch list' shows how far it is");
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch create experiment.images --from master.images",
+    "sluice branch create last-week.images --from master.images@01KAR…",
+    "sluice branch create hotfix.images --from master.images@v1",
+    "sluice branch create drafts.texts",
+  );
+}
+
+/** Waits until a fork can be read. */
+async function forked(
+  client: Client,
+  { made, address, options }: { made: BranchDetail; address: Address; options: CreateOptions },
+): Promise<BranchDetail> {
+  const progress = progressFor(options, "files");
+  let branch = made;
+  let shown = 0;
+  progress.begin(`forking ${address.bucket}`, made.forking?.total ?? 0);
+  try {
+    for (let pause = FIRST_PAUSE_MS; branch.forking; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
+      shown = advance(progress, { shown, copied: branch.forking.copied });
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      branch = await inspectBranch(client, address);
+    }
+    return branch;
+  } finally {
+    progress.end();
+  }
+}
+
+function advance(progress: Progress, { shown, copied }: { shown: number; copied: number }): number {
+  progress.advance(copied - shown);
+  return copied;
+}
+
+function sourceOf({ from }: BranchDetail): string {
+  if (!from) return "";
+  const commit = from.commit === null ? " without commits" : ` at ${from.commit}`;
+  return ` from s3://${from.branch}.${from.repo}${commit}`;
+}
+
+interface KeepOptions extends ClientOptions {
+  readonly commits?: number;
+  readonly days?: number;
+  readonly all?: true;
+}
+
+/** `sluice branch keep` */
+export function addBranchKeep(group: Command): void {
+  const command = group
+    .command("keep")
+    .description(
+      "Says how much of a branch's history stays, or shows it. With --commits and --days together, a commit stays while either says so. The newest commit always stays. Commits that are older answer NoSuchVersion from then on and do not come back, also if more is kept later; the space of what only they had is given back in the background.\n\nWhat a tag names, a branch was made from, an open commit began with or an input of a pipeline starts after stays for as long as that does, and so does what pipelines have not worked off. Needs the level admin.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .option(
+      "--commits <n>",
+      "the newest commits stay, so many of them",
+      wholeNumber({ min: 1, max: 1_000_000_000 }),
+    )
+    .option(
+      "--days <n>",
+      "a commit stays until the next one is so many days old",
+      wholeNumber({ min: 1, max: 36_500 }),
+    )
+    .option("--all", "all of the history stays from now on, which is the default")
+    .action((text: string, options: KeepOptions) => {
+      const keep = askedKeep(options);
+      const address = parseBranch(text);
+      const { repo, branch, bucket } = address;
+      return withClient(options, async (client) => {
+        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/keep`;
+        const set =
+          keep === undefined
+            ? { keep: (await inspectBranch(client, address)).keep ?? null }
+            : await client.call(BranchKeep, { method: "PUT", path, json: { keep } });
+        if (options.json) return printJson(set);
+        printLine(`s3://${bucket} keeps ${showKeep(set.keep)}`);
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch keep master.images --commits 100 --days 30",
+    "sluice branch keep master.images --all",
+    "sluice branch keep master.images",
+  );
+}
+
+/** Undefined: nothing is to be set. */
+function askedKeep({ commits, days, all }: KeepOptions): Keep | null | undefined {
+  const isSome = commits !== undefined || days !== undefined;
+  if (all && isSome) throw new UsageError("give --all alone, or --commits, --days or both");
+  if (all) return null;
+  if (!isSome) return undefined;
+  return { ...(commits !== undefined && { commits }), ...(days !== undefined && { days }) };
+}
+
+/** Such as "the newest 100 commits". */
+export function showKeep(keep: Keep | null): string {
+  if (keep === null) return "all of its history";
+  const { commits, days } = keep;
+  const said = [
+    ...(commits === undefined ? [] : [commits === 1 ? "the newest commit" : `the newest ${commits} commits`]),
+    ...(days === undefined ? [] : [`what was replaced within ${days === 1 ? "a day" : `${days} days`}`]),
+  ];
+  return said.join(" and ");
+}
+
+interface ProtectOptions extends ClientOptions {
+  readonly pipeline?: string;
+  readonly key?: string;
+  readonly off?: true;
+}
+
+/** `sluice branch protect` */
+export function addBranchProtect(group: Command): void {
+  const command = group
+    .command("protect")
+    .description(
+      "Lets one access key alone, or one pipeline, write to a branch, or ends that. Every other write is refused, also that of the root key: puts, deletions, commits, open commits and uploads that began before, and the deletion of the branch. A key with the level admin can always end it with --off.\n\nThe output of a pipeline is written by its jobs alone anyway; --pipeline keeps it so when the pipeline is deleted and its output stays.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .option("--key <id>", "only this access key may write; how its id begins is enough")
+    .option("--pipeline <name>", "only this pipeline may write, whose output the branch is", name)
+    .option("--off", "whoever may write in the repo may write again")
+    .action((text: string, options: ProtectOptions) => {
+      const { repo, branch, bucket } = parseBranch(text);
+      const asked = writerOf(options);
+      return withClient(options, async (client) => {
+        const writer = asked && "key" in asked ? { key: await keyId(client, asked.key) } : asked;
+        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/writer`;
+        const set = await client.call(BranchProtection, { method: "PUT", path, json: { writer } });
+        if (options.json) return printJson(set);
+        printLine(
+          set.writer === null
+            ? `s3://${bucket} is not protected`
+            : `s3://${bucket} is protected: only ${showWriter(set.writer)} may write to it`,
+        );
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice branch protect master.images --key SLUICE0123456789ABCD",
+    "sluice branch protect master.edges --pipeline edges",
+    "sluice branch protect master.images --off",
+  );
+}
+
+/** Such as "the pipeline edges". */
+export function showWriter(writer: BranchWriter): string {
+  return "key" in writer ? `the key ${writer.key}` : `the pipeline ${writer.pipeline}`;
+}
+
+function writerOf({ pipeline, key, off }: ProtectOptions): BranchWriter | null {
+  const given = [pipeline, key, off].filter((option) => option !== undefined);
+  if (given.length !== 1) throw new UsageError("give one of --key, --pipeline and --off");
+  if (key !== undefined) return { key };
+  return pipeline === undefined ? null : { pipeline };
+}
