@@ -72,7 +72,7 @@ function addBranchInspect(group: Command): void {
   );
 }
 
-/** A branch for people. What its gateway does not tell is left out. */
+/** A branch for people, without what is known only once it can be read. */
 function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
   const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly } = detail;
   const { public: isPublic, writer } = detail;
@@ -229,7 +229,7 @@ const ASKED_AT_ONCE = 16;
 
 /**
  * Each branch with how much of its history it keeps, which the branch itself knows: the gateway's list does not. Undefined if it
- * was deleted meanwhile, or its gateway is of a release that has no such setting.
+ * was deleted meanwhile.
  */
 async function withKeep(
   client: Client,

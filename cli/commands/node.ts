@@ -137,7 +137,7 @@ export function shortNodeState({ live, draining }: Node): string {
   return states.length === 0 ? "live" : states.join(", ");
 }
 
-/** How many commands run on a node at most, and how many workers it has. "-": its runner is of a release that does not say. */
+/** How many commands run on a node at most, and how many workers it has. "-": it has not said so. */
 export function showBounds({ bounds }: Node): [running: string, workers: string] {
   return bounds ? [String(bounds.running), String(bounds.workers)] : ["-", "-"];
 }

@@ -1,8 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { release } from "node:os";
-import { ConfigError } from "../../runner/lib/fault.ts";
-import { type ConfinementTerms, openConfinement } from "../../runner/limits/confinement.ts";
-import { agentName } from "../../runner/pfs/folders.ts";
+import type { RunnerConfig } from "../../runner/agent/config.ts";
+import { limitFault } from "../../runner/examine.ts";
 import type { ConnectionOptions } from "../gateway/connection/connection.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import { printJson, printText } from "../output/output.ts";
@@ -16,7 +15,6 @@ import {
   openTryingPlace,
   userNamespacesFinding,
 } from "./machine.ts";
-import { pipelineFindings } from "./pipelines.ts";
 
 export interface DoctorOptions extends RunnerTerms, Omit<ConnectionOptions, "data"> {
   readonly data: string;
@@ -46,9 +44,7 @@ export async function examine(
   try {
     const from: Parameters<typeof gatewayFindings> = [named, env];
     const folder = await realpath(place.folder);
-    const { node, limits } = config;
-    const agent = `${await agentName()}-doctor`;
-    const executors = await executorFindings({ choice: config.executor, folder, node, agent, env });
+    const executors = await executorFindings(config, folder);
     const taken = executors.find(({ state }) => state === "ok")?.check;
     const uid = process.getuid?.() ?? 0;
     const gateway = await gatewayFindings(...from);
@@ -61,7 +57,7 @@ export async function examine(
         ? [await userNamespacesFinding({ uid, setting: kernelSetting })]
         : []),
       // Engines keep them themselves.
-      ...(taken === "process" ? await limitFindings({ limits, node, agent }) : []),
+      ...(taken === "process" ? await limitFindings(config) : []),
       ...gateway,
       ...(gateway.some(isReached) ? await furtherFindings(from, gateway) : []),
     ];
@@ -77,7 +73,7 @@ async function furtherFindings(
 ): Promise<Finding[]> {
   const space = await spaceFindings(...from);
   const news = space.filter(({ found }) => !known.some((finding) => finding.found === found));
-  return [...(await pipelineFindings(...from)), ...(await loopFindings(...from)), ...news];
+  return [...(await loopFindings(...from)), ...news];
 }
 
 function isReached({ check, state }: Finding): boolean {
@@ -85,17 +81,15 @@ function isReached({ check, state }: Finding): boolean {
 }
 
 /** Whether this machine keeps processes to the limits that were asked for. Returns no finding, and tries nothing, if none was asked for. */
-async function limitFindings(terms: ConfinementTerms): Promise<Finding[]> {
-  if (Object.keys(terms.limits).length === 0) return [];
+async function limitFindings(config: Pick<RunnerConfig, "limits" | "node">): Promise<Finding[]> {
+  if (Object.keys(config.limits).length === 0) return [];
   const check = "limits";
-  try {
-    const confinement = await openConfinement(terms);
-    await confinement?.close();
-    return [{ check, state: "ok", found: "the process executor keeps them" }];
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return [{ check, state: "fail", found: error.message }];
-  }
+  const fault = await limitFault(config);
+  return [
+    fault === undefined
+      ? { check, state: "ok", found: "the process executor keeps them" }
+      : { check, state: "fail", found: fault },
+  ];
 }
 
 const STATE_WIDTH = 6;

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
 import { jsonOf } from "../../protocol/json.ts";
 import { type Query, queryOf } from "../../protocol/requests.ts";
-import { SignedPool } from "../../runner/gateway/signed-pool.ts";
+import { SignedPool } from "../../runner/lib/signed-pool.ts";
 import { CliError, EXIT, exitCodeOf } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
 import type { Connection } from "./connection/connection.ts";

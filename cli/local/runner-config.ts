@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
-import { EXECUTORS } from "../../runner/executors/executor.ts";
-import { NO_ENGINE } from "../../runner/executors/waiting-executor.ts";
+import { EXECUTORS, NO_ENGINE } from "../../runner/executors/executor.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */

@@ -1,13 +1,11 @@
-import { createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { join, resolve } from "node:path";
 import { errorCode } from "../../runner/lib/fault.ts";
-import { type Collected, openPlain } from "../../runner/pfs/collect.ts";
-import { permitted } from "../../runner/pfs/raw-path.ts";
-import { removeTree } from "../../runner/pfs/remove.ts";
+import { putOutput, type ReplayOptions } from "../../runner/replay/replay.ts";
 import { UsageError } from "../output/failure.ts";
+
+type Outputs = Parameters<ReplayOptions["onOutputs"]>[0];
 
 export interface OutFolderOptions {
   /** As the user named it; absent: a fresh one among the temporary files. */
@@ -21,7 +19,7 @@ export interface OutFolder {
   /** Absolute. */
   readonly path: string;
   /** Puts what is in `/pfs/out` there, as plain files of the user. */
-  fill(outputs: readonly Collected[], signal: AbortSignal): Promise<void>;
+  fill(outputs: Outputs, signal: AbortSignal): Promise<void>;
   /** Leaves it as it was found. */
   undo(): Promise<void>;
 }
@@ -42,13 +40,13 @@ export async function openOutFolder({ given, datum }: OutFolderOptions): Promise
     fill: async (outputs, signal) => {
       for (const output of outputs) {
         signal.throwIfAborted();
-        await put(output, { folder: path, signal });
+        await putOutput(output, { folder: path, signal });
       }
     },
     async undo() {
       if (found === "empty") {
         for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
-      } else await removeTree(path);
+      } else await rm(path, { recursive: true, force: true });
     },
   };
 }
@@ -65,16 +63,4 @@ async function stateOf(given: string): Promise<"absent" | "empty"> {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`--out is "${given}", which can't be a folder of outputs (${errorCode(error)})`);
   }
-}
-
-async function put(
-  { path, source }: Collected,
-  { folder, signal }: { folder: string; signal: AbortSignal },
-): Promise<void> {
-  const target = join(folder, path);
-  if (path.endsWith("/")) return void (await mkdir(target, { recursive: true }));
-  await mkdir(dirname(target), { recursive: true });
-  const file = await permitted({ path: source, mode: 0o600 }, () => openPlain(source));
-  // The stream closes it.
-  await pipeline(file.createReadStream(), createWriteStream(target, { flags: "wx" }), { signal });
 }

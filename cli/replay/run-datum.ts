@@ -18,8 +18,6 @@ import { isatty } from "node:tty";
 import { readHolder } from "../../embedded/data/holder.ts";
 import type { ContentId } from "../../protocol/content.ts";
 import { DatumDetail } from "../../protocol/pipelines.ts";
-import { LineSplitter } from "../../runner/logs/line-splitter.ts";
-import { removeTree } from "../../runner/pfs/remove.ts";
 import {
   type ReplayConfig,
   type Replayed,
@@ -28,7 +26,6 @@ import {
   type ReplayRuns,
   replay,
 } from "../../runner/replay/replay.ts";
-import { makeScratch } from "../../runner/replay/scratch.ts";
 import type { Client } from "../gateway/client.ts";
 import { type Connection, DEFAULT_DATA } from "../gateway/connection/connection.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
@@ -129,30 +126,25 @@ async function perform(
   const out = await openOutFolder({ given: options.out, datum: detail.datum.id });
   const outputs: Output[] = [];
   let runs: ReplayRuns = { executor: "", tool: "" };
-  const lines = printedLines(options);
+  const to = options.json ? process.stderr : process.stdout;
   // What is laid out must be readable to the users of images. What is kept is the user's as always.
   const umask = process.umask(0o022);
   try {
-    const ran = await inScratch(log, async (scratch) => {
-      const config = configOf(client.connection, { options, scratch });
-      return await replay(config, replayedDatum(detail, options), {
-        ...{ log, signal, onOutput: lines.add },
-        onFound(found) {
-          runs = found;
-          if (found.executor === "process" && options.image !== undefined) throw noImage();
-          printNote(`runs     ${howCommandsRun(found, { asked: options.executor })}`);
-        },
-        onBegin: () => announce(detail, options),
-        terminal: options.shell && SHELL,
-        async onOutputs(found) {
-          lines.end();
-          process.umask(umask);
-          await out.fill(found, signal);
-          outputs.push(...found.map(({ path, content }) => ({ path, content })));
-        },
-      });
+    const ran = await replay(configOf(client.connection, options), replayedDatum(detail, options), {
+      ...{ log, signal, onLine: (line) => printOutput("", line, { to }) },
+      onFound(found) {
+        runs = found;
+        if (found.executor === "process" && options.image !== undefined) throw noImage();
+        printNote(`runs     ${howCommandsRun(found, { asked: options.executor })}`);
+      },
+      onBegin: () => announce(detail, options),
+      terminal: options.shell && SHELL,
+      async onOutputs(found) {
+        process.umask(umask);
+        await out.fill(found, signal);
+        outputs.push(...found.map(({ path, content }) => ({ path, content })));
+      },
     });
-    lines.end();
     return {
       detail,
       runs,
@@ -162,7 +154,6 @@ async function perform(
       ...(await comparison(client, { detail, ran, outputs })),
     };
   } catch (error) {
-    lines.end();
     await out.undo();
     throw error;
   } finally {
@@ -170,24 +161,12 @@ async function perform(
   }
 }
 
-async function inScratch<T>(log: ReplayOptions["log"], work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await makeScratch({ log });
-  try {
-    return await work(folder);
-  } finally {
-    await removeTree(folder);
-  }
-}
-
 /** As for a runner. Whatever `sluice dev` takes on this machine, this takes: the pipelines of that gateway run here anyway. */
-function configOf(
-  connection: Connection,
-  { options, scratch }: { options: RunDatumOptions; scratch: string },
-): ReplayConfig {
+function configOf(connection: Connection, options: RunDatumOptions): ReplayConfig {
   const { executor, device, network, secrets, memory, cpus, pids, disk } = options;
   const { data = DEFAULT_DATA } = options;
   const hide = [...(options.hide ?? []), data, configFolder(process.env)];
-  const flags = { executor, device, network, secrets, memory, cpus, pids, disk, hide, data: scratch };
+  const flags = { executor, device, network, secrets, memory, cpus, pids, disk, hide };
   return {
     ...runnerConfig(flags, connection),
     ...(isOwnGateway(connection, data) && { withoutEngine: "process" as const }),
@@ -223,25 +202,6 @@ const SHELL: NonNullable<ReplayOptions["terminal"]> = {
   cmd: ["sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"],
   env: { TERM: process.env.TERM ?? "xterm" },
 };
-
-/** Lines of the command: on stdout, or beside the JSON there. */
-function printedLines({ json }: RunDatumOptions): { add: (bytes: Buffer) => void; end: () => void } {
-  const splitter = new LineSplitter();
-  const to = json ? process.stderr : process.stdout;
-  const print = (lines: readonly string[]): void => {
-    for (const line of lines) printOutput("", line, { to });
-  };
-  return {
-    add(bytes) {
-      for (let start = 0; start < bytes.length; ) {
-        const { stop, lines } = splitter.next(bytes, start);
-        print(lines);
-        start = stop;
-      }
-    },
-    end: () => print(splitter.finish()),
-  };
-}
 
 /** Digits of a datum's id that tell it from others, for people. */
 const SHOWN_DIGITS = 12;

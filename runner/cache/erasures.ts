@@ -37,7 +37,7 @@ interface ErasuresOptions {
  * is written down last: a crash before has all of it done again.
  *
  * The cache is of use only while this is *up to date*: not before the first answer, whatever was erased while no agent ran
- * here, and not after a silence. A gateway of before this list answers nothing about it, and then the cache is used as it is.
+ * here, and not after a silence.
  */
 export class Erasures {
   readonly #options: ErasuresOptions;

@@ -6,6 +6,9 @@ import type { Secret } from "../secrets/source.ts";
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
 export type ExecutorChoice = (typeof EXECUTORS)[number];
 
+/** The name of an executor that has no engine yet, as lists of nodes show it. */
+export const NO_ENGINE = "none";
+
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {
   override readonly name: string = "NoExecutorError";

@@ -1,9 +1,6 @@
 import type { Log } from "../lib/log.ts";
 import type { Detected } from "./detect.ts";
-import { type Executor, NodeCondition } from "./executor.ts";
-
-/** The name of an executor that has no engine yet, as lists of nodes show it. */
-export const NO_ENGINE = "none";
+import { type Executor, NO_ENGINE, NodeCondition } from "./executor.ts";
 
 export interface WaitingOptions {
   /** The way to run commands if an engine answers by now, or what was tried. */

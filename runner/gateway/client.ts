@@ -3,8 +3,8 @@ import type { z } from "zod";
 import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import { jsonOf } from "../../protocol/json.ts";
 import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
+import { type Key, SignedPool, SKEWED } from "../lib/signed-pool.ts";
 import type { Failure } from "./retry.ts";
-import { type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
 export interface ClientOptions extends Key {
   /** Origin, without a path. */

@@ -1,3 +1,5 @@
+import { statfs } from "node:fs/promises";
+
 const UNITS = ["", "k", "m", "g", "t"];
 const SIZE = /^([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)(?:i?b)?$/i;
 
@@ -14,4 +16,23 @@ const UNIT_NAMES = ["B", "KiB", "MiB", "GiB", "TiB"];
 export function sizeText(bytes: number): string {
   const unit = UNIT_NAMES.findLastIndex((_, power) => bytes >= 1024 ** power);
   return `${Math.floor((bytes * 10) / 1024 ** Math.max(unit, 0)) / 10} ${UNIT_NAMES[Math.max(unit, 0)]}`;
+}
+
+/** A file system: its size and what of it is free to this user, in bytes. */
+export interface Space {
+  readonly totalBytes: number;
+  readonly freeBytes: number;
+}
+
+const MIB = 1024 ** 2;
+
+/** The reserve of a file system of this size, which is to stay free: 1 %, at least 256 MiB, at most 4 GiB, never more than a quarter. */
+export function reserveOf(totalBytes: number): number {
+  return Math.min(Math.max(totalBytes / 100, 256 * MIB), 4096 * MIB, totalBytes / 4);
+}
+
+/** The file system that a folder is on. */
+export async function spaceOf(folder: string): Promise<Space> {
+  const { blocks, bavail, bsize } = await statfs(folder);
+  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
 }

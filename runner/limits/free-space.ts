@@ -1,12 +1,6 @@
-import { lstat, statfs } from "node:fs/promises";
-import { sizeText } from "../lib/sizes.ts";
+import { lstat } from "node:fs/promises";
+import { reserveOf, type Space, sizeText } from "../lib/sizes.ts";
 import { folderSize } from "./folder-size.ts";
-
-/** A file system: its size and what of it is free to this user, in bytes. */
-export interface Space {
-  readonly totalBytes: number;
-  readonly freeBytes: number;
-}
 
 /** A datum whose command runs. */
 export interface RunningDatum {
@@ -25,13 +19,6 @@ export interface FreeSpaceOptions {
 const LOOK_EVERY_MS = 1000;
 /** A stopped datum frees its bytes once its folder is gone. If it is not gone after so many looks, the next datum is stopped. */
 const MAX_LOOKS_FOR_REMOVAL = 20;
-
-const MIB = 1024 ** 2;
-
-/** The reserve of a file system of this size, which is to stay free: 1 %, at least 256 MiB, at most 4 GiB, never more than a quarter. */
-export function reserveOf(totalBytes: number): number {
-  return Math.min(Math.max(totalBytes / 100, 256 * MIB), 4096 * MIB, totalBytes / 4);
-}
 
 /**
  * A datum that holds less than this did not fill the disk: others did, and it may end. So a disk that is nearly full
@@ -113,10 +100,4 @@ export class FreeSpace {
     }
     return largest;
   }
-}
-
-/** The file system that a folder is on. */
-export async function spaceOf(folder: string): Promise<Space> {
-  const { blocks, bavail, bsize } = await statfs(folder);
-  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
 }

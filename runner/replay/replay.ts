@@ -1,16 +1,24 @@
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { createWriteStream } from "node:fs";
+import { lstat, mkdir, mkdtemp, readdir, readlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import { type NodeConfig, type OpenedNode, openNode } from "../agent/node.ts";
 import type { Detected } from "../executors/detect.ts";
 import { type Command, NodeCondition } from "../executors/executor.ts";
+import { clearLeftovers, findEngines } from "../executors/open-executor.ts";
 import { Client } from "../gateway/client.ts";
 import { Gateway } from "../gateway/gateway.ts";
-import { DatumFault } from "../lib/fault.ts";
+import { DatumFault, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import { type Collected, collect } from "../pfs/collect.ts";
+import { LineSplitter } from "../logs/line-splitter.ts";
+import { type Collected, collect, openPlain } from "../pfs/collect.ts";
+import { agentName, isAgentAlive, killStrays } from "../pfs/folders.ts";
 import { PipeStock } from "../pfs/lazy/pipe-stock.ts";
+import { permitted } from "../pfs/raw-path.ts";
+import { removeTree } from "../pfs/remove.ts";
 import { openSecrets } from "../secrets/open.ts";
 import { SecretMissing } from "../secrets/source.ts";
 import { DatumRunner, type DatumWork, judged, type Ran } from "../worker/datum.ts";
@@ -21,10 +29,10 @@ import { prepareSandbox } from "../worker/sandboxes.ts";
  * them to what is in `/pfs/out`. It opens the node
  * (agent/node.ts), makes a sandbox (worker/sandboxes.ts), and has the datum laid out, run and judged (worker/datum.ts). It has
  * no lease and no scoped token. Inputs are read with the caller's own key, nothing is sent,
- * and nobody hears how it went. Whatever it makes on this machine is in one folder, which the caller gives and removes.
+ * and nobody hears how it went. Whatever it makes on this machine is in one folder, which goes with it.
  */
 
-export interface ReplayConfig extends NodeConfig {
+export interface ReplayConfig extends Omit<NodeConfig, "dataDir"> {
   /** Origin of the gateway, and the key with which inputs are read. */
   readonly endpoint: string;
   readonly accessKeyId: string;
@@ -52,7 +60,8 @@ export interface ReplayOptions {
   readonly onFound: (runs: ReplayRuns) => void;
   /** Called when the command is about to begin. */
   readonly onBegin: () => void;
-  readonly onOutput: (bytes: Buffer) => void;
+  /** Called with what the command prints, line by line. */
+  readonly onLine: (line: string) => void;
   /** What a person is to have on the terminal in place of the command. */
   readonly terminal?: Pick<Command, "cmd" | "env"> | undefined;
   /** Given what is in `/pfs/out`, which goes when this returns. */
@@ -83,8 +92,20 @@ export async function replay(
   datum: ReplayedDatum,
   options: ReplayOptions,
 ): Promise<Replayed> {
+  const dataDir = await makeScratch(options.log);
+  try {
+    return await replayIn(dataDir, { config, datum, options });
+  } finally {
+    await removeTree(dataDir);
+  }
+}
+
+async function replayIn(
+  dataDir: string,
+  { config, datum, options }: { config: ReplayConfig; datum: ReplayedDatum; options: ReplayOptions },
+): Promise<Replayed> {
   const { log, signal, onFound } = options;
-  const opened = await openNode(config, { log });
+  const opened = await openNode({ ...config, dataDir }, { log });
   const client = new Client(config);
   try {
     signal.throwIfAborted();
@@ -128,7 +149,7 @@ const CACHE_BYTES = 2 ** 50;
 async function run(
   { config, opened, gateway }: Machine,
   { job, id, pipeline, inputs, transform, datumTimeout, limited, output }: ReplayedDatum,
-  { log, signal, onBegin, onOutput, terminal, onOutputs }: ReplayOptions,
+  { log, signal, onBegin, onLine, terminal, onOutputs }: ReplayOptions,
 ): Promise<Replayed> {
   const { executor, folders } = opened;
   const { secretAccessKey } = config;
@@ -137,11 +158,19 @@ async function run(
   const cache = await opened.openCache({ ...untold, gateway, log, kill: signal });
   const pipes = new PipeStock(folders.pipes);
   const datums = new DatumRunner({ gateway, cache, executor, pipes, secrets, pipeline });
+  const printed = new LineSplitter();
   const dir = join(folders.agent, "worker-1");
   await mkdir(dir);
   const work: DatumWork = {
     datum: { lease: "", job, datum: id, inputs },
-    ...{ transform, limited, output, pfs: join(dir, "datum"), onOutput, signal },
+    ...{ transform, limited, output, pfs: join(dir, "datum"), signal },
+    onOutput: (bytes) => {
+      for (let start = 0; start < bytes.length; ) {
+        const { stop, lines } = printed.next(bytes, start);
+        lines.forEach(onLine);
+        start = stop;
+      }
+    },
     // A person takes the time that it takes.
     datumTimeout: terminal ? undefined : datumTimeout,
   };
@@ -154,7 +183,9 @@ async function run(
     signal.throwIfAborted();
     if (!staged.ok) throw new Error(staged.failure.state === "failed" ? staged.failure.reason : "");
     onBegin();
-    const ran = await datums.run(work, { sandbox, lazy: staged.lazy, terminal });
+    const ran = await datums
+      .run(work, { sandbox, lazy: staged.lazy, terminal })
+      .finally(() => printed.finish().forEach(onLine));
     signal.throwIfAborted();
     if (ran.run.kind === "not-started" && ran.fault === undefined) throw new NodeCondition(ran.run.reason);
     return await concluded(work, ran, { terminal, onOutputs });
@@ -185,4 +216,61 @@ async function concluded(
   if (verdict.kind === "failed") return { state: "failed", exitCode, reason: verdict.reason, millis };
   if (!(found instanceof DatumFault)) return { state: "success", exitCode, reason: null, millis };
   return { state: "failed", exitCode, reason: `the outputs can't be stored: ${found.message}`, millis };
+}
+
+const PREFIX = "sluice-replay";
+
+/**
+ * Makes the folder of one replay, open to nobody else: `<temporary files>/sluice-replay-<processes>-<pid>-<start>-<random>`.
+ * Its name says whose it is, since a replay that is killed can't clear up: the next one does, containers included. Process
+ * ids mean something only among the processes that share them, so those of other containers are left alone.
+ */
+async function makeScratch(log: Log): Promise<string> {
+  const space = await processSpace();
+  await removeDead(space, log);
+  return mkdtemp(join(tmpdir(), `${PREFIX}-${space}-${await agentName()}-`));
+}
+
+/** Names the processes that share their ids with this one, such as `4026531836`. */
+async function processSpace(): Promise<string> {
+  return (await readlink("/proc/self/ns/pid")).replace(/[^0-9]/g, "");
+}
+
+async function removeDead(space: string, log: Log): Promise<void> {
+  for (const folder of await deadFolders(space)) {
+    await clearLeftovers(await findEngines("auto", process.env), { dataDir: folder, log });
+    await killStrays(folder);
+    await removeTree(folder).catch((error: unknown) =>
+      log.warn(
+        { folder, reason: messageOf(error) },
+        "the folder of a replay that was killed could not be removed",
+      ),
+    );
+  }
+}
+
+async function deadFolders(space: string): Promise<string[]> {
+  const dead: string[] = [];
+  for (const name of await readdir(tmpdir())) {
+    const [, owner] = new RegExp(`^${PREFIX}-${space}-([0-9]+-[0-9]+)-`).exec(name) ?? [];
+    if (owner === undefined || (await isAgentAlive(owner))) continue;
+    const folder = join(tmpdir(), name);
+    // Anybody may put a link there, or a folder of his own.
+    const found = await lstat(folder).catch(() => undefined);
+    if (found?.isDirectory() && found.uid === process.getuid?.()) dead.push(folder);
+  }
+  return dead;
+}
+
+/** Puts an output into a folder of its user's, as a plain file. */
+export async function putOutput(
+  { path, source }: Collected,
+  { folder, signal }: { folder: string; signal: AbortSignal },
+): Promise<void> {
+  const target = join(folder, path);
+  if (path.endsWith("/")) return void (await mkdir(target, { recursive: true }));
+  await mkdir(dirname(target), { recursive: true });
+  const file = await permitted({ path: source, mode: 0o600 }, () => openPlain(source));
+  // The stream closes it.
+  await pipeline(file.createReadStream(), createWriteStream(target, { flags: "wx" }), { signal });
 }

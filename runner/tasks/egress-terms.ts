@@ -22,7 +22,7 @@ interface EnvironmentUse {
 
 /**
  * Throws EgressFault unless the environment's credentials may be used for this. The gateway refuses most of it when the
- * pipeline is made; a gateway of an earlier release did not.
+ * pipeline is made.
  */
 export function checkEnvironment(
   { environment }: EgressTerms,

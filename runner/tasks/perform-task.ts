@@ -60,5 +60,5 @@ async function done(deps: TaskDeps, work: TaskWork) {
   }
   const confirmLease = () => deps.confirmLease(task.lease, signal);
   const remark = await egressEntries({ ...deps, confirmLease }, { task, output, grant, signal });
-  return { state: "pushed", ...(remark !== null && task.takesRemark && { remark }) } as const;
+  return { state: "pushed", ...(remark !== null && { remark }) } as const;
 }

@@ -108,6 +108,5 @@ function printPipeline(pipeline: Pipeline): void {
 
 /** Whose the pipeline is, which decides over the secrets that it gets. */
 function showLimited(limited: boolean | null): string {
-  if (limited === null) return "yes, until a key that is not limited to repos updates it ('sluice doctor')";
-  return limited ? "yes: the key that updated it last is limited to repos" : "no";
+  return limited === false ? "no" : "yes: the key that updated it last is limited to repos";
 }

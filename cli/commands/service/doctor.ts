@@ -10,7 +10,7 @@ export function addDoctor(program: Command): void {
     .command("doctor")
     .summary("tell what this machine lacks to run datums")
     .description(
-      "Tells what a runner that is started here with the same options and environment would have: the ways to run commands, each really tried, room for its data, and the gateway with its key. Also names the pipelines that wait to be taken over, and how, and databases of the gateway that are almost full. Ends with 1 if something is missing that it can't do without.",
+      "Tells what a runner that is started here with the same options and environment would have: the ways to run commands, each really tried, room for its data, and the gateway with its key. Also names background jobs of the gateway that fail, and databases of it that are almost full. Ends with 1 if something is missing that it can't do without.",
     )
     .option("--data <folder>", "the runner's data folder", `${DEFAULT_DATA}/runner`)
     // Loaded only here: the other commands should start at once.

@@ -108,14 +108,11 @@ async function jobById(
     try {
       return await patiently(() => client.call(Job, { method: "GET", path }), { lost });
     } catch (error) {
-      if (codeOf(error) !== "NoSuchJob" || look === LOOKS_FOR_JOB) throw error;
+      const isAbsent = error instanceof GatewayError && error.code === "NoSuchJob";
+      if (!isAbsent || look === LOOKS_FOR_JOB) throw error;
     }
     await pause(LOOK_PAUSE_MS);
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof GatewayError ? error.code : undefined;
 }
 
 interface WaitUnseen {
@@ -125,11 +122,6 @@ interface WaitUnseen {
   readonly onJob: (id: string) => Promise<void>;
 }
 
-const NOTHING: Downstream = {
-  unseen: { running: 0, success: 0, failure: 0, killed: 0, none: 0, unknown: 0 },
-  ...{ named: [], seen: [], ended: true, more: false, next: null },
-};
-
 /** Waits for the pipelines that the key may not see, page by page: what has ended stays so. */
 async function waitUnseen(client: Client, asked: WaitUnseen): Promise<Omit<CameOf, "jobs">> {
   const pages: Downstream[] = [];
@@ -138,7 +130,7 @@ async function waitUnseen(client: Client, asked: WaitUnseen): Promise<Omit<CameO
     pages.push(page);
     after = page.next;
   }
-  const unseen = { ...NOTHING.unseen };
+  const unseen = { running: 0, success: 0, failure: 0, killed: 0, none: 0, unknown: 0 };
   for (const state of FateState.options) {
     for (const page of pages) unseen[state] += page.unseen[state];
   }
@@ -161,11 +153,7 @@ async function endedPage(
     longest = WAIT_SECONDS;
     const query = { after: String(after), wait: String(seconds) };
     const ask = () => client.call(Downstream, { method: "GET", path, query });
-    const page = await patiently(ask, { lost: wait.lost, deadline }).catch((error: unknown) => {
-      // A gateway of before knows of no such thing.
-      if (codeOf(error) === "NotFound") return NOTHING;
-      throw error;
-    });
+    const page = await patiently(ask, { lost: wait.lost, deadline });
     for (const { job } of page.seen) {
       if (job === null || seen.has(job)) continue;
       const end = onJob(job);

@@ -1,22 +1,13 @@
 // @module-tag rest
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KeyCreated } from "../../../protocol/keys.ts";
-import { type Job, Pipeline } from "../../../protocol/pipelines.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
 import { Control } from "../../support/control.ts";
-import {
-  type DevServer,
-  sluice,
-  sluiceCommand,
-  sluiceEnv,
-  sluiceOk,
-  startDevServer,
-  startRunner,
-} from "../../support/dev-server.ts";
+import { type DevServer, sluice, sluiceOk, startDevServer, startRunner } from "../../support/dev-server.ts";
 import type { Door } from "../../support/keys.ts";
-import { mustRun, type Started } from "../../support/processes.ts";
+import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
@@ -132,48 +123,3 @@ describe("the runner's own key", () => {
     expect(refused?.reason).toContain(`secret "${secret}" holds the key of this runner`);
   });
 });
-
-describe("a pipeline of before owners", () => {
-  test("gets no such secret until a key for all repos takes it over by the line that doctor prints, which makes no job", async () => {
-    await filled("old");
-    await control.createPipeline(leaking("old"));
-    expect(await lastOf("old", 1)).toMatchObject({ state: "success" });
-    await server.kill9();
-    forgetOwners(server.data);
-    await server.restart();
-    expect((await control.call("GET", "/pipelines/old", { answers: PipelineOwner })).limited).toBeNull();
-
-    await s3.put("master.old-in", "b", "1");
-    expect((await lastOf("old", 2))?.reason).toContain('secret "db" does not serve the pipeline "old"');
-
-    const [cwd, env] = [scratchFolder(), sluiceEnv(server)];
-    const told = await mustRun(sluiceCommand(["doctor", "--executor", "process"]), { cwd, env });
-    expect(told).toMatch(/^warn {2}pipeline {4}old is from before pipelines had owners/m);
-    const [, line = ""] = /: (sluice pipeline inspect old .*)$/m.exec(told) ?? [];
-    expect(line).toBe("sluice pipeline inspect old --spec | sluice pipeline update -f -");
-    const program = sluiceCommand([]).join(" ");
-    await mustRun(["sh", "-euc", line.replaceAll("sluice ", `${program} `)], { cwd, env });
-
-    expect(await control.jobs("old")).toHaveLength(2);
-    const shown = await sluiceOk(server, "pipeline", "inspect", "old");
-    expect(shown).toMatch(/^version {2}1$/m);
-    expect(shown).toMatch(/^limited {2}no$/m);
-    const after = await mustRun(sluiceCommand(["doctor", "--executor", "process"]), { cwd, env });
-    expect(after).not.toMatch(/^warn {2}pipeline {4}old/m);
-    removeScratch(cwd);
-    await s3.put("master.old-in", "c", "1");
-    expect(await lastOf("old", 3)).toMatchObject({ state: "success" });
-  });
-});
-
-const PipelineOwner = Pipeline.pick({ limited: true });
-
-/** Makes every pipeline look as if an earlier release had made it: that release does not write whose it is. */
-function forgetOwners(data: string): void {
-  for (const entry of readdirSync(data, { recursive: true, encoding: "utf8" })) {
-    if (!entry.endsWith(".sqlite")) continue;
-    using database = new DatabaseSync(join(data, entry));
-    const has = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'revisions'").get();
-    if (has) database.exec("UPDATE revisions SET limited = NULL");
-  }
-}

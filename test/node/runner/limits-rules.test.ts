@@ -2,11 +2,10 @@ import { mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sizeText } from "../../../runner/lib/sizes.ts";
+import { reserveOf, sizeText } from "../../../runner/lib/sizes.ts";
 import { controllersFor, oomKillsIn, settingsFor } from "../../../runner/limits/cgroup-files.ts";
 import { makeAgentGroup } from "../../../runner/limits/cgroup-folders.ts";
 import { cgroupTrees } from "../../../runner/limits/cgroup-tree.ts";
-import { reserveOf } from "../../../runner/limits/free-space.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 
 const MIB = 1024 ** 2;
