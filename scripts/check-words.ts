@@ -129,13 +129,13 @@ interface Exception {
 /** Formats that keep a name for good. An entry that is no longer needed is a fault. */
 const KEPT: readonly Exception[] = [
   { file: "protocol/repos.ts", word: "condemned", why: "a field of GET /repos/{repo}/usage" },
-  { file: "cli/commands/repo/usage.ts", word: "condemned", why: "reads that field and shows it as a column" },
+  { file: "cli/commands/repo/repo.ts", word: "condemned", why: "reads that field and shows it as a column" },
   {
     file: "protocol/repos.ts",
     word: "pin",
     why: "fields of GET /repos/{repo}/usage and of the faults of fsck",
   },
-  { file: "cli/commands/repo/usage.ts", word: "pin", why: "reads that field" },
+  { file: "cli/commands/repo/repo.ts", word: "pin", why: "reads that field" },
   { file: "cli/commands/service/fsck.ts", word: "pin", why: "reads that field" },
   { file: "worker/api/admin/fsck.ts", word: "pin", why: "writes that field" },
   { file: "worker/api/repos/usage.ts", word: "pin", why: "writes that field" },
