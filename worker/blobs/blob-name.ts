@@ -38,7 +38,7 @@ export interface NamedBlob {
   /** Uid of the branch's generation. */
   readonly uid: string;
   readonly sizeBytes: number;
-  /** What all blobs of one write end in, and no others. (Of releases before there was one: all of an upload.) */
+  /** What all blobs of one write end in, and no others. */
   readonly write: string;
   /** Last part of the id of the upload. */
   readonly upload: string;

@@ -73,7 +73,8 @@ export async function handleS3(
 type BucketAddressed = Extract<Address, { level: "bucket" }>;
 
 /** What a request is sent to and with, before anybody knows who sent it. */
-interface Sent {
+interface Sent extends AnswerOptions {
+  readonly request: Request;
   readonly target: Target;
   readonly headers: ReadonlyMap<string, string>;
   readonly address: Address;
@@ -85,13 +86,13 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
   const headers = signableHeaders(request);
   const { domain } = options.context.config;
   const address = parseAddress({ path: target.path, host: headers.get("host") }, { domain });
-  const sent = { target, headers, address };
+  const sent = { request, target, headers, address, ...options };
   const { method } = request;
   const origin = headers.get("origin");
   // The query of a preflight may hold a signature: that of the request which is to follow.
   if (method === "OPTIONS" && !headers.has("authorization"))
     return await answerPreflight(sent, options.context);
-  const answering = answerCaller(request, { sent, options }).catch((error: unknown) => {
+  const answering = answerCaller(sent).catch((error: unknown) => {
     throw method === "HEAD" && address.level === "bucket" ? tellingRegion(error) : error;
   });
   if (origin === undefined) return await answering;
@@ -117,19 +118,18 @@ function tellingRegion(error: unknown): unknown {
  * Clients may rely on the order, because it decides which of two faults they hear of: address → signature → bucket →
  * operation → refused headers and sub-resources → permission → header values → body.
  */
-async function answerCaller(
-  request: Request,
-  { sent, options }: { sent: Sent; options: AnswerOptions },
-): Promise<Response> {
-  const { address, target, headers } = sent;
+async function answerCaller(sent: Sent): Promise<Response> {
+  const { address, target, headers, context, fail } = sent;
+  const { method, url } = sent.request;
   const unsigned = isUnsigned({ headers, target });
   if (unsigned && address.level === "bucket") {
-    const asksFor = { method: request.method, level: address.level, query: operationQuery(target) };
-    if (isPostOfForm(asksFor)) return await answerForm(request, { sent, address, options });
+    const asksFor = { method, level: address.level, query: operationQuery(target) };
+    if (isPostOfForm(asksFor)) return await answerForm(sent, address);
   }
-  const asked = await readRequest(request, { sent, options });
-  const { method, url } = request;
-  const { fail, context } = options;
+  const caller = unsigned
+    ? await admitUnsigned({ method, address }, context)
+    : await verify({ method, target, headers }, { keys: context.keys, now: sent.now() });
+  const asked = requestOf(sent, caller);
   const { event } = context;
   if (asked.caller.keyId) event.key = asked.caller.keyId;
   if (address.level === "service") {
@@ -157,18 +157,14 @@ async function answerCaller(
 }
 
 /** The same, of a form: who signed it, and what it asks for, is in its fields. */
-async function answerForm(
-  request: Request,
-  { sent, address, options }: { sent: Sent; address: BucketAddressed; options: AnswerOptions },
-): Promise<Response> {
-  const { headers } = sent;
-  const { context, now, fail } = options;
+async function answerForm(sent: Sent, address: BucketAddressed): Promise<Response> {
+  const { request, headers, context, now, fail } = sent;
   const { event } = context;
   event.operation = "PostObject";
   const posted = { body: request.body, headers, bucket: address.bucket };
   const form = await openForm(posted, { keys: context.keys, now });
   event.key = form.caller.keyId;
-  const asked = requestOf(request, { sent, options, caller: form.caller });
+  const asked = requestOf(sent, form.caller);
   const bucket = openBucket(asked, address);
   await refuseHidden(address.bucket, { by: address.by, hiddenRepos: context.hiddenRepos });
   event.bucket = bucketName(bucket.address);
@@ -241,19 +237,10 @@ function refuseOnViewBucket(
 }
 
 /** The request of a caller who is known, or who need not be. */
-async function readRequest(
-  request: Request,
-  { sent, options }: { sent: Sent; options: AnswerOptions },
-): Promise<ServiceRequest> {
-  return requestOf(request, { sent, options, caller: await callerOf(request, { sent, options }) });
-}
-
 function requestOf(
-  request: Request,
-  { sent, options, caller }: { sent: Sent; options: AnswerOptions; caller: Caller },
+  { request, target, headers, address, context, now }: Sent,
+  caller: Caller,
 ): ServiceRequest {
-  const { target, headers, address } = sent;
-  const { context, now } = options;
   return {
     context,
     caller,
@@ -264,16 +251,6 @@ function requestOf(
     besideApi: address.level === "service" || address.by === "path",
     compressingProxy: hasCompressingProxy(request),
   };
-}
-
-async function callerOf(
-  request: Request,
-  { sent: { target, headers, address }, options }: { sent: Sent; options: AnswerOptions },
-): Promise<Caller> {
-  const { context, now } = options;
-  if (isUnsigned({ headers, target }))
-    return await admitUnsigned({ method: request.method, address }, context);
-  return await verify({ method: request.method, target, headers }, { keys: context.keys, now: now() });
 }
 
 /** Whether nobody signed the request. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { NotDeletedError } from "../../../worker/blobs/port.ts";
-import { removeBlobs } from "../../../worker/blobs/remove-blobs.ts";
-import { DiskBlobStore, R2BlobStore } from "../../../worker/blobs/stores.ts";
+import { DiskBlobStore, R2BlobStore, removeBlobs } from "../../../worker/blobs/stores.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 /** Names of so many blobs, and of those among them that can't be deleted. */

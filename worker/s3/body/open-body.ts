@@ -126,7 +126,7 @@ function chunkedBody(
   });
   const decoder = new ChunkDecoder({ decodedSize, signatures, trailer });
   const source = new AwsChunkedSource(sentBody(body), decoder);
-  return { source, declaredSize: decodedSize, fault: () => source.fault, trailer };
+  return { source, declaredSize: decodedSize, fault: () => source.fault(), trailer };
 }
 
 const MD5_BASE64 = /^[A-Za-z0-9+/]{22}==$/;

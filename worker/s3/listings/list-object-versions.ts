@@ -5,8 +5,7 @@ import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
-import type { KeyEncoding } from "./key-encoding.ts";
-import { type ListingParameters, listingParameters, prefixTags } from "./listing.ts";
+import { type KeyEncoding, type ListingParameters, listingParameters, prefixTags } from "./listing.ts";
 
 /** Every version of every key, a deletion being one too, the newest of a key first. The id of a version is its commit's. */
 export const listObjectVersions: Operation<BucketRequest> = {

@@ -7,7 +7,7 @@ import { existing } from "../bucket-tree.ts";
 import { MAX_KEYS } from "../limits.ts";
 import type { BucketRequest } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
-import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
+import { encodeUriPath } from "../request/target.ts";
 
 /**
  * What every listing asks for. No key begins with `/`, so that `prefix=/` finds nothing; `marker=/` is a marker like any
@@ -96,5 +96,22 @@ function checkOptionalAttributes(text: string | undefined): void {
   if (text === undefined || text === "RestoreStatus") return;
   throw new S3Error("InvalidArgument", {
     message: `x-amz-optional-object-attributes is '${text}': it must be RestoreStatus, or absent.`,
+  });
+}
+
+/** How keys go into an answer in XML. */
+export interface KeyEncoding {
+  /** `EncodingType` of the answer. */
+  readonly type: "url" | undefined;
+  readonly key: (key: string) => string;
+}
+
+/** What `encoding-type` asks for: keys as they are, or percent-encoded. Throws InvalidArgument. */
+export function keyEncoding(query: ReadonlyMap<string, string>): KeyEncoding {
+  const type = query.get("encoding-type");
+  if (type === undefined) return { type, key: (key) => key };
+  if (type === "url") return { type, key: encodeUriPath };
+  throw new S3Error("InvalidArgument", {
+    message: `encoding-type is '${type}': it must be 'url', or absent.`,
   });
 }

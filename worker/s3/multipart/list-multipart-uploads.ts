@@ -5,8 +5,7 @@ import { isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
 import { MAX_PAGE_ENTRIES } from "../limits.ts";
-import { keyEncoding } from "../listings/key-encoding.ts";
-import { delimiterOf } from "../listings/listing.ts";
+import { delimiterOf, keyEncoding } from "../listings/listing.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 

@@ -3,7 +3,7 @@ import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER } from "../limits.ts";
-import { keyEncoding } from "../listings/key-encoding.ts";
+import { keyEncoding } from "../listings/listing.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { findOpenUpload, uploadIdOf } from "./find-upload.ts";

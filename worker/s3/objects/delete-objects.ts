@@ -93,11 +93,6 @@ function nameOf(key: string, version: string): string {
   return JSON.stringify([key, version]);
 }
 
-function answered(asked: DeleteRequest, commit: Outcome): Answered {
-  const { gone, kept } = outcome(asked, commit);
-  return { gone: gone.map(({ key }) => deletedTags(key, commit)), kept };
-}
-
 type Outcome = Pick<Committed, "commit" | "leftOut">;
 
 async function commitDeletions(
@@ -116,18 +111,16 @@ function operationsOf({ deletions }: Pick<DeleteRequest, "deletions">) {
   return deletions.map(({ key, condition }) => ({ delete: key, ...(condition && { condition }) }));
 }
 
-function outcome(
-  { deletions, failed }: DeleteRequest,
-  { leftOut = [] }: Outcome,
-): { gone: readonly Deletion[]; kept: readonly FailedDeletion[] } {
-  const reasons = new Map(leftOut.map(({ path, reason }) => [path, reason]));
-  const gone: Deletion[] = [];
+/** What a commit of the deletions did. */
+function answered({ deletions, failed }: DeleteRequest, commit: Outcome): Answered {
+  const reasons = new Map(commit.leftOut?.map(({ path, reason }) => [path, reason]));
+  const gone: XmlTags[] = [];
   const kept = [...failed];
-  for (const deletion of deletions) {
+  for (const { key, condition } of deletions) {
     // If a key is named twice, only the deletion with a condition can have been left out.
-    const reason = deletion.condition && reasons.get(deletion.key);
-    if (reason === undefined) gone.push(deletion);
-    else kept.push(failedDeletion(deletion.key, branchFailure({ reason })));
+    const reason = condition && reasons.get(key);
+    if (reason === undefined) gone.push(deletedTags(key, commit));
+    else kept.push(failedDeletion(key, branchFailure({ reason })));
   }
   return { gone, kept };
 }
@@ -212,7 +205,7 @@ function parseObject(object: ParsedXml): Deletion | VersionErasure | FailedDelet
   const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag" && name !== "VersionId");
   if (unknown !== undefined) {
     const message = `${unknown} of an Object is not implemented: send the Key, and the ETag where it must be that one.`;
-    return failed(notImplemented(message));
+    return failed(new S3Error("NotImplemented", { message }));
   }
   const fault = pathFault(key);
   if (fault !== undefined) return failed(keyFailure(key, fault));
@@ -241,8 +234,4 @@ function isFailed(each: Deletion | VersionErasure | FailedDeletion): each is Fai
 
 function isErasure(each: Deletion | VersionErasure | FailedDeletion): each is VersionErasure {
   return !isFailed(each) && "version" in each;
-}
-
-function notImplemented(message: string): S3Error {
-  return new S3Error("NotImplemented", { message });
 }
