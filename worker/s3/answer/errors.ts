@@ -204,3 +204,11 @@ export class S3Error extends Error {
     return S3_ERRORS[this.code].status;
   }
 }
+
+export function invalidArgument(message: string): S3Error {
+  return new S3Error("InvalidArgument", { message });
+}
+
+export function invalidRequest(message: string): S3Error {
+  return new S3Error("InvalidRequest", { message });
+}

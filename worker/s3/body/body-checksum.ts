@@ -1,5 +1,5 @@
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidRequest } from "../answer/errors.ts";
 import { checksumHeader } from "../answer/fields.ts";
 
 /** What a request says of the checksum of its body. */
@@ -27,14 +27,14 @@ export function bodyChecksum(headers: Headers): BodyChecksum | undefined {
   const announced = announcedChecksum(headers);
   const all = announced === undefined ? sent : [...sent, announced];
   if (all.length > 1) {
-    throw invalid(
+    throw invalidRequest(
       `Expecting a single x-amz-checksum- header, in the headers or announced by ${TRAILER_HEADER}, and there are ${all.length}.`,
     );
   }
   const [found] = all;
   if (found === undefined) return wanted && { algorithm: wanted, value: undefined };
   if (wanted !== undefined && wanted !== found.algorithm) {
-    throw invalid(
+    throw invalidRequest(
       `${ALGORITHM_HEADER} is '${wanted}', but the checksum is in ${checksumHeader(found.algorithm)}: they must agree.`,
     );
   }
@@ -52,7 +52,7 @@ function wantedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined {
   if (text === undefined) return undefined;
   const algorithm = CHECKSUM_ALGORITHMS.find((each) => each === text.trim().toUpperCase());
   if (algorithm !== undefined) return algorithm;
-  throw invalid(
+  throw invalidRequest(
     `Value for ${ALGORITHM_HEADER} is invalid: '${text}' is none of ${CHECKSUM_ALGORITHMS.join(", ")}.`,
   );
 }
@@ -63,7 +63,7 @@ function sentChecksums(headers: Headers): BodyChecksum[] {
     const header = headers.get(name)?.trim();
     if (header === undefined) continue;
     const fault = checksumFault(algorithm, header);
-    if (fault !== undefined) throw invalid(fault);
+    if (fault !== undefined) throw invalidRequest(fault);
     sent.push({ algorithm, value: { header } });
   }
   return sent;
@@ -74,11 +74,7 @@ function announcedChecksum(headers: Headers): BodyChecksum | undefined {
   if (text === undefined) return undefined;
   const algorithm = ALGORITHM_OF.get(text.trim().toLowerCase());
   if (algorithm !== undefined) return { algorithm, value: "trailer" };
-  throw invalid(
+  throw invalidRequest(
     `The value specified in the ${TRAILER_HEADER} header is not supported: '${text}' is none of ${[...ALGORITHM_OF.keys()].join(", ")}.`,
   );
-}
-
-function invalid(message: string): S3Error {
-  return new S3Error("InvalidRequest", { message });
 }

@@ -1,5 +1,5 @@
 import { CORS_METHODS, type CorsRule, isHeaderName } from "../../core/cors.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidRequest } from "../answer/errors.ts";
 import { malformed, onlyTags, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
 import { MAX_CORS_RULES, MAX_TAGS } from "../limits.ts";
 
@@ -23,7 +23,7 @@ export function parseCors(text: string): CorsRule[] {
   if (rules.length === 0)
     throw malformed(`${ROOT} has no CORSRule: to take all away, delete the configuration`);
   if (rules.length > MAX_CORS_RULES) {
-    throw invalid(
+    throw invalidRequest(
       `The number of CORS rules is ${rules.length}: it should not exceed the limit of ${MAX_CORS_RULES}.`,
     );
   }
@@ -63,7 +63,7 @@ function parseRule(parsed: ParsedXml): CorsRule {
   for (const header of headers) checkPattern("AllowedHeader", header);
   for (const header of exposed) {
     if (header.includes("*")) {
-      throw invalid(
+      throw invalidRequest(
         `ExposeHeader "${header}" contains wildcard. We currently do not support wildcard for ExposeHeader.`,
       );
     }
@@ -71,7 +71,7 @@ function parseRule(parsed: ParsedXml): CorsRule {
   for (const name of headers) checkHeaderName("AllowedHeader", name);
   for (const name of exposed) checkHeaderName("ExposeHeader", name);
   if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
-    throw invalid(
+    throw invalidRequest(
       `The ID of a CORSRule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`,
     );
   }
@@ -99,27 +99,24 @@ function once(tag: Tag, [text, ...others]: readonly string[]): string | undefine
 function checkMethods(methods: readonly string[]): void {
   for (const method of methods) {
     if (CORS_METHODS.has(method)) continue;
-    throw invalid(
+    throw invalidRequest(
       `Found unsupported HTTP method in CORS config. Unsupported method is ${method}: it must be one of ${[...CORS_METHODS].join(", ")}.`,
     );
   }
 }
 
 function checkPattern(tag: Tag, text: string): void {
-  if (text.split("*").length > 2) throw invalid(`${tag} "${text}" can not have more than one wildcard.`);
+  if (text.split("*").length > 2)
+    throw invalidRequest(`${tag} "${text}" can not have more than one wildcard.`);
 }
 
 /** A field name of RFC 9110, with a wildcard where there may be one: it goes into a header of answers. */
 function checkHeaderName(tag: Tag, name: string): void {
   if (isHeaderName(name)) return;
-  throw invalid(`${tag} "${name}" is not the name of a header.`);
+  throw invalidRequest(`${tag} "${name}" is not the name of a header.`);
 }
 
 function secondsOf(text: string): number {
   if (/^[0-9]{1,9}$/.test(text)) return Number(text);
   throw malformed(`MaxAgeSeconds is '${text}': it must be a whole number of seconds`);
-}
-
-function invalid(message: string): S3Error {
-  return new S3Error("InvalidRequest", { message });
 }

@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { toHex } from "../../../protocol/digest.ts";
 import { type ObjectTag, tagsFault } from "../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidArgument, invalidRequest, S3Error } from "../answer/errors.ts";
 import {
   type KnownTags,
   malformed,
@@ -108,7 +108,9 @@ function parseRule(parsed: ParsedXml): Parsed {
   });
   const id = textIn(tags, "ID")?.trim() || undefined;
   if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
-    throw invalid(`The ID of a Rule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`);
+    throw invalidArgument(
+      `The ID of a Rule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`,
+    );
   }
   const status = textIn(tags, "Status")?.trim();
   if (status !== "Enabled" && status !== "Disabled")
@@ -188,7 +190,7 @@ function parseExpiration(tags: Tags | undefined): Term | undefined {
   if (tags.has("Days")) throw malformed("an Expiration has Days or a Date, not both");
   const time = timeOf(date);
   if (Number.isNaN(time)) throw malformed(`Date is '${date}': it must be a date of ISO 8601`);
-  if (time !== midnightOf(time)) throw invalid(`'Date' must be at midnight GMT, not '${date}'.`);
+  if (time !== midnightOf(time)) throw invalidArgument(`'Date' must be at midnight GMT, not '${date}'.`);
   return { date: time };
 }
 
@@ -217,10 +219,10 @@ function positive(text: string | undefined, { action, tag }: { action: string; t
   if (text === undefined) throw malformed(`${action} needs ${tag}`);
   const days = /^[0-9]+$/.test(text) ? Number(text) : 0;
   if (days > MAX_DAYS) {
-    throw invalid(`'${tag}' for ${action} action must be at most ${MAX_DAYS}, not '${text}'.`);
+    throw invalidArgument(`'${tag}' for ${action} action must be at most ${MAX_DAYS}, not '${text}'.`);
   }
   if (days >= 1) return days;
-  throw invalid(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
+  throw invalidArgument(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
 }
 
 /** Throws NotImplemented for what S3 knows there and we do not, and MalformedXML for all else that is not known. */
@@ -238,7 +240,7 @@ function named(rules: readonly Parsed[]): LifecycleRule[] {
   for (const { id } of rules) {
     if (id === undefined) continue;
     if (taken.has(id))
-      throw invalid(`Rule ID must be unique. Found same ID for more than one rule: '${id}'.`);
+      throw invalidArgument(`Rule ID must be unique. Found same ID for more than one rule: '${id}'.`);
     taken.add(id);
   }
   return rules.map((rule) => {
@@ -255,12 +257,4 @@ function notHere(name: string, fix: string): S3Error {
   return new S3Error("NotImplemented", {
     message: `${name} in a lifecycle rule is not implemented: ${fix}.`,
   });
-}
-
-function invalid(message: string): S3Error {
-  return new S3Error("InvalidArgument", { message });
-}
-
-function invalidRequest(message: string): S3Error {
-  return new S3Error("InvalidRequest", { message });
 }

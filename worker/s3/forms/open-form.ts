@@ -3,8 +3,8 @@ import { BodyReader, type ByteSource, sentBody } from "../../blobs/body-reader.t
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
-import { authenticateForm } from "../auth/authenticate.ts";
-import { type FormFault, missingField, readFormClaim } from "../auth/form-claim.ts";
+import { type FormClaim, missingField, readFormClaim } from "../auth/form-claim.ts";
+import { verifyPolicy } from "../auth/verify.ts";
 import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES, MAX_FORM_FIELDS_MS } from "../limits.ts";
 import { parseTagging } from "../objects/tag-set.ts";
 import { isOurs } from "../request/refusals.ts";
@@ -50,25 +50,16 @@ export async function openForm(request: FormRequest, { keys, now }: FormOptions)
   const { head, rest, raw } = await readHead(request.body, { delimiter, now });
   try {
     const fields = fieldsOf(head);
-    if (!fields.get("key")) throw faultError(missingField("key"));
-    const claimed = readFormClaim(fields, now());
-    if (!claimed.ok) throw faultError(claimed);
-    const { claim } = claimed;
-    const auth = await authenticateForm(claim, { keys });
-    if (!auth.ok) {
-      const told = auth.code === "SignatureDoesNotMatch" && {
-        StringToSign: claim.policy,
-        SignatureProvided: claim.signature,
-        StringToSignBytes: hexBytes(claim.policy),
-      };
-      const more = { AWSAccessKeyId: claim.keyId, ...told };
-      throw new S3Error(auth.code, { message: auth.message, body: { form: "document", more } });
-    }
+    if (!fields.get("key")) throw missingField("key");
+    const claim = readFormClaim(fields, now());
+    const caller = await verifyPolicy(claim, keys).catch((error: unknown) => {
+      throw tellingClaim(error, claim);
+    });
     const sizes = checkPolicy(parsePolicy(claim.policy), { bucket: request.bucket, fields, now: now() });
     const proposed = proposedSize(request.headers, { head, delimiter });
     const tooLarge = () => entityTooLarge(sizes, proposed);
     const file = new FormFile({ raw, delimiter, ahead: rest, max: sizes.max, tooLarge });
-    return { caller: auth.caller, fields, file, sizes };
+    return { caller, fields, file, sizes };
   } catch (error) {
     await raw.cancel().catch(() => {});
     throw error;
@@ -163,12 +154,16 @@ function fieldsOf({ fields, filename }: FormHead): ReadonlyMap<string, string> {
   return found;
 }
 
-/** How much of a field is told to who sent it, in characters. */
-const MAX_TOLD = 1000;
-
-function faultError({ code, message, field }: FormFault): S3Error {
-  const more = field && { ArgumentName: field.name, ArgumentValue: field.value.slice(0, MAX_TOLD) };
-  return new S3Error(code, { message, ...(more && { body: { form: "document", more } }) });
+/** The error of a policy that nobody signed, with what S3 wanted signed. */
+function tellingClaim(error: unknown, { keyId, policy, signature }: FormClaim): unknown {
+  if (!(error instanceof S3Error)) return error;
+  const told = error.code === "SignatureDoesNotMatch" && {
+    StringToSign: policy,
+    SignatureProvided: signature,
+    StringToSignBytes: hexBytes(policy),
+  };
+  const more = { AWSAccessKeyId: keyId, ...told };
+  return new S3Error(error.code, { message: error.message, body: { form: "document", more } });
 }
 
 /** How many bytes the file has if nothing stands behind it, which only Content-Length tells before it came. */

@@ -10,7 +10,7 @@ import {
   isCrc,
   parseChecksum,
 } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidRequest, S3Error } from "../answer/errors.ts";
 import { checksumHeader } from "../answer/fields.ts";
 import { askedType } from "../request/checksum-kind.ts";
 
@@ -38,14 +38,16 @@ export function claimedChecksum(
   const [claim] = claimed;
   if (claim === undefined) return undefined;
   const { algorithm, value } = claim;
-  if (claimed.length > 1) throw invalid("There is more than one x-amz-checksum-* header: send one.");
+  if (claimed.length > 1) throw invalidRequest("There is more than one x-amz-checksum-* header: send one.");
   if (begun && begun.algorithm !== algorithm) {
-    throw invalid(
+    throw invalidRequest(
       `The upload was begun for ${begun.algorithm}, and the object's checksum is in ${checksumHeader(algorithm)}: send ${checksumHeader(begun.algorithm)}, or none.`,
     );
   }
   if (parseChecksum(algorithm, value.replace(/-[0-9]+$/, "")) === null) {
-    throw invalid(`${checksumHeader(algorithm)} is '${value}': it must be the base64 of a ${algorithm}.`);
+    throw invalidRequest(
+      `${checksumHeader(algorithm)} is '${value}': it must be the base64 of a ${algorithm}.`,
+    );
   }
   return claim;
 }
@@ -54,7 +56,7 @@ function checkType(type: ChecksumType | undefined, begun: MultipartStatus["check
   // If the upload was begun without an algorithm, a completion can claim only a checksum over the whole object.
   const expected = begun?.type ?? "FULL_OBJECT";
   if (type === undefined || type === expected) return;
-  throw invalid(
+  throw invalidRequest(
     `x-amz-checksum-type is ${type}, but the upload's is ${expected}: send that, or leave it out.`,
   );
 }
@@ -100,8 +102,4 @@ function hashWith(algorithm: ChecksumAlgorithm): (bytes: Uint8Array) => Uint8Arr
     hasher.update(bytes);
     return hasher.digest();
   };
-}
-
-function invalid(message: string): S3Error {
-  return new S3Error("InvalidRequest", { message });
 }

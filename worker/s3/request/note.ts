@@ -2,7 +2,7 @@ import type { BucketAddress } from "../../../protocol/names.ts";
 import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/notes.ts";
 import type { Caller } from "../../app.ts";
 import type { CommitNote } from "../../branch/contract.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidArgument, S3Error } from "../answer/errors.ts";
 
 /** How the headers begin by which a client says something of its commit. They are signed, as `x-amz-*` are. */
 export const NOTE_PREFIX = "x-sluice-commit-";
@@ -30,7 +30,7 @@ export function readNote({
   for (const [name, value] of headers) {
     if (!name.startsWith(NOTE_PREFIX)) continue;
     if (address.view !== undefined) throw inOpenCommit(name);
-    if (CONTROL.test(value)) throw invalid(`${name} holds a control character: leave it out.`);
+    if (CONTROL.test(value)) throw invalidArgument(`${name} holds a control character: leave it out.`);
     if (name.startsWith(META)) entries.push([nameOf(name), value]);
   }
   const meta = entries.length === 0 ? undefined : Object.fromEntries(entries);
@@ -41,7 +41,7 @@ export function readNote({
 function nameOf(header: string): string {
   const name = header.slice(META.length);
   if (NOTE_NAME_PATTERN.test(name)) return name;
-  throw invalid(
+  throw invalidArgument(
     `${header} is not a name of an entry: behind ${META} stands a letter or digit, then letters, digits, '.', '_' and '-'.`,
   );
 }
@@ -57,8 +57,4 @@ function inOpenCommit(header: string): S3Error {
   return new S3Error("InvalidRequest", {
     message: `${header} belongs to a commit, and a write into an open commit makes none: leave it out, and give it with 'sluice commit finish --message' or in the body of the finish.`,
   });
-}
-
-function invalid(message: string): S3Error {
-  return new S3Error("InvalidArgument", { message });
 }
