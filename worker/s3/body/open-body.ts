@@ -2,7 +2,7 @@ import type { Payload } from "../../app.ts";
 import { type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { ExpectedHashes } from "../../blobs/write-content.ts";
 import type { ChecksumAlgorithm } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { invalidRequest, S3Error } from "../answer/errors.ts";
 import { checksumHeader } from "../answer/fields.ts";
 import type { ServiceRequest } from "../operation.ts";
 import { AwsChunkedSource } from "./aws-chunked-source.ts";
@@ -28,38 +28,24 @@ export interface OpenBody {
 export type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body">;
 type Chunked = Extract<Payload, { form: "aws-chunked" }>;
 /** A body as it comes out of its form. */
-type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & {
-  readonly trailer: Trailer | undefined;
-};
+type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & { readonly trailer?: Trailer };
 
 /**
  * What the headers say of the body, and its bytes. Reads nothing by itself. Throws S3Error for headers that are
  * malformed or contradict each other.
  */
 export function openBody(request: OpenRequest): OpenBody {
-  const { headers, caller } = request;
-  const { payload } = caller;
-  const { md5, checksum } = bodyHashes(headers);
+  const { payload } = request.caller;
+  const hashes = bodyHashes(request.headers);
+  const { checksum } = hashes;
   if (checksum?.value === "trailer" && (payload.form === "plain" || payload.trailer === "none")) {
-    throw new S3Error("InvalidRequest", {
-      message: "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
-    });
+    throw invalidRequest(
+      "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
+    );
   }
-  const { source, declaredSize, fault, trailer } =
-    payload.form === "plain" ? plainBody(request) : chunkedBody(request, { payload, checksum });
-  return {
-    source,
-    declaredSize,
-    fault,
-    checksum: checksum?.algorithm,
-    expect: {
-      ...(md5 && { md5 }),
-      ...(payload.form === "plain" && payload.sha256 !== null && { sha256: payload.sha256 }),
-      ...(checksum?.value !== undefined && {
-        checksum: { algorithm: checksum.algorithm, value: valueReader(checksum.value, trailer) },
-      }),
-    },
-  };
+  if (payload.form !== "plain") return withHashes(chunkedBody(request, { payload, checksum }), hashes);
+  const { expect, ...body } = withHashes(plainBody(request), hashes);
+  return { ...body, expect: { ...expect, ...(payload.sha256 !== null && { sha256: payload.sha256 }) } };
 }
 
 /** The file of a form as a body, whose fields stand for headers. Its size is not known before it ends. */
@@ -67,35 +53,30 @@ export function fileBody(
   source: ByteSource & Pick<OpenBody, "fault">,
   headers: ReadonlyMap<string, string>,
 ): OpenBody {
-  const { md5, checksum } = bodyHashes(headers);
-  const value = checksum?.value;
-  return {
-    source,
-    declaredSize: undefined,
-    fault: () => source.fault(),
-    checksum: checksum?.algorithm,
-    expect: {
-      ...(md5 && { md5 }),
-      ...(checksum !== undefined &&
-        value !== undefined && {
-          checksum: { algorithm: checksum.algorithm, value: valueReader(value, undefined) },
-        }),
-    },
-  };
+  const body = { source, declaredSize: undefined, fault: () => source.fault() };
+  return withHashes(body, bodyHashes(headers));
 }
 
-function bodyHashes(headers: ReadonlyMap<string, string>): {
+interface BodyHashes {
   readonly md5: Uint8Array | undefined;
   readonly checksum: BodyChecksum | undefined;
-} {
+}
+
+function bodyHashes(headers: ReadonlyMap<string, string>): BodyHashes {
   return { md5: contentMd5(headers), checksum: bodyChecksum(headers) };
 }
 
-function valueReader(
-  value: NonNullable<BodyChecksum["value"]>,
-  trailer: Trailer | undefined,
-): () => string | null {
-  return value === "trailer" ? () => trailer?.value ?? null : () => value.header;
+function withHashes({ trailer, ...body }: Unframed, { md5, checksum }: BodyHashes): OpenBody {
+  const stated = checksum?.value;
+  const value = () => (stated === "trailer" ? trailer?.value : stated?.header) ?? null;
+  return {
+    ...body,
+    checksum: checksum?.algorithm,
+    expect: {
+      ...(md5 && { md5 }),
+      ...(checksum && stated !== undefined && { checksum: { algorithm: checksum.algorithm, value } }),
+    },
+  };
 }
 
 function plainBody({ headers, body }: OpenRequest): Unframed {
@@ -103,7 +84,6 @@ function plainBody({ headers, body }: OpenRequest): Unframed {
     source: body && sentBody(body),
     declaredSize: sizeIn(headers, "content-length"),
     fault: () => undefined,
-    trailer: undefined,
   };
 }
 
