@@ -106,7 +106,7 @@ interface HashExports {
 const BUFFER_BYTES = 16 * 1024;
 
 /** How far one hash came. Only its own engine can go on with it. */
-export type HashState = Uint8Array<ArrayBuffer>;
+type HashState = Uint8Array<ArrayBuffer>;
 
 interface EngineOptions {
   readonly digestBytes: number;
@@ -120,7 +120,7 @@ interface EngineOptions {
  * One instance of a module, of two pages of memory. Any number of hashes share it, because each brings its state to a
  * call and takes it away again, and a call is never interrupted.
  */
-export class WasmEngine {
+class WasmEngine {
   readonly #exports: HashExports;
   readonly #buffer: Uint8Array;
   readonly #state: Uint8Array;
