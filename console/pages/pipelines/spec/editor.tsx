@@ -16,6 +16,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { classHighlighter } from "@lezer/highlight";
 import { useEffect, useImperativeHandle, useRef } from "react";
 import type { Issue } from "../../../../protocol/errors.ts";
+import styles from "../../../style/editor.css" with { type: "text" };
 import { placeAt, rangeOf } from "./place.ts";
 import { type Offer, offersAt } from "./schema.ts";
 
@@ -46,7 +47,7 @@ export default function SpecEditor({ begin, issues, change, ref }: SpecEditorPro
   useEffect(() => {
     if (!host.current) return;
     // Its styles are a sheet of the shadow's own: the page's policy lets no style in that a script writes into the page.
-    const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
+    const root = host.current.shadowRoot ?? shadowOf(host.current);
     const parent = document.createElement("div");
     root.replaceChildren(parent);
     const editor = new EditorView({
@@ -78,6 +79,15 @@ export default function SpecEditor({ begin, issues, change, ref }: SpecEditorPro
   }));
 
   return <div ref={host} className="editor" />;
+}
+
+/** The editor puts its own styles before these, which count where both say something. */
+function shadowOf(host: HTMLElement): ShadowRoot {
+  const root = host.attachShadow({ mode: "open" });
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(styles);
+  root.adoptedStyleSheets = [sheet];
+  return root;
 }
 
 function placeOf(text: string, { path, message }: Issue): { from: number; to: number } {
@@ -134,7 +144,6 @@ function extensionsFor(change: (text: string) => void) {
       if (docChanged) change(state.doc.toString());
     }),
     EditorView.lineWrapping,
-    THEME,
   ];
 }
 
@@ -178,46 +187,3 @@ function completionOf(
     },
   };
 }
-
-/** The colours are those of the page, in light and dark. */
-const THEME = EditorView.theme({
-  "&": { color: "var(--ink)", backgroundColor: "var(--raised)", fontSize: "13.5px", minHeight: "20rem" },
-  "&.cm-focused": { outline: "2px solid var(--focus)" },
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", maxHeight: "70vh" },
-  ".cm-content": { caretColor: "var(--ink)" },
-  ".cm-cursor": { borderLeftColor: "var(--ink)" },
-  ".cm-gutters": {
-    color: "var(--soft)",
-    backgroundColor: "var(--sunk)",
-    borderRight: "1px solid var(--line)",
-  },
-  ".cm-activeLine": { backgroundColor: "transparent" },
-  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--ink)" },
-  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
-    backgroundColor: "light-dark(#cfe6e4, #23504d)",
-  },
-  ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": {
-    backgroundColor: "transparent",
-    outline: "1px solid var(--soft)",
-  },
-  ".cm-tooltip": {
-    color: "var(--ink)",
-    backgroundColor: "var(--raised)",
-    border: "1px solid var(--line)",
-    fontFamily: "var(--sans)",
-  },
-  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "16em" },
-  ".cm-tooltip-autocomplete ul li[aria-selected]": {
-    color: "#fff",
-    backgroundColor: "light-dark(#0a5c5c, #1d6f69)",
-  },
-  ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal" },
-  "li[aria-selected] .cm-completionDetail": { color: "#fff" },
-  ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "700" },
-  ".cm-completionInfo": { maxWidth: "22rem", padding: "0.4rem 0.6rem" },
-  ".cm-diagnostic": { padding: "0.3rem 0.6rem" },
-  ".cm-diagnostic-error": { borderLeft: "3px solid var(--bad)" },
-  ".tok-propertyName": { color: "var(--link)" },
-  ".tok-string": { color: "light-dark(#27754a, #8fd3a8)" },
-  ".tok-number, .tok-bool, .tok-keyword, .tok-atom": { color: "light-dark(#0b62b8, #74b6f5)" },
-});
