@@ -2,7 +2,7 @@ import { type BranchAddress, bucketName, parseBucketName } from "../protocol/nam
 import type { BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
 import { openBlobStore } from "./blobs/stores.ts";
-import type { BranchApi } from "./branch/contract.ts";
+import type { BranchApi } from "./branch/contract/api.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
@@ -11,7 +11,7 @@ import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
-import { madeFacets, madeObjects } from "./objects/made-objects.ts";
+import { madeObjects } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
 
@@ -101,9 +101,9 @@ function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
   const branches = madeObjects<BranchApi>(env.BRANCH, {
     files: env.BRANCH_FILES,
-    makers: ["create", "fork", "beginImport", "subscribe", "claim"],
+    makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
   });
-  const pipelines = madeFacets<PipelineApi>(env.PIPELINE, {
+  const pipelines = madeObjects<PipelineApi>(env.PIPELINE, {
     files: env.PIPELINE_FILES,
     makers: ["lifecycle.create"],
   });
@@ -121,7 +121,7 @@ function openShared(env: Env, config: Config): Shared {
     openBranches: openOpenBranches({
       catalogue,
       async rulesOf(address) {
-        const settings = await branch(address).settings();
+        const settings = await branch(address).settings.read();
         return (settings.ok && settings.cors) || [];
       },
     }),
@@ -133,7 +133,7 @@ function openShared(env: Env, config: Config): Shared {
         bucket: bucketName(address),
         keeper(bucket) {
           const owner = parseBucketName(bucket);
-          return owner && branch(owner);
+          return owner && branch(owner).files;
         },
       }),
     pipeline: pipelines,

@@ -1,13 +1,9 @@
 import { type ContentId, contentName } from "../protocol/content.ts";
 import { type BranchAddress, parseBucketName } from "../protocol/names.ts";
-import type {
-  AnswerOf,
-  BranchApi,
-  CommitNote,
-  EraseVersions,
-  Operation,
-  VersionName,
-} from "./branch/contract.ts";
+import type { AnswerOf, CommitNote } from "./branch/contract/answers.ts";
+import type { EraseVersions, ErasureCalls, VersionName } from "./branch/contract/erasures.ts";
+import type { Operation } from "./branch/contract/files.ts";
+import type { ForkCalls } from "./branch/contract/forks.ts";
 
 /** How often a branch is asked again, since another fork was made of it meanwhile, or one gave something back. */
 const ROUNDS = 10;
@@ -26,8 +22,8 @@ interface Erasing {
   readonly uid?: string;
 }
 
-type Erased = Extract<AnswerOf<"erase">, { ok: true }>;
-type Refusal = Exclude<AnswerOf<"erase">, { ok: true } | { reason: "held-by-forks" }>;
+type Erased = Extract<AnswerOf<ErasureCalls["erase"]>, { ok: true }>;
+type Refusal = Exclude<AnswerOf<ErasureCalls["erase"]>, { ok: true } | { reason: "held-by-forks" }>;
 
 /** A fork that has a copy, of these paths. */
 export interface HoldingFork {
@@ -55,7 +51,10 @@ export type EraseOutcome =
   /** The caller may not erase in the repo of a fork. */
   | { readonly ok: false; readonly reason: "fork-denied"; readonly bucket: string; readonly repo: string };
 
-type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies">;
+type Branches = (address: BranchAddress) => {
+  readonly erasures: Pick<ErasureCalls, "erase">;
+  readonly forks: Pick<ForkCalls, "copies">;
+};
 
 /**
  * Erases versions of a branch. Its forks come first, and theirs before them: each is a step of its own, so that at no moment
@@ -77,7 +76,7 @@ export async function eraseThroughForks(branches: Branches, erasing: Erasing): P
       ...(deletions && { deletions }),
       ...(note && { note }),
     };
-    const answer = await branches(address).erase({ ...request, ...(uid !== undefined && { uid }) });
+    const answer = await branches(address).erasures.erase({ ...request, ...(uid !== undefined && { uid }) });
     if (answer.ok) return { ...answer, ...asking.outcome(answer.erased) };
     if (answer.reason !== "held-by-forks") return answer;
     const refused = await asking.askAll(answer.forks);
@@ -86,9 +85,9 @@ export async function eraseThroughForks(branches: Branches, erasing: Erasing): P
   return { ok: false, reason: "busy" };
 }
 
-type Roots = Extract<AnswerOf<"erase">, { reason: "held-by-forks" }>["forks"];
+type Roots = Extract<AnswerOf<ErasureCalls["erase"]>, { reason: "held-by-forks" }>["forks"];
 type Root = Roots[number];
-type Copies = Extract<AnswerOf<"copies">, { ok: true }>;
+type Copies = Extract<AnswerOf<ForkCalls["copies"]>, { ok: true }>;
 interface Answered extends Pick<Copies, "has" | "number"> {
   readonly bucket: string;
 }
@@ -149,7 +148,7 @@ class Asking {
     const { fork, bucket, paths, contents, given } = root;
     const { forks, note } = this.#erasing;
     const address = addressOf(bucket);
-    const ask = () => this.#branches(address).copies({ fork, paths, contents, given });
+    const ask = () => this.#branches(address).forks.copies({ fork, paths, contents, given });
     const copies = await ask();
     if (!copies.ok || copies.versions.length === 0 || typeof forks === "string") return copies;
     const { repo } = address;

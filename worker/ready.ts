@@ -108,7 +108,7 @@ async function lookAt(row: AlmostFullRow, parts: SpaceParts): Promise<AlmostFull
 
 async function branchSpace(bucket: string, { branch }: SpaceParts): Promise<Space | undefined> {
   const address = parseBucketName(bucket);
-  const found = address && (await branch(address).usage({ sizes: true }));
+  const found = address && (await branch(address).admin.usage({ sizes: true }));
   return found?.ok ? found.database : undefined;
 }
 

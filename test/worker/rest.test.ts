@@ -88,16 +88,16 @@ test("every kind of object comes to rest after its work, after a stop and after 
   await workUntil(pipeline, { jobs: 1 });
   const upload = await begin(bucket);
   const part = chunked("one", ["b/1"]);
-  await bucket.addPart({ upload, number: 1, content: part });
-  await bucket.completeMultipart(completion(upload, { 1: part }));
+  await bucket.multipart.addPart({ upload, number: 1, content: part });
+  await bucket.multipart.complete(completion(upload, { 1: part }));
   const given = await begin(bucket, { path: "given-up" });
-  await bucket.addPart({ upload: given, number: 1, content: chunked("two", ["b/2"]) });
-  await bucket.abortMultipart({ upload: given });
+  await bucket.multipart.addPart({ upload: given, number: 1, content: chunked("two", ["b/2"]) });
+  await bucket.multipart.abort({ upload: given });
   const openCommit = await startOpenCommit(bucket);
   await stage(bucket, openCommit, { puts: ["staged"] });
-  await bucket.abortOpenCommit({ openCommit });
-  await bucket.createTag({ name: "v1", force: false });
-  await bucket.deleteTag({ name: "v1" });
+  await bucket.openCommits.abort({ openCommit });
+  await bucket.tags.create({ name: "v1", force: false });
+  await bucket.tags.delete({ name: "v1" });
   await workUntil(pipeline, { jobs: 2 });
   await expectAllAtRest(others);
 
@@ -108,6 +108,6 @@ test("every kind of object comes to rest after its work, after a stop and after 
 
   await good("DELETE /pipelines/rest-next");
   await good("DELETE /pipelines/rest");
-  expect(await bucket.destroy()).toEqual({ ok: true });
+  expect(await bucket.lifecycle.destroy()).toEqual({ ok: true });
   await expectAllAtRest(others);
 });

@@ -16,7 +16,7 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
     throw new ApiError("InvalidRequest", `'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
   const { branch, address } = branchInPath(asked);
   const liveOnly = !hasLevel(asked.caller.scope, "work");
-  const found = await branch.content({ ...id, liveOnly });
+  const found = await branch.files.content({ ...id, liveOnly });
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
   const headers = {
     "content-type": "application/octet-stream",

@@ -17,7 +17,8 @@ import { BroughtBlobs } from "../blobs/brought-blobs.ts";
 import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
-import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
+import type { BranchApi } from "../branch/contract/api.ts";
+import { UPLOAD_LEASE_MS } from "../branch/contract/uploads.ts";
 import { hasLevel, refusalText } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { branchError, writeError } from "./answer/failures.ts";
@@ -42,7 +43,7 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
   }
   const opened = await asked.context
     .branch({ repo, branch })
-    .openUpload(lease === undefined ? { key: asked.caller.keyId } : { lease });
+    .uploads.open(lease === undefined ? { key: asked.caller.keyId } : { lease });
   if (!opened.ok) throw branchError(opened, { repo, branch });
   const { upload } = opened;
   return Response.json({ upload, partBytes: PART_BYTES } satisfies z.infer<typeof UploadOpened>, {
@@ -56,7 +57,7 @@ export async function reserveContents(asked: ApiRequest): Promise<Response> {
   await asked.context.blobs.admit?.();
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, ReserveContents);
-  const reserved = await branch.reserve({ upload, contents });
+  const reserved = await branch.uploads.reserve({ upload, contents });
   if (!reserved.ok) throw branchError(reserved);
   return Response.json({ missing: reserved.missing } satisfies z.infer<typeof ContentsReserved>);
 }
@@ -67,7 +68,7 @@ export async function addInlineContents(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, AddInlineContents);
   await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
-  const added = await branch.addContents({
+  const added = await branch.uploads.add({
     upload,
     contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),
   });
@@ -103,7 +104,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
       idleMs: IDLE_MS,
     });
     if (!written.ok) throw writeError(written.reason);
-    const added = await blobs.handOver(() => branch.addContents({ upload, contents: [written.content] }));
+    const added = await blobs.handOver(() => branch.uploads.add({ upload, contents: [written.content] }));
     if (!added.ok) throw branchError(added);
     return Response.json(id satisfies ContentId);
   } catch (error) {
@@ -132,7 +133,7 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
     }
     // The upload held the parts when they were read, and lets go of nothing before its end: they are in that life still.
     const composed = { ...content, keeps: parts };
-    const added = await blobs.handOver(() => branch.addContents({ upload, contents: [composed] }));
+    const added = await blobs.handOver(() => branch.uploads.add({ upload, contents: [composed] }));
     if (!added.ok) throw branchError(added);
     const { digest, size } = content;
     return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
@@ -148,7 +149,7 @@ async function* partsOf(
   { upload, parts }: { upload: string; parts: readonly ContentId[] },
 ): AsyncGenerator<Slice> {
   for (let next = 0; next < parts.length; ) {
-    const page = await branch.heldBodies({ upload, contents: parts.slice(next) });
+    const page = await branch.uploads.bodies({ upload, contents: parts.slice(next) });
     if (!page.ok) throw branchError(page);
     const lacking = parts[next];
     if (page.bodies.length === 0 && lacking) {
@@ -190,7 +191,7 @@ export function uploadAddress({ params }: ApiRequest): BranchAddress {
 }
 
 async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {
-  const renewed = await branch.renewUpload({ upload });
+  const renewed = await branch.uploads.renew({ upload });
   if (!renewed.ok) throw branchError(renewed);
   return renewed;
 }

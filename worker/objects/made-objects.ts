@@ -18,8 +18,6 @@ export function mustNotBeNobody(name: string | undefined): void {
   if (name === NOBODY) throw new Error("a call that makes an object is missing among its makers");
 }
 
-type Callable = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
-
 /** The folder of the objects' files, served by the disk service. Absent: objects that were not made leave nothing. */
 type Files = Fetcher | undefined;
 
@@ -32,50 +30,11 @@ export interface Made<Call> {
 /** Names of objects that are known to have a file, at most; then they are looked for anew. */
 const MAX_REMEMBERED = 10_000;
 
-/** The objects of a class by their names; those that were never made all answer as one. */
-export function madeObjects<Api extends object>(
-  objects: DurableObjectNamespace<undefined>,
-  { files, makers }: Made<keyof Api>,
-): (name: string) => Api {
-  const finderOf = finders(objects, files);
-  return (name) => {
-    const find = finderOf(name);
-    return new Proxy({} as Api, {
-      get(_, call) {
-        // A promise is asked for this, and a stub is none.
-        if (typeof call !== "string" || call === "then") return undefined;
-        return async (...args: unknown[]): Promise<unknown> => {
-          const object = await find({ makes: makers.some((maker) => maker === call) });
-          return await (object as unknown as Callable)[call]?.(...args);
-        };
-      },
-    });
-  };
-}
-
-/** The same, of objects whose calls are in facets. */
-export function madeFacets<Api>(
+/** What objects of a class do, by their names; those that were never made all answer as one. */
+export function madeObjects<Api>(
   objects: DurableObjectNamespace<undefined>,
   { files, makers }: Made<CallName<Api>>,
 ): (name: string) => Api {
-  const finderOf = finders(objects, files);
-  return (name) => {
-    const find = finderOf(name);
-    return clientOf<Api>({
-      async call(call, args) {
-        const object = await find({ makes: makers.some((maker) => maker === call) });
-        return await (object as unknown as Faceted).call(call, args);
-      },
-    });
-  };
-}
-
-type Stub = DurableObjectStub<undefined>;
-
-/** Finds the object of a name for a call; `makes`: also if it was never made. */
-type Finder = (call: { makes: boolean }) => Stub | Promise<Stub>;
-
-function finders(objects: DurableObjectNamespace<undefined>, files: Files): (name: string) => Finder {
   const made = new Set<string>();
   const isMade = async (name: string, disk: Fetcher): Promise<boolean> => {
     if (made.has(name)) return true;
@@ -87,7 +46,13 @@ function finders(objects: DurableObjectNamespace<undefined>, files: Files): (nam
   };
   return (name) => {
     const own = objects.getByName(name);
-    if (!files) return () => own;
-    return async ({ makes }) => (makes || (await isMade(name, files)) ? own : objects.getByName(NOBODY));
+    return clientOf<Api>({
+      async call(call, args) {
+        const makes = makers.some((maker) => maker === call);
+        const isThere = !files || makes || (await isMade(name, files));
+        const object = isThere ? own : objects.getByName(NOBODY);
+        return await (object as unknown as Faceted).call(call, args);
+      },
+    });
   };
 }

@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { BlobStore } from "../blobs/port.ts";
-import type { BranchApi } from "../branch/contract.ts";
+import type { BranchApi } from "../branch/contract/api.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { LiveNode } from "../core/parallelism.ts";
 import type { Engine } from "../objects/engine.ts";

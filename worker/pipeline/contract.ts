@@ -14,7 +14,9 @@ import type {
 } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
-import type { CommitPosition, Done, FileSpans, Refused, WakeUpCalls } from "../branch/contract.ts";
+import type { Done, Refused } from "../branch/contract/answers.ts";
+import type { FileSpans } from "../branch/contract/erasures.ts";
+import type { CommitPosition, WakeUpCalls } from "../branch/contract/pipelines.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */

@@ -2,10 +2,11 @@ import { decodeTime, isValid, monotonicFactory } from "ulid";
 import { bucketName } from "../../protocol/names.ts";
 import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import { openBlobStore } from "../blobs/stores.ts";
-import type { BranchApi } from "../branch/contract.ts";
+import type { BranchApi } from "../branch/contract/api.ts";
 import { type Catalogue, openCatalogue } from "../catalogue/catalogue.ts";
 import { ableNodes, assignWorkers, type LiveNode, workerCount } from "../core/parallelism.ts";
 import { type Env, readConfig } from "../env.ts";
+import { clientOf } from "../objects/facets.ts";
 import type { Peers, PipelineRoom } from "./context.ts";
 
 /** How long an answer is used again. */
@@ -24,8 +25,7 @@ export function openPeers(env: Env): Peers {
     // A gateway whose variables are wrong refuses every request. What it finds it keeps.
     keptJobs: read.ok ? read.config.keptJobs : Number.MAX_SAFE_INTEGER,
     now,
-    // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
-    branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
+    branch: (address) => clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address))),
     id: (after) => {
       const id = next(now());
       const isAfter = after === undefined || id > after || !isValid(after);

@@ -1,46 +1,71 @@
 import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
 import type { Context } from "../app.ts";
-import type * as Branch from "../branch/contract.ts";
+import type { Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
+import type { BranchApi } from "../branch/contract/api.ts";
+import type { FileCalls, ViewShown } from "../branch/contract/files.ts";
+import type { LifecycleCalls } from "../branch/contract/lifecycle.ts";
+import type { ListMultiparts, MultipartCalls, MultipartList } from "../branch/contract/multipart.ts";
+import type { UploadCalls, UploadOpened } from "../branch/contract/uploads.ts";
 import { S3Error } from "./answer/errors.ts";
 import { accepted } from "./answer/failures.ts";
 
-type Narrowed = "read" | "list" | "put" | "commit" | "setTags" | "createMultipart";
-type Absent = Branch.Refused<
+type Narrowed = "read" | "list" | "put" | "commit" | "setTags";
+type Absent = Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */
-interface BucketStatus extends Pick<Branch.ViewShown, "modifiedAt"> {
+interface BucketStatus extends Pick<ViewShown, "modifiedAt"> {
   /** Absent: HEAD. */
-  readonly shows?: Branch.ViewShown["shows"];
+  readonly shows?: ViewShown["shows"];
 }
 
 /** What a bucket shows and takes: the newest state of its branch, that of one of its open commits, or one of its commits. */
-export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
+export interface BucketTree extends Pick<FileCalls, Narrowed> {
   /** Whether it is there, and what it is. */
-  status(request?: Branch.PublicRead): Promise<Status | Absent>;
+  status(request?: PublicRead): Promise<Status | Absent>;
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
     readonly key: string;
   }): Promise<
-    | Branch.UploadOpened
-    | Branch.Protected
+    | UploadOpened
+    | Protected
     | Absent
-    | Branch.Refused<"pipeline-output" | "read-only" | "lost-lease" | "branch-full">
+    | Refused<"pipeline-output" | "read-only" | "lost-lease" | "branch-full">
   >;
+  readonly createMultipart: MultipartCalls["create"];
   /** The multipart uploads whose objects go into it. */
-  listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;
+  listMultiparts(request: ListMultiparts): Promise<MultipartList | Absent>;
 }
 
 /** The rest of a branch, which a view does not change: uploads and their parts, versions, the branch itself. */
-export type BesideTree = Omit<Branch.BranchApi, keyof BucketTree>;
+export interface BesideTree extends Omit<BranchApi, "lifecycle" | "files" | "uploads" | "multipart"> {
+  readonly lifecycle: Omit<LifecycleCalls, "status">;
+  readonly files: Omit<FileCalls, Narrowed | "view">;
+  readonly uploads: Omit<UploadCalls, "open">;
+  readonly multipart: Omit<MultipartCalls, "create" | "list">;
+}
 
 /** What is behind a bucket. Asks nothing yet. */
 export function openTree(context: Pick<Context, "branch">, { view, ...address }: BucketAddress): BucketTree {
   const branch = context.branch(address);
-  return view === undefined ? branch : viewTree(branch, { ...address, view });
+  return view === undefined ? headTree(branch) : viewTree(branch, { ...address, view });
+}
+
+function headTree({ lifecycle, files, uploads, multipart }: BranchApi): BucketTree {
+  return {
+    status: (request) => lifecycle.status(request),
+    read: (request) => files.read(request),
+    list: (request) => files.list(request),
+    put: (request) => files.put(request),
+    commit: (request) => files.commit(request),
+    setTags: (request) => files.setTags(request),
+    openUpload: (request) => uploads.open(request),
+    createMultipart: (request) => multipart.create(request),
+    listMultiparts: (request) => multipart.list(request),
+  };
 }
 
 /** A tree for somebody without a key: each read is done only if the branch, when it reads, is public. */
@@ -64,7 +89,7 @@ export function publicTree(tree: BucketTree): BucketTree {
  * write that did not would be seen at once. Whether it is an open commit, a commit or a tag is decided by the branch, in
  * the call that reads or writes: nobody asks first.
  */
-function viewTree(branch: Branch.BranchApi, address: ViewAddress): BucketTree {
+function viewTree({ files, uploads, multipart }: BranchApi, address: ViewAddress): BucketTree {
   const { view } = address;
   const named = { openCommit: view };
   /** A branch that is not there has no views: a caller that asked for one hears that, not of the branch. */
@@ -74,21 +99,21 @@ function viewTree(branch: Branch.BranchApi, address: ViewAddress): BucketTree {
     if (found.reason === "read-only") throw readOnly(address);
     return found.reason === "no-such-branch" ? NO_VIEW : found;
   };
-  const status = (request?: Branch.PublicRead) => told(branch.view({ view, ...request }));
+  const status = (request?: PublicRead) => told(files.view({ view, ...request }));
   return {
     status,
-    read: (request) => told(branch.read({ ...request, ...named })),
-    list: (request) => told(branch.list({ ...request, ...named })),
-    put: (request) => told(branch.put({ ...request, ...named })),
-    commit: (request) => told(branch.commit({ ...request, ...named })),
-    setTags: (request) => told(branch.setTags({ ...request, ...named })),
-    openUpload: (request) => told(branch.openUpload({ ...request, ...named })),
-    createMultipart: (request) => told(branch.createMultipart({ ...request, ...named })),
+    read: (request) => told(files.read({ ...request, ...named })),
+    list: (request) => told(files.list({ ...request, ...named })),
+    put: (request) => told(files.put({ ...request, ...named })),
+    commit: (request) => told(files.commit({ ...request, ...named })),
+    setTags: (request) => told(files.setTags({ ...request, ...named })),
+    openUpload: (request) => told(uploads.open({ ...request, ...named })),
+    createMultipart: (request) => told(multipart.create({ ...request, ...named })),
     async listMultiparts(request) {
       const found = await status();
       if (!found.ok) return found;
       if (found.shows !== "open-commit") throw readOnly(address);
-      return await told(branch.listMultiparts({ ...request, ...named }));
+      return await told(multipart.list({ ...request, ...named }));
     },
   };
 }

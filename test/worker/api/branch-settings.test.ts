@@ -142,6 +142,6 @@ describe("a protection", () => {
     const finish = `POST /repos/kept/branches/master/sessions/${session}/finish`;
     expect(await failed(finish)).toMatchObject({ status: 403, code: "AccessDenied" });
     expect(await good(finish, mine)).toMatchObject({ state: "finished" });
-    expect(await testContext().branch(target).settings()).toMatchObject({ writer: { key: id } });
+    expect(await testContext().branch(target).settings.read()).toMatchObject({ writer: { key: id } });
   });
 });

@@ -268,7 +268,7 @@ describe("DELETE /repos/{repo}/branches/{branch}", () => {
       message: expect.stringContaining(id),
     });
     const output = branchOf(`master.${repo}-out`);
-    await output.claim({ pipeline: "edges", uid: "u" });
+    await output.output.claim({ pipeline: "edges", uid: "u" });
     expect(await failed(`DELETE /repos/${repo}-out/branches/master`)).toMatchObject({
       ...{ status: 403, code: "AccessDenied" },
       message: expect.stringContaining("output of a pipeline"),

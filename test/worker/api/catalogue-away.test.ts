@@ -2,6 +2,7 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test } from "vitest";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { branchOf } from "../branch/support.ts";
 import { failed, good, makeBranch } from "./support.ts";
 
 const TABLES = ["branches", "pipelines", "proposals", "jobs", "nodes", "access_keys"];
@@ -86,13 +87,13 @@ describe("a migration that was not applied", () => {
 
   test("is named before a branch is made, and leaves no trace of one", async () => {
     await takeAway("branches");
-    const branch = env.BRANCH.getByName("master.early");
-    expect(await branch.create()).toEqual({ ok: false, reason: "catalogue-outdated" });
+    const branch = branchOf("master.early");
+    expect(await branch.lifecycle.create()).toEqual({ ok: false, reason: "catalogue-outdated" });
     const tables = await runInDurableObject(branch, (_, { storage: { sql } }) =>
       sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),
     );
     expect(tables).toEqual([]);
-    expect(await branch.status()).toMatchObject({ ok: false });
+    expect(await branch.lifecycle.status()).toMatchObject({ ok: false });
   });
 
   test("is named before a pipeline is made, updated, or anything else is written", async () => {
@@ -114,7 +115,7 @@ describe("a migration that was not applied", () => {
     expect(
       await clientOf<PipelineApi>(env.PIPELINE.getByName("early-new")).lifecycle.inspect(),
     ).toMatchObject({ ok: false });
-    expect(await env.BRANCH.getByName("master.early-new").status()).toMatchObject({ ok: false });
+    expect(await branchOf("master.early-new").lifecycle.status()).toMatchObject({ ok: false });
     expect(await good("GET /pipelines/early-there")).toMatchObject({ version: 1, state: "active" });
     await takeAway("access_keys");
     const { status, message } = await failed("POST /keys", { body: aKey });

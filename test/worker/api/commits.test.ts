@@ -44,10 +44,10 @@ async function runOne(name: string, output: { path: string; text: string }): Pro
     const [datum] = leased.datums;
     if (!datum) continue;
     const branch = testContext().branch(leased.output);
-    const opened = await branch.openUpload({ lease: datum.lease });
+    const opened = await branch.uploads.open({ lease: datum.lease });
     if (!opened.ok) throw new Error(opened.reason);
     const body = { kind: "inline" as const, bytes: Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)) };
-    await branch.addContents({ upload: opened.upload, contents: [{ ...id, body }] });
+    await branch.uploads.add({ upload: opened.upload, contents: [{ ...id, body }] });
     const outputs = [{ path: output.path, ...id }];
     await pipeline.leases.finish({
       worker: "w1",
@@ -414,7 +414,7 @@ describe("a commit that is redacted", () => {
     expect(await failed(redact, { caller: { keyId: "w", scope } })).toMatchObject({ code: "AccessDenied" });
     await testContext()
       .branch({ repo: "redact-levels", branch: "master" })
-      .configure({ writer: { key: "mine" } });
+      .settings.change({ writer: { key: "mine" } });
     expect(await failed(redact)).toMatchObject({
       status: 403,
       code: "AccessDenied",

@@ -35,7 +35,7 @@ describe("erasing a file", () => {
       "version",
     ]);
     expect(all.stays).toEqual([{ kind: "version", bucket: "master.erase-me", path: "ab", id: ids[0] }]);
-    expect(await master("erase-me").listVersions({ prefix: "", limit: 9 })).toMatchObject({
+    expect(await master("erase-me").files.versions({ prefix: "", limit: 9 })).toMatchObject({
       entries: [{ path: "ab" }],
     });
   });

@@ -215,7 +215,7 @@ describe("a content that is not what it says it is", () => {
       }
       expect(await failed(`GET ${contentPath(address, { digest, size })}`)).toMatchObject({ status: 404 });
     }
-    const status = await testContext().branch(address).status();
+    const status = await testContext().branch(address).lifecycle.status();
     const { objects } = await env.BLOBS.list({ prefix: "b/" });
     const uid = status.ok ? status.uid : "";
     expect(objects.filter(({ key }) => key.includes(`/${uid}/`))).toEqual([]);

@@ -6,6 +6,7 @@ import { readMilestone, writeMilestone } from "../../../worker/blobs/hash/resuma
 import { verifyContent } from "../../../worker/blobs/read/verify-content.ts";
 import { MemoryStore } from "../blobs/memory-store.ts";
 import { forkOf } from "../branch/fork-support.ts";
+import { branchOf, inObject } from "../branch/support.ts";
 import { begin, bytes, complete, completed, MIB, part } from "../s3/multipart/support.ts";
 import { good as s3, withManifestBound } from "../s3/support.ts";
 import { failed, good, makeBranch } from "./support.ts";
@@ -41,8 +42,8 @@ async function checked(ask: object = {}, of = repo, branch = "master") {
 
 /** The blobs of a bucket's files, in the order of their chunks. */
 function blobsOf(path: string): Promise<string[]> {
-  return runInDurableObject(env.BRANCH.getByName(bucket), async (branch) => {
-    const read = await branch.read({ path });
+  return inObject(branchOf(bucket), async (branch) => {
+    const read = await branch.files.read({ path });
     if (!read.ok) throw new Error(read.reason);
     return read.body.kind === "chunks" ? read.body.chunks.map(({ blob }) => blob) : [];
   });
@@ -95,7 +96,7 @@ describe("a check of a branch", () => {
   test("tells of a manifest that is gone or is none", async () => {
     await someFiles();
     const { objects } = await env.BLOBS.list({ prefix: "b/" });
-    const mine = await runInDurableObject(env.BRANCH.getByName(bucket), (_, { storage: { sql } }) =>
+    const mine = await runInDurableObject(branchOf(bucket), (_, { storage: { sql } }) =>
       String(sql.exec("SELECT body ->> 'blob' AS blob FROM contents WHERE kind = 2").one().blob),
     );
     expect(objects.map(({ key }) => key)).toContain(mine);
@@ -124,7 +125,7 @@ describe("a check of a branch", () => {
 
   test("tells of a name whose content no table has, and of inline bytes that are others", async () => {
     await someFiles();
-    await runInDurableObject(env.BRANCH.getByName(bucket), (_, { storage: { sql } }) => {
+    await runInDurableObject(branchOf(bucket), (_, { storage: { sql } }) => {
       sql.exec("DELETE FROM contents WHERE size = 6 AND kind = 0");
       sql.exec("UPDATE contents SET body = x'61' WHERE size = 3 AND kind = 0");
     });
@@ -148,7 +149,7 @@ describe("a check of a branch", () => {
     await someFiles();
     const fork = await forkOf(bucket);
     const [branch = "", of = ""] = fork.bucket.split(".");
-    await env.BRANCH.getByName(bucket).destroy();
+    await branchOf(bucket).lifecycle.destroy();
     expect(await checked({}, of, branch)).toMatchObject({ names: 5, faults: [] });
     expect(await checked()).toMatchObject({ names: 6, faults: [] });
     await env.BLOBS.delete(await blobsOfFork(fork.bucket));
@@ -174,8 +175,8 @@ describe("a check of a branch", () => {
   });
 
   async function blobsOfFork(of: string): Promise<string[]> {
-    return runInDurableObject(env.BRANCH.getByName(of), async (branch) => {
-      const read = await branch.read({ path: "large" });
+    return inObject(branchOf(of), async (branch) => {
+      const read = await branch.files.read({ path: "large" });
       return read.ok && read.body.kind === "chunks" ? read.body.chunks.map(({ blob }) => blob) : [];
     });
   }
@@ -224,7 +225,7 @@ async function digestOf(whole: Uint8Array<ArrayBuffer>): Promise<string | undefi
 
 describe("the list of what is to be checked", () => {
   test("has every branch that ever was, page by page", async () => {
-    await env.BRANCH.getByName(bucket).destroy();
+    await branchOf(bucket).lifecycle.destroy();
     await makeBranch({ repo, branch: "dev" });
     const found: object[] = [];
     for (let after: string | null = ""; after !== null; ) {
@@ -244,8 +245,8 @@ describe("the list of what is to be checked", () => {
 describe("a sweep that is asked for", () => {
   test("counts what nothing names, or removes it", async () => {
     await someFiles();
-    const branch = env.BRANCH.getByName(bucket);
-    const status = await branch.status();
+    const branch = branchOf(bucket);
+    const status = await branch.lifecycle.status();
     if (!status.ok) throw new Error(status.reason);
     const lost = `b/00/${status.uid}/${"0".repeat(64)}-7.0badcafe.01ARZ3NDEKTSV4RRFFQ69G5FAV`;
     await env.BLOBS.put(lost, "7 bytes");

@@ -288,7 +288,7 @@ describe("a merge", () => {
 describe("what a deleted branch held", () => {
   test("is read by runners with a grant, and by no other key but the root key", async () => {
     const { source, commit, grant } = await work("gone");
-    expect(await testContext().branch(source).destroy()).toMatchObject({ ok: true });
+    expect(await testContext().branch(source).lifecycle.destroy()).toMatchObject({ ok: true });
     const targets = [filesOf(source, commit), await contentAt(source, "gone")];
     const reads = async (call: Call) => {
       const answers = await Promise.all(targets.map((target) => api(target, call)));

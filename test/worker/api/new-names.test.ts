@@ -66,7 +66,7 @@ describe("a name with '--', which in a host's label is two names", () => {
         issues: [{ path: "tag", message: expect.stringContaining("'--'") }],
       });
     }
-    const made = await testContext().branch(address).createTag({ name: "v--1", force: false, commit });
+    const made = await testContext().branch(address).tags.create({ name: "v--1", force: false, commit });
     expect(made.ok).toBe(true);
     await commitFiles(address, { a: "2" });
     expect(await good(`PUT ${tags}/v--1`, { body: { force: true } })).toMatchObject({ change: "moved" });

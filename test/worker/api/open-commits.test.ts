@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { handleApi } from "../../../worker/api/api.ts";
 import type { Caller } from "../../../worker/app.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import {
   CONFIG,
   commitFiles,
@@ -45,13 +45,13 @@ describe("a call that waits for a commit", () => {
   ])("that %s ends when its key expires, and says that it is being made", async (_, path) => {
     let asked = 0;
     // It is there with the second look.
-    const finishOpenCommit = async () => {
+    const finish = async () => {
       asked++;
       const state = asked === 1 ? "applying" : "finished";
       return { ok: true, state, commit: null } as const;
     };
     const revert = async () => ({ ok: true, openCommit: "0".repeat(26) }) as const;
-    const branch = { finishOpenCommit, revert } as unknown as BranchApi;
+    const branch = { openCommits: { finish, revert } } as unknown as BranchApi;
     const context = { ...testContext(), branch: () => branch };
     const url = `http://gateway/api/v1/repos/slow/branches/master/${path}`;
     const statusOf = async (caller: Partial<Caller>): Promise<number> => {
@@ -189,7 +189,7 @@ describe("an open commit", () => {
       ["b", { match: "any" }],
     ] as const) {
       const operations = [{ put, ...id, condition, attributes: { contentType: "text/mine" } }];
-      expect(await object.commit({ openCommit, operations })).toMatchObject({ ok: true });
+      expect(await object.files.commit({ openCommit, operations })).toMatchObject({ ok: true });
     }
     await commitFiles(branch, { a: "direct", b: "direct" });
     const finish = `POST ${branch.path}/sessions/${openCommit}/finish`;

@@ -133,7 +133,7 @@ describe("a key for another repo", () => {
   test("is not told which pipelines read the branch that it would import", async () => {
     await makeBranch({ repo: "followed", branch: "master" });
     await good("POST /pipelines", { body: pipelineSpec({ name: "unseen", input: "followed" }) });
-    await testContext().branch({ repo: "followed", branch: "master" }).destroy();
+    await testContext().branch({ repo: "followed", branch: "master" }).lifecycle.destroy();
     const settings = { public: false, cors: null, writer: null };
     const body = { archive: "0".repeat(64), branch: { createdAt: 1, head: 0, settings } };
     const target = "POST /repos/followed/branches/master/imports";

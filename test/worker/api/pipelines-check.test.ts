@@ -3,7 +3,9 @@ import doc from "../../../docs/pipeline-spec.md?raw";
 import { MAX_PAIRS, PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import { lookAfter, lookAtInput } from "../../../worker/api/pipelines/look.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { FileCalls } from "../../../worker/branch/contract/files.ts";
+import type { FeedCalls } from "../../../worker/branch/contract/pipelines.ts";
 import { parseGlob } from "../../../worker/core/glob.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
 import { dayAfterTags, givenBack } from "../branch/retention-support.ts";
@@ -56,10 +58,10 @@ describe("a dry run", () => {
     const commit = await filled("untouched", ["a"]);
     await check({ name: "never", inputs: [{ repo: { name: "untouched" }, glob: "/*" }] });
     expect(await failed("GET /pipelines/never")).toMatchObject({ status: 404 });
-    expect(await testContext().branch({ repo: "never", branch: "master" }).status()).toMatchObject({
+    expect(await testContext().branch({ repo: "never", branch: "master" }).lifecycle.status()).toMatchObject({
       reason: "no-such-branch",
     });
-    const status = await testContext().branch({ repo: "untouched", branch: "master" }).status();
+    const status = await testContext().branch({ repo: "untouched", branch: "master" }).lifecycle.status();
     expect(status).toMatchObject({ head: commit });
     await good("POST /pipelines", {
       body: spec({ name: "never", inputs: [{ repo: { name: "untouched" }, glob: "/*" }] }),
@@ -315,17 +317,20 @@ function replacedOnce(branch: BranchStub): BranchApi {
     await put(branch, "b", "2");
     await givenBack(branch);
   };
-  const api = branch as unknown as BranchApi;
   return {
-    status: () => api.status(),
-    position: (request: { commit: string }) => api.position(request),
-    list: async (request: Parameters<BranchApi["list"]>[0]) => {
-      await before();
-      return await api.list(request);
+    lifecycle: { status: () => branch.lifecycle.status() },
+    files: {
+      list: async (request: Parameters<FileCalls["list"]>[0]) => {
+        await before();
+        return await branch.files.list(request);
+      },
     },
-    filesAt: async (request: Parameters<BranchApi["filesAt"]>[0]) => {
-      await before();
-      return await api.filesAt(request);
+    feed: {
+      position: (request: { commit: string }) => branch.feed.position(request),
+      filesAt: async (request: Parameters<FeedCalls["filesAt"]>[0]) => {
+        await before();
+        return await branch.feed.filesAt(request);
+      },
     },
   } as unknown as BranchApi;
 }
@@ -338,9 +343,9 @@ describe("a look at an input whose HEAD is given back meanwhile", () => {
   async function keepingOne(): Promise<{ branch: BranchStub; from: string }> {
     const branch = await freshBranch();
     const from = (await put(branch, "a")) ?? "";
-    await branch.createTag({ name: "from", commit: from, force: false });
+    await branch.tags.create({ name: "from", commit: from, force: false });
     await put(branch, "b");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     return { branch, from };
   }
@@ -357,7 +362,7 @@ describe("a look at an input whose HEAD is given back meanwhile", () => {
       paths: ["b"],
       complete: true,
     });
-    await branch.deleteTag({ name: "from" });
+    await branch.tags.delete({ name: "from" });
     await dayAfterTags(branch);
     await givenBack(branch);
     expect(await lookAfter(replacedOnce(branch), { glob, from })).toMatchObject({

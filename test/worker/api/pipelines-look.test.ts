@@ -7,7 +7,7 @@ import {
   MAX_LOOK_CALLS,
 } from "../../../worker/api/pipelines/look.ts";
 import { planUpdate } from "../../../worker/api/pipelines/plan.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { ancestors, type Glob, parseGlob } from "../../../worker/core/glob.ts";
 import { comparePaths } from "../../../worker/core/path-order.ts";
 import type { PipelineApi, PlanCall } from "../../../worker/pipeline/contract.ts";
@@ -49,12 +49,15 @@ class CountedBranch {
 
   get api(): BranchApi {
     return {
-      status: () => this.#called({ ok: true, head: "head" }),
-      position: ({ commit }: { commit: string }) => this.#called({ gen: 1, seq: commit === "head" ? 2 : 1 }),
-      list: (request: Listed) => this.#called({ ok: true, ...this.#page(request) }),
-      filesAt: (request: Listed) => {
-        const { entries, next } = this.#page(request);
-        return this.#called({ files: entries, next });
+      lifecycle: { status: () => this.#called({ ok: true, head: "head" }) },
+      files: { list: (request: Listed) => this.#called({ ok: true, ...this.#page(request) }) },
+      feed: {
+        position: ({ commit }: { commit: string }) =>
+          this.#called({ gen: 1, seq: commit === "head" ? 2 : 1 }),
+        filesAt: (request: Listed) => {
+          const { entries, next } = this.#page(request);
+          return this.#called({ files: entries, next });
+        },
       },
     } as unknown as BranchApi;
   }
@@ -243,7 +246,8 @@ describe("a plan over a look", () => {
         }),
       },
     } as unknown as PipelineApi;
-    const api = { ...branch.api, fingerprint: async () => ({ digest: "d", size: 1 }) } as BranchApi;
+    const { feed, ...others } = branch.api;
+    const api = { ...others, feed: { ...feed, fingerprint: async () => ({ digest: "d", size: 1 }) } };
     const context = { branch: () => api, pipeline: () => pipeline } as unknown as Parameters<
       typeof planUpdate
     >[0];

@@ -407,7 +407,7 @@ describe("inputs", () => {
       "inputs[5].from": "must be an object, not a string",
     };
     expect(await refused(spec({ more: { inputs } }))).toEqual(problems);
-    expect(await testContext().branch({ repo: "starts", branch: "later" }).status()).toMatchObject({
+    expect(await testContext().branch({ repo: "starts", branch: "later" }).lifecycle.status()).toMatchObject({
       ok: false,
     });
     await good("POST /pipelines", {

@@ -2,6 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { CatalogueRebuilt } from "../../../protocol/admin.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { branchOf } from "../branch/support.ts";
 import { allJobs, commit, makePipeline, makeRepo, pipelineOf, workUntil } from "../pipeline/support.ts";
 import { good, testContext } from "./support.ts";
 
@@ -38,15 +39,15 @@ async function rebuilt(limit = 50): Promise<Omit<CatalogueRebuilt, "next">> {
 async function everything(): Promise<void> {
   await makeRepo("kept");
   await commit("kept", { a: "1" });
-  const branch = env.BRANCH.getByName("master.kept");
-  await branch.createTag({ name: "v1", force: false });
-  await branch.createTag({ name: "v2", force: false });
-  await branch.deleteTag({ name: "v2" });
-  await branch.configure({ public: true, writer: { key: "SLUICE1" } });
-  await env.BRANCH.getByName("other.kept").fork({ parent: "master.kept" });
-  await expect.poll(async () => (await env.BRANCH.getByName("other.kept").status()).ok).toBe(true);
-  await env.BRANCH.getByName("gone.kept").create();
-  await env.BRANCH.getByName("gone.kept").destroy();
+  const branch = branchOf("master.kept");
+  await branch.tags.create({ name: "v1", force: false });
+  await branch.tags.create({ name: "v2", force: false });
+  await branch.tags.delete({ name: "v2" });
+  await branch.settings.change({ public: true, writer: { key: "SLUICE1" } });
+  await branchOf("other.kept").lifecycle.fork({ parent: "master.kept" });
+  await expect.poll(async () => (await branchOf("other.kept").lifecycle.status()).ok).toBe(true);
+  await branchOf("gone.kept").lifecycle.create();
+  await branchOf("gone.kept").lifecycle.destroy();
   await makeRepo("read");
   const pipeline = await makePipeline({ name: "reads", globs: { read: "/*" } });
   for (const n of [1, 2]) {

@@ -88,7 +88,7 @@ export function paths({ issues }: Failed): string[] {
 }
 
 export async function makeBranch(address: BranchAddress): Promise<void> {
-  const made = await testContext().branch(address).create();
+  const made = await testContext().branch(address).lifecycle.create();
   if (!made.ok) throw new Error(`${bucketName(address)}: ${made.reason}`);
 }
 

@@ -116,7 +116,7 @@ test("a tag is made with the level write, and deleted or moved with admin or by 
   });
   const moved = { body: { force: true } };
   const protect = (key: string) =>
-    testContext().branch({ repo: "kept-tags", branch: "master" }).configure({ writer: { key } });
+    testContext().branch({ repo: "kept-tags", branch: "master" }).settings.change({ writer: { key } });
   for (const writer of [undefined, "somebody"]) {
     if (writer !== undefined) await protect(writer);
     for (const [method, call] of [

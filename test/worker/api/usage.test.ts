@@ -20,7 +20,7 @@ describe("what holds most of a history back", () => {
     await makeRepo("waits-in");
     await makePipeline({ name: "waits", globs: { "waits-in": "/*" } });
     for (const text of ["1", "2", "3"]) await commit("waits-in", { a: text });
-    await master("waits-in").configure({ keep: { commits: 1 } });
+    await master("waits-in").settings.change({ keep: { commits: 1 } });
     await runInDurableObject(env.BRANCH.getByName("master.waits-in"), (_, { storage: { sql } }) => {
       sql.exec("UPDATE commits SET created_at = created_at - ?", 9 * DAY_MS);
     });
@@ -35,8 +35,8 @@ describe("what holds most of a history back", () => {
   test("names a pipeline only to keys that may read its repo", async () => {
     await makeRepo("held-up");
     await commit("held-up", { a: "1" });
-    await master("held-up").subscribe({ uid: "u", pipeline: "hidden-reader" });
-    await master("held-up").configure({ keep: { commits: 1 } });
+    await master("held-up").feed.subscribe({ uid: "u", pipeline: "hidden-reader" });
+    await master("held-up").settings.change({ keep: { commits: 1 } });
     for (let n = 2; n <= 5; n++) await commit("held-up", { a: String(n) });
     expect(await holderOf("held-up")).toContain("the pipeline hidden-reader");
     const told = await holderOf("held-up", readerOf("held-up"));
@@ -49,7 +49,7 @@ describe("what holds most of a history back", () => {
     const id = await commit("held-root", { a: "1" });
     await forkOf("master.held-root", { bucket: "master.hidden-fork", commit: id });
     for (let n = 2; n <= 4; n++) await commit("held-root", { a: String(n) });
-    await master("held-root").configure({ keep: { commits: 1 } });
+    await master("held-root").settings.change({ keep: { commits: 1 } });
     await expect
       .poll(() => holderOf("held-root"))
       .toContain(`the commit ${id}, which the branch master.hidden-fork, made from it names`);
@@ -60,14 +60,14 @@ describe("what holds most of a history back", () => {
   test("names a branch that erased bytes stay for only to keys that may read its repo", async () => {
     await makeRepo("pinning");
     const branch = master("pinning");
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const content = chunked("pinned bytes", ["b/pinned"]);
-    const made = await branch.put({ path: "a", content, attributes: {}, ...opened });
+    const made = await branch.files.put({ path: "a", content, attributes: {}, ...opened });
     const version = (made.ok && made.commit) || "";
     const fork = await forkOf("master.pinning", { bucket: "master.hidden-pin" });
     const { digest, size } = content;
-    await fork.branch.commit({ operations: [{ put: "copy", digest, size }] });
+    await fork.branch.files.commit({ operations: [{ put: "copy", digest, size }] });
     const body = { path: "a", version, forks: true };
     await good("POST /repos/pinning/branches/master/erasures", { body });
     const pinsOf = async (call: Call = {}) => {
@@ -79,9 +79,9 @@ describe("what holds most of a history back", () => {
     expect(await pinsOf(readerOf("pinning"))).toEqual([
       { ...pin, what: "a branch of another repo, made from it" },
     ]);
-    expect(await branch.pinnedFor({ digest, size })).toEqual(["master.hidden-pin"]);
-    expect(await branch.pinnedFor({ digest, size: size + 1 })).toEqual([]);
-    await fork.branch.destroy();
+    expect(await branch.admin.pinnedFor({ digest, size })).toEqual(["master.hidden-pin"]);
+    expect(await branch.admin.pinnedFor({ digest, size: size + 1 })).toEqual([]);
+    await fork.branch.lifecycle.destroy();
     await expect.poll(() => pinsOf()).toEqual([]);
   });
 
@@ -89,10 +89,10 @@ describe("what holds most of a history back", () => {
     await makeRepo("held-start");
     const id = await commit("held-start", { a: "1" });
     const starts = [{ commit: id, generation: 1, seq: 1 }];
-    await master("held-start").subscribe({ uid: "u", pipeline: "hidden-late", starts });
+    await master("held-start").feed.subscribe({ uid: "u", pipeline: "hidden-late", starts });
     for (let n = 2; n <= 4; n++) await commit("held-start", { a: String(n) });
-    await master("held-start").need({ uid: "u", generation: 1, seq: 4, job: null, starts });
-    await master("held-start").configure({ keep: { commits: 1 } });
+    await master("held-start").feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts });
+    await master("held-start").settings.change({ keep: { commits: 1 } });
     await expect
       .poll(() => holderOf("held-start"))
       .toContain(`the commit ${id}, which the pipeline hidden-late, starting after it names`);
@@ -105,8 +105,8 @@ describe("what holds most of a history back", () => {
   test("names an export that is under way, and for how long", async () => {
     await makeRepo("held-export");
     for (const text of ["1", "2", "3"]) await commit("held-export", { a: text });
-    expect(await master("held-export").beginExport()).toMatchObject({ ok: true });
-    await master("held-export").configure({ keep: { commits: 1 } });
+    expect(await master("held-export").exports.begin()).toMatchObject({ ok: true });
+    await master("held-export").settings.change({ keep: { commits: 1 } });
     expect(await holderOf("held-export")).toBe("an export that is under way, for 0 hours");
   });
 
@@ -115,7 +115,7 @@ describe("what holds most of a history back", () => {
     const past = await freshBranch("past.held-past");
     const id = await put(past, "a", "1");
     const { branch: fork } = await forkOf("past.held-past", { bucket: "master.past-fork" });
-    await past.destroy();
+    await past.lifecycle.destroy();
     const branches = async (query = "") => (await good(`GET /repos/held-past/usage${query}`)).branches;
     await expect
       .poll(() => branches())
@@ -135,7 +135,7 @@ describe("what holds most of a history back", () => {
         },
       ]);
     expect(await branches("?sizes=true")).toMatchObject([{ name: "master" }]);
-    await fork.destroy();
+    await fork.lifecycle.destroy();
     await expect.poll(() => branches()).toHaveLength(1);
   });
 
@@ -143,7 +143,7 @@ describe("what holds most of a history back", () => {
     const only = await freshBranch("master.held-rest");
     await put(only, "a", "1");
     const { branch: fork } = await forkOf("master.held-rest", { bucket: "master.rest-fork" });
-    await only.destroy();
+    await only.lifecycle.destroy();
     const named = async (query: string, call: Call = {}): Promise<string[]> =>
       (await good(`GET /repos${query}`, call)).repos.map(({ name }: { name: string }) => name);
     await expect.poll(() => named("")).not.toContain("held-rest");
@@ -157,7 +157,7 @@ describe("what holds most of a history back", () => {
       pipeline: null,
     });
     expect((await api("GET /repos/held-rest/usage?sizes=true")).status).toBe(404);
-    await fork.destroy();
+    await fork.lifecycle.destroy();
     await expect.poll(async () => (await api("GET /repos/held-rest/usage")).status).toBe(404);
   });
 });

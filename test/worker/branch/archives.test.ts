@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ArchivedCommit, ArchivedFile, ArchivedTag, MoreOfFile } from "../../../protocol/archives.ts";
 import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
-import type { AnswerOf, ArchivedBytes, BranchApi } from "../../../worker/branch/contract.ts";
+import type { AnswerOf } from "../../../worker/branch/contract/answers.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { ArchivedBytes, ExportCalls, ImportCalls } from "../../../worker/branch/contract/archives.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { atRest, entriesOf, forkOf, rowsOf as forkRowsOf } from "./fork-support.ts";
@@ -28,7 +30,7 @@ import {
 
 /** A branch as an archive has it. */
 interface Archive {
-  readonly branch: Parameters<BranchApi["beginImport"]>[0]["branch"];
+  readonly branch: Parameters<ImportCalls["begin"]>[0]["branch"];
   readonly commits: ArchivedCommit[];
   readonly tags: ArchivedTag[];
   readonly files: ArchivedFile[];
@@ -56,29 +58,32 @@ function api(branch: BranchStub): BranchApi {
 /** Reads a branch, and does something else after its first page of files. */
 async function exported(stub: BranchStub, meanwhile?: () => Promise<unknown>): Promise<Archive> {
   const branch = api(stub);
-  const begun = await branch.beginExport();
+  const begun = await branch.exports.begin();
   if (!begun.ok) throw new Error(begun.reason);
   const { export: id } = begun;
   const all: Archive = { branch: begun.branch, commits: [], tags: [], files: [], contents: [] };
   await meanwhile?.();
   for (let after: number | null = 0; after !== null; ) {
-    const page: AnswerOf<"exportCommits"> = await branch.exportCommits({ export: id, after });
+    const page: AnswerOf<ExportCalls["commits"]> = await branch.exports.commits({ export: id, after });
     if (!page.ok) throw new Error(page.reason);
     all.commits.push(...page.commits);
     after = page.next;
   }
-  const tags = await branch.exportTags({ export: id, after: "" });
+  const tags = await branch.exports.tags({ export: id, after: "" });
   if (!tags.ok) throw new Error(tags.reason);
   all.tags.push(...tags.tags);
   for (let after: { path: string; born: number } | null = { path: "", born: 0 }; after !== null; ) {
-    const page: AnswerOf<"exportFiles"> = await branch.exportFiles({ export: id, after });
+    const page: AnswerOf<ExportCalls["files"]> = await branch.exports.files({ export: id, after });
     if (!page.ok) throw new Error(page.reason);
     all.files.push(...page.files);
     all.contents.push(...page.contents);
     after = page.next;
   }
-  await branch.endExport({ export: id });
-  expect(await branch.exportTags({ export: id, after: "" })).toEqual({ ok: false, reason: "no-such-export" });
+  await branch.exports.end({ export: id });
+  expect(await branch.exports.tags({ export: id, after: "" })).toEqual({
+    ok: false,
+    reason: "no-such-export",
+  });
   return all;
 }
 
@@ -88,10 +93,10 @@ function archiveId(): string {
   return String(names).padStart(64, "0");
 }
 
-type Begun = Extract<AnswerOf<"beginImport">, { ok: true }>;
+type Begun = Extract<AnswerOf<ImportCalls["begin"]>, { ok: true }>;
 
 async function begun(branch: BranchStub, { branch: head }: Archive, archive = archiveId()): Promise<Begun> {
-  const answer = await branch.beginImport({ archive, branch: head });
+  const answer = await branch.imports.begin({ archive, branch: head });
   if (!answer.ok) throw new Error(`beginImport answered ${JSON.stringify(answer)}`);
   return answer;
 }
@@ -104,7 +109,7 @@ async function sent(
   rows = 3,
 ): Promise<void> {
   const branch = api(stub);
-  const done = async (answer: Promise<AnswerOf<"importFiles">>) => {
+  const done = async (answer: Promise<AnswerOf<ImportCalls["files"]>>) => {
     const page = await answer;
     if (!page.ok) throw new Error(JSON.stringify(page));
     return page.progress;
@@ -112,24 +117,24 @@ async function sent(
   let at = progress;
   const commits = all.commits.filter(([seq]) => seq > progress.commits);
   for (const page of pagesOf(commits, rows)) {
-    at = await done(branch.importCommits({ import: id, after: at.commits, commits: page }));
+    at = await done(branch.imports.commits({ import: id, after: at.commits, commits: page }));
   }
   const tags = all.tags.filter(([name]) => name > progress.tags);
   for (const page of pagesOf(tags, rows)) {
-    at = await done(branch.importTags({ import: id, after: at.tags, tags: page }));
+    at = await done(branch.imports.tags({ import: id, after: at.tags, tags: page }));
   }
   const { path, born } = progress.files;
   const from = all.files.findIndex((file) => file[0] === path && file[1] === born) + 1;
   for (const page of pagesOf(all.files.slice(from), rows)) {
     const wanted = new Set(page.map(([, , , digest, size]) => contentName({ digest, size })));
     const brought = [...wanted].flatMap((name) => large.get(name) ?? []);
-    if (brought.length > 0) await branch.addContents({ upload, contents: brought.map(renamed) });
+    if (brought.length > 0) await branch.uploads.add({ upload, contents: brought.map(renamed) });
     const contents = all.contents.filter((content) => wanted.has(contentName(content)));
     const files = page.map(([path, born, died, digest, size, attributes, more]) => ({
       ...{ path, born, died, digest, size, more },
       attributes: attributes === null ? {} : JSON.parse(attributes),
     }));
-    at = await done(branch.importFiles({ import: id, after: at.files, files, contents }));
+    at = await done(branch.imports.files({ import: id, after: at.files, files, contents }));
   }
 }
 
@@ -153,7 +158,7 @@ async function imported(all: Archive, bucket = freshBucket()): Promise<BranchStu
   const branch = branchOf(bucket);
   const started = await begun(branch, all);
   await sent(branch, all, started);
-  const finished = await branch.finishImport({
+  const finished = await branch.imports.finish({
     ...{ import: started.import, counts: countsOf(all), key: "SLUICEBY" },
   });
   if (!finished.ok) throw new Error(JSON.stringify(finished));
@@ -174,51 +179,51 @@ async function everyKind(bucket: string): Promise<BranchStub> {
   const branch = branchOf(bucket);
   await workedOut(branch);
   const attributes = { contentType: "text/x", metadata: { b: "2", a: "1" } };
-  await branch.put({
+  await branch.files.put({
     path: "d/one",
     content: inline("1"),
     attributes,
     note: { key: "SLUICE1", message: "first" },
   });
-  await branch.createTag({ name: "v1", force: false });
+  await branch.tags.create({ name: "v1", force: false });
   await put(branch, "d/one", "replaced");
-  await branch.put({
+  await branch.files.put({
     path: "d/same",
     content: inline("1"),
     attributes: {},
     note: { key: "SLUICE2", meta: { n: "1" } },
   });
   await put(branch, "gone", "gone");
-  await branch.commit({ operations: [{ delete: "gone" }] });
+  await branch.files.commit({ operations: [{ delete: "gone" }] });
   await put(branch, "gone", "here again");
   const blob = chunked(`large of ${bucket}`, [`b/${bucket}`]);
   large.set(contentName(blob), blob);
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
-  committed(await branch.put({ path: "large", content: blob, attributes: {}, upload: opened.upload }));
+  committed(await branch.files.put({ path: "large", content: blob, attributes: {}, upload: opened.upload }));
   const upload = await begin(branch, { path: "in parts", attributes: { contentType: "video/x" } });
   const parts = {
     1: chunked(`one of ${bucket}`, [`b/${bucket}-p1`]),
     2: chunked(`two of ${bucket}`, [`b/${bucket}-p2`]),
   };
   for (const [number, content] of Object.entries(parts))
-    await branch.addPart({ upload, number: Number(number), content });
+    await branch.multipart.addPart({ upload, number: Number(number), content });
   const asked = completion(upload, parts);
   // Both are of one length.
-  await branch.completeMultipart({ ...asked, attributes: { parts: { sizes: [[parts[1].size, 2]] } } });
+  await branch.multipart.complete({ ...asked, attributes: { parts: { sizes: [[parts[1].size, 2]] } } });
   large.set(contentName(asked.content), asked.content);
-  committed(await branch.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] }));
+  committed(await branch.files.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] }));
   await erasedKinds(branch);
-  await branch.createTag({ name: "latest", force: false });
+  await branch.tags.create({ name: "latest", force: false });
   committed(await commitFiles(branch, { puts: { "é/ü": "u", "d/one": "once more" }, deletes: ["empty/"] }));
   const cors = [{ origins: ["*"], methods: ["GET"], headers: [], exposed: [] }];
-  await branch.configure({ public: true, cors, writer: { key: "SLUICE1" } });
+  await branch.settings.change({ public: true, cors, writer: { key: "SLUICE1" } });
   return branch;
 }
 
 /** Makes a branch with commits of jobs, which descend from pipelines. Its pipeline is gone then. */
 async function workedOut(branch: BranchStub): Promise<void> {
-  const claim = await branch.claim({ uid: "P1", pipeline: "edges" });
+  const claim = await branch.output.claim({ uid: "P1", pipeline: "edges" });
   if (!claim.ok) throw new Error(claim.reason);
   const lineages = [{ P0: 1 }, { P0: 1 }, { P0: 2, P9: 1 }];
   for (const [n, lineage] of lineages.entries()) {
@@ -226,12 +231,12 @@ async function workedOut(branch: BranchStub): Promise<void> {
     const operations = [{ put: "out", digest, size }];
     const contents = [inline(`out ${n}`)];
     committed(
-      await branch.commitOutput({
+      await branch.output.commit({
         ...{ uid: "P1", epoch: claim.epoch, origin: `J${n}`, operations, lineage, contents },
       }),
     );
   }
-  await branch.release({ uid: "P1", destroy: false });
+  await branch.output.release({ uid: "P1", destroy: false });
 }
 
 /** What erasures leave of a path: a version that came back, a deletion without what it deleted, a gap. */
@@ -239,31 +244,31 @@ async function erasedKinds(branch: BranchStub): Promise<void> {
   const again = await put(branch, "erased/back", "stays");
   await erase(branch, "erased/back", await put(branch, "erased/back", "secret of back"));
   const gone = await put(branch, "erased/deletion", "secret of deletion");
-  await branch.commit({ operations: [{ delete: "erased/deletion" }] });
+  await branch.files.commit({ operations: [{ delete: "erased/deletion" }] });
   await erase(branch, "erased/deletion", gone);
   await put(branch, "erased/gap", "before");
   const between = await put(branch, "erased/gap", "secret of gap");
   await put(branch, "erased/gap", "after");
   await erase(branch, "erased/gap", between);
   await put(branch, "erased/undeleted", "undeleted");
-  const deletion = committed(await branch.commit({ operations: [{ delete: "erased/undeleted" }] }));
+  const deletion = committed(await branch.files.commit({ operations: [{ delete: "erased/undeleted" }] }));
   await erase(branch, "erased/undeleted", deletion);
-  expect(await branch.read({ path: "erased/back" })).toMatchObject({ commit: again });
+  expect(await branch.files.read({ path: "erased/back" })).toMatchObject({ commit: again });
 }
 
 async function erase(branch: BranchStub, path: string, version: string | null): Promise<void> {
-  const answer = await branch.erase({ versions: [{ path, version: version ?? "" }] });
+  const answer = await branch.erasures.erase({ versions: [{ path, version: version ?? "" }] });
   if (!answer.ok || answer.erased.length !== 1) throw new Error(JSON.stringify(answer));
 }
 
 /** All versions of all paths, each with what a read of it by its id says. */
 async function versionsOf(branch: BranchStub): Promise<unknown[]> {
-  const page = await branch.listVersions({ prefix: "", limit: 1000 });
+  const page = await branch.files.versions({ prefix: "", limit: 1000 });
   if (!page.ok) throw new Error(page.reason);
   return await Promise.all(
     page.entries.map(async (entry) => {
       if (entry.kind === "prefix") throw new Error(`${entry.path} is no version`);
-      const read = await branch.read({ path: entry.path, commit: entry.version });
+      const read = await branch.files.read({ path: entry.path, commit: entry.version });
       const bytes = read.ok && read.body.kind === "inline" ? [...read.body.bytes] : null;
       return [entry, read.ok ? [read.digest, read.commit, read.modifiedAt, bytes] : read.reason];
     }),
@@ -272,7 +277,7 @@ async function versionsOf(branch: BranchStub): Promise<unknown[]> {
 
 /** The commits of a branch, but that they came out of an archive. */
 async function logOf(branch: BranchStub) {
-  const log = await branch.commits({ limit: 1000 });
+  const log = await branch.history.list({ limit: 1000 });
   if (!log.ok) throw new Error(log.reason);
   return { ...log, commits: log.commits.map(({ imported: _, ...entry }) => entry) };
 }
@@ -284,7 +289,7 @@ async function allOf(branch: BranchStub, tags: readonly string[]): Promise<unkno
   for (const { id } of log.commits) {
     trees[id] = [];
     for (const { path } of await entriesOf(branch, id)) {
-      const read = await branch.read({ path, commit: id, modified: "file" });
+      const read = await branch.files.read({ path, commit: id, modified: "file" });
       if (!read.ok) throw new Error(read.reason);
       const { body: _, life: __, ...file } = read;
       (trees[id] as unknown[]).push(file);
@@ -295,15 +300,15 @@ async function allOf(branch: BranchStub, tags: readonly string[]): Promise<unkno
     const live = "(SELECT max(gen) FROM generations)";
     return [...sql.exec(`SELECT seq, lineage FROM lineages WHERE gen = ${live} ORDER BY seq`)];
   });
-  const named = await Promise.all(tags.map((name) => branch.tag({ name })));
-  const { ok: _, ...settings } = await branch.settings().then((answer) => ({ ...answer }));
+  const named = await Promise.all(tags.map((name) => branch.tags.find({ name })));
+  const { ok: _, ...settings } = await branch.settings.read().then((answer) => ({ ...answer }));
   return { log, trees, versions, lineages, named, settings };
 }
 
 describe("a branch out of an archive", () => {
   test("is the branch that went into it: commits, times, notes, versions, tags, attributes, settings", async () => {
     const branch = await everyKind(freshBucket());
-    await branch.configure({ emptyOnly: true });
+    await branch.settings.change({ emptyOnly: true });
     const all = await exported(branch);
     expect(all.tags.map(([name]) => name)).toEqual(["latest", "v1"]);
     const bucket = freshBucket();
@@ -321,13 +326,13 @@ describe("a branch out of an archive", () => {
 
   test("has the tags of objects, and bytes that are older than their tags", async () => {
     const branch = await freshBranch();
-    await branch.configure({ modified: "file" });
+    await branch.settings.change({ modified: "file" });
     await put(branch, "a");
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE commits SET created_at = created_at - 1000000");
     });
     await restarted(branch);
-    await branch.setTags({
+    await branch.files.setTags({
       path: "a",
       tags: [
         ["b", "2"],
@@ -335,11 +340,11 @@ describe("a branch out of an archive", () => {
       ],
     });
     const tagged = { path: "b", content: inline("b"), attributes: { tags: [["__proto__", "x"]] as const } };
-    committed(await branch.put(tagged));
+    committed(await branch.files.put(tagged));
     const copy = await imported(await exported(branch));
     for (const path of ["a", "b"]) {
-      const { life: _, ...read } = { life: null, ...(await branch.read({ path })) };
-      expect(await copy.read({ path })).toMatchObject(read);
+      const { life: _, ...read } = { life: null, ...(await branch.files.read({ path })) };
+      expect(await copy.files.read({ path })).toMatchObject(read);
       expect(read).toHaveProperty("attributes.tags");
     }
   });
@@ -361,8 +366,8 @@ describe("a branch out of an archive", () => {
     const texts = all.contents.map(({ bytes }) => new TextDecoder().decode(bytes));
     expect(texts.filter((text) => text.includes("secret"))).toEqual([]);
     const copy = await imported(all);
-    for (const each of [branch, copy]) await each.configure({ writer: null });
-    const page = await branch.listVersions({ prefix: "", limit: 1000 });
+    for (const each of [branch, copy]) await each.settings.change({ writer: null });
+    const page = await branch.files.versions({ prefix: "", limit: 1000 });
     if (!page.ok) throw new Error(page.reason);
     const random = randomNumbers(7);
     const entries = page.entries
@@ -380,7 +385,7 @@ describe("a branch out of an archive", () => {
 
   test("of a branch with a reader that has not heard of the erasures has none of what is left for that one alone", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "P1", pipeline: "edges" });
+    await branch.feed.subscribe({ uid: "P1", pipeline: "edges" });
     const [one] = [await put(branch, "a", "1"), await put(branch, "b", "1")];
     await erase(branch, "a", one);
     expect((await rowsOf(branch)).files).toBeGreaterThan(1);
@@ -392,10 +397,10 @@ describe("a branch out of an archive", () => {
   test("goes on from there: the next commit is later, and is one more", async () => {
     const branch = await everyKind(freshBucket());
     const copy = await imported(await exported(branch));
-    const before = await copy.commits({ limit: 1000 });
-    await copy.configure({ writer: null });
+    const before = await copy.history.list({ limit: 1000 });
+    await copy.settings.change({ writer: null });
     const commit = await put(copy, "new", "new");
-    const after = await copy.commits({ limit: 1000 });
+    const after = await copy.history.list({ limit: 1000 });
     if (!before.ok || !after.ok) throw new Error("no log");
     expect(after.commits.slice(1)).toEqual(before.commits);
     expect(after.commits[0]).toMatchObject({ id: commit, parent: before.commits[0]?.id });
@@ -408,26 +413,26 @@ describe("a branch out of an archive", () => {
     const branch = await everyKind(bucket);
     const all = await exported(branch);
     const before = await allOf(branch, ["v1"]);
-    expect(await branch.destroy({ key: "SLUICE1" })).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy({ key: "SLUICE1" })).toEqual({ ok: true });
     await imported(all, bucket);
     expect(await allOf(branch, ["v1"])).toEqual(before);
     const [, repo = ""] = bucket.split(".");
     const listed = await openCatalogue(env.DB).tags.list({ repo, limit: 10 });
     expect(listed.map(({ name }) => name)).toEqual(["latest", "v1"]);
     // What is deleted again goes by the same way as ever.
-    expect(await branch.destroy({ key: "SLUICE1" })).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy({ key: "SLUICE1" })).toEqual({ ok: true });
     expect(await isCatalogued(bucket)).toBe(false);
-    expect(await branch.create()).toMatchObject({ ok: true });
-    expect(await branch.commits({ limit: 10 })).toMatchObject({ ok: true, commits: [] });
+    expect(await branch.lifecycle.create()).toMatchObject({ ok: true });
+    expect(await branch.history.list({ limit: 10 })).toMatchObject({ ok: true, commits: [] });
   });
 
   test("of a branch that kept a part of its history keeps that part, and what is kept no more is as little there", async () => {
     const branch = await freshBranch();
     const commits: string[] = [];
     for (let n = 0; n < 12; n++) commits.push((await put(branch, n % 3 === 0 ? "often" : "a", `${n}`)) ?? "");
-    await branch.createTag({ name: "v2", commit: commits[1] ?? "", force: false });
-    await branch.createTag({ name: "v5", commit: commits[4] ?? "", force: false });
-    await branch.configure({ keep: { commits: 3 } });
+    await branch.tags.create({ name: "v2", commit: commits[1] ?? "", force: false });
+    await branch.tags.create({ name: "v5", commit: commits[4] ?? "", force: false });
+    await branch.settings.change({ keep: { commits: 3 } });
     await givenBack(branch);
     const all = await exported(branch);
     const copy = await imported(all);
@@ -435,24 +440,24 @@ describe("a branch out of an archive", () => {
     const seen = async (which: BranchStub) => ({
       readable: await Promise.all(
         commits.map(async (commit) => {
-          const read = await which.read({ path: "a", commit });
+          const read = await which.files.read({ path: "a", commit });
           return read.ok ? `${read.digest} ${read.modifiedAt}` : read.reason;
         }),
       ),
-      versions: await which.listVersions({ prefix: "", limit: 1000 }),
+      versions: await which.files.versions({ prefix: "", limit: 1000 }),
       log: await logOf(which),
     });
     expect(await seen(copy)).toEqual(await seen(branch));
     expect(await seen(copy)).toMatchObject({ readable: { 0: "no-such-version", 2: "no-such-version" } });
     // Nothing that deletes is set, and a tag that goes gives back a day later what it alone held.
-    const settings = await copy.settings();
+    const settings = await copy.settings.read();
     expect(settings).toMatchObject({ keep: null, lifecycle: null });
     const before = await rowsLeft(copy);
-    await copy.deleteTag({ name: "v2" });
+    await copy.tags.delete({ name: "v2" });
     await dayAfterTags(copy);
     await givenBack(copy);
     expect((await rowsLeft(copy)).files).toBeLessThan(before.files);
-    expect(await copy.read({ path: "a", commit: commits[4] ?? "" })).toMatchObject({ ok: true });
+    expect(await copy.files.read({ path: "a", commit: commits[4] ?? "" })).toMatchObject({ ok: true });
     await expectRefsRight(copy);
   });
 
@@ -473,10 +478,10 @@ describe("a branch out of an archive", () => {
     expect(all.branch).toMatchObject({ imported: null });
     const bucket = freshBucket();
     const copy = await imported(all, bucket);
-    await copy.configure({ writer: null });
+    await copy.settings.change({ writer: null });
     const own = await put(copy, "own");
     const marks = async (branch: BranchStub) => {
-      const log = await branch.commits({ limit: 1000 });
+      const log = await branch.history.list({ limit: 1000 });
       return log.ok ? log.commits.filter(({ imported }) => !imported).map(({ id }) => id) : [];
     };
     expect(await marks(copy)).toEqual([own]);
@@ -485,29 +490,34 @@ describe("a branch out of an archive", () => {
     expect(again.branch).toMatchObject({ imported: { at: expect.any(Number), by: "SLUICEBY", head } });
     const second = await imported(again);
     expect(await marks(second)).toEqual([]);
-    expect(await second.inspect()).toMatchObject({ imported: { by: "SLUICEBY" } });
+    expect(await second.lifecycle.inspect()).toMatchObject({ imported: { by: "SLUICEBY" } });
     // A fork is made here: its one commit says who made it, and its parent says that it was imported.
     const { branch: fork } = await forkOf(bucket);
     expect(await marks(fork)).toHaveLength(1);
-    expect(await fork.inspect()).toMatchObject({ imported: null, fork: { parent: bucket, commit: own } });
+    expect(await fork.lifecycle.inspect()).toMatchObject({
+      imported: null,
+      fork: { parent: bucket, commit: own },
+    });
   });
 
   test("has the times of files that were written again as they were", async () => {
     const branch = await freshBranch();
-    await branch.configure({ modified: "file" });
+    await branch.settings.change({ modified: "file" });
     await put(branch, "a");
     const { now } = Date;
     vi.spyOn(Date, "now").mockImplementation(() => now() + 1000);
     await put(branch, "a");
-    const read = await branch.read({ path: "a" });
+    const read = await branch.files.read({ path: "a" });
     const modifiedAt = read.ok && read.modifiedAt;
-    expect(await (await imported(await exported(branch))).read({ path: "a" })).toMatchObject({ modifiedAt });
-    expect(await branch.status()).not.toMatchObject({ modifiedAt });
+    expect(await (await imported(await exported(branch))).files.read({ path: "a" })).toMatchObject({
+      modifiedAt,
+    });
+    expect(await branch.lifecycle.status()).not.toMatchObject({ modifiedAt });
   });
 
   test("without any commit is an empty branch", async () => {
     const copy = await imported(await exported(await freshBranch()));
-    expect(await copy.commits({ limit: 10 })).toMatchObject({ ok: true, commits: [] });
+    expect(await copy.history.list({ limit: 10 })).toMatchObject({ ok: true, commits: [] });
     await put(copy, "a");
     await expectRefsRight(copy);
   });
@@ -518,11 +528,11 @@ describe("a branch out of an archive", () => {
     const branch = branchOf(bucket);
     const started = await begun(branch, all);
     const look = async () => ({
-      status: await branch.status(),
-      read: await branch.read({ path: "d/one" }),
-      position: await branch.position({ commit: all.commits[0]?.[1] ?? "" }),
-      feed: (await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 })).events,
-      announce: await branch.announce(),
+      status: await branch.lifecycle.status(),
+      read: await branch.files.read({ path: "d/one" }),
+      position: await branch.feed.position({ commit: all.commits[0]?.[1] ?? "" }),
+      feed: (await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 })).events,
+      announce: await branch.admin.announce(),
       catalogued: await isCatalogued(bucket),
     });
     const nothing = await look();
@@ -536,7 +546,7 @@ describe("a branch out of an archive", () => {
     expect(await look()).toEqual(nothing);
     await restarted(branch);
     expect(await look()).toEqual(nothing);
-    await branch.finishImport({ import: started.import, counts: countsOf(all) });
+    await branch.imports.finish({ import: started.import, counts: countsOf(all) });
     expect(await look()).toMatchObject({ status: { ok: true }, read: { ok: true }, catalogued: true });
   });
 
@@ -559,7 +569,7 @@ describe("a branch out of an archive", () => {
       const crash = crashAt({ statement, nth });
       const started = await begun(copy, all, archive);
       await sent(copy, all, started)
-        .then(async () => await copy.finishImport({ import: started.import, counts: countsOf(all) }))
+        .then(async () => await copy.imports.finish({ import: started.import, counts: countsOf(all) }))
         .catch(() => {});
       crash.resume();
       await restarted(copy);
@@ -567,8 +577,8 @@ describe("a branch out of an archive", () => {
     const again = await begun(copy, all, archive);
     if (!again.done) await sent(copy, all, again);
     const counts = countsOf(all);
-    expect(await copy.finishImport({ import: again.import, counts })).toMatchObject({ ok: true });
-    expect(await copy.finishImport({ import: again.import, counts })).toMatchObject({ ok: true });
+    expect(await copy.imports.finish({ import: again.import, counts })).toMatchObject({ ok: true });
+    expect(await copy.imports.finish({ import: again.import, counts })).toMatchObject({ ok: true });
     expect(await begun(copy, all, archive)).toMatchObject({ done: true });
     expect(await allOf(copy, ["v1"])).toEqual(await allOf(branch, ["v1"]));
     await expectRefsRight(copy);
@@ -579,12 +589,12 @@ describe("a branch out of an archive", () => {
     const branch = branchOf(freshBucket());
     const started = await begun(branch, all);
     await sent(branch, all, started);
-    expect(await branch.create()).toMatchObject({ ok: true });
+    expect(await branch.lifecycle.create()).toMatchObject({ ok: true });
     await put(branch, "mine");
     const taken = { ok: false, reason: "already-exists" };
-    expect(await branch.finishImport({ import: started.import, counts: countsOf(all) })).toEqual(taken);
-    expect(await branch.beginImport({ archive: archiveId(), branch: all.branch })).toEqual(taken);
-    await branch.abortImport({ import: started.import });
+    expect(await branch.imports.finish({ import: started.import, counts: countsOf(all) })).toEqual(taken);
+    expect(await branch.imports.begin({ archive: archiveId(), branch: all.branch })).toEqual(taken);
+    await branch.imports.abort({ import: started.import });
     await atRest(branch);
     expect((await entriesOf(branch)).map(({ path }) => path)).toEqual(["mine"]);
     expect(await rowsOf(branch)).toEqual({
@@ -599,7 +609,7 @@ describe("a branch out of an archive", () => {
   });
 
   test.each([
-    ["is given up", async (branch: BranchStub, id: string) => await branch.abortImport({ import: id })],
+    ["is given up", async (branch: BranchStub, id: string) => await branch.imports.abort({ import: id })],
     [
       "gets nothing more for a day",
       async (branch: BranchStub) =>
@@ -611,7 +621,7 @@ describe("a branch out of an archive", () => {
       "gives way to that of another archive",
       async (branch: BranchStub) => {
         const { import: id } = await begun(branch, await exported(await freshBranch()));
-        await branch.abortImport({ import: id });
+        await branch.imports.abort({ import: id });
       },
     ],
   ])("that %s leaves no row and no blob", async (_, end) => {
@@ -631,8 +641,8 @@ describe("a branch out of an archive", () => {
       blobs: 0,
     });
     const gone = { ok: false, reason: "no-such-import" };
-    expect(await branch.finishImport({ import: started.import, counts: countsOf(all) })).toEqual(gone);
-    expect(await branch.importTags({ import: started.import, after: "v1", tags: [] })).toEqual(gone);
+    expect(await branch.imports.finish({ import: started.import, counts: countsOf(all) })).toEqual(gone);
+    expect(await branch.imports.tags({ import: started.import, after: "v1", tags: [] })).toEqual(gone);
   });
 
   test("is refused while pipelines follow the name, which would make a job of each old commit", async () => {
@@ -640,13 +650,13 @@ describe("a branch out of an archive", () => {
     const branch = branchOf(freshBucket());
     const started = await begun(branch, all);
     await sent(branch, all, started);
-    await branch.subscribe({ uid: "P1", pipeline: "edges" });
+    await branch.feed.subscribe({ uid: "P1", pipeline: "edges" });
     const followed = { ok: false, reason: "followed", pipelines: ["edges"] };
-    expect(await branch.finishImport({ import: started.import, counts: countsOf(all) })).toEqual(followed);
-    expect((await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 })).events).toEqual([]);
-    expect(await branch.beginImport({ archive: archiveId(), branch: all.branch })).toEqual(followed);
-    await branch.unsubscribe({ uid: "P1" });
-    expect(await branch.finishImport({ import: started.import, counts: countsOf(all) })).toMatchObject({
+    expect(await branch.imports.finish({ import: started.import, counts: countsOf(all) })).toEqual(followed);
+    expect((await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 })).events).toEqual([]);
+    expect(await branch.imports.begin({ archive: archiveId(), branch: all.branch })).toEqual(followed);
+    await branch.feed.unsubscribe({ uid: "P1" });
+    expect(await branch.imports.finish({ import: started.import, counts: countsOf(all) })).toMatchObject({
       ok: true,
     });
   });
@@ -670,7 +680,7 @@ describe("a branch out of an archive", () => {
       [first, ...changed({ 1: first[1] })],
       [first, ...changed({ 3: 0 })],
     ]) {
-      const answer = await branch.importCommits({ import: id, after: 0, commits });
+      const answer = await branch.imports.commits({ import: id, after: 0, commits });
       expect(answer, JSON.stringify(commits)).toMatchObject(
         bad(answer.ok ? "" : "path" in answer ? answer.path : ""),
       );
@@ -679,7 +689,7 @@ describe("a branch out of an archive", () => {
     const { body: _, ...row } = file;
     type Row = Omit<typeof row, "died" | "more"> & { died: number | null; more: MoreOfFile | null };
     const files = (...some: Partial<Row>[]) =>
-      branch.importFiles({
+      branch.imports.files({
         import: id,
         after: { path: "", born: 0 },
         files: some.map((one) => ({ ...row, ...one })),
@@ -687,9 +697,9 @@ describe("a branch out of an archive", () => {
       });
     // Their commits come first.
     expect(await files({})).toMatchObject(bad("files"));
-    await branch.importCommits({ import: id, after: 0, commits: all.commits });
+    await branch.imports.commits({ import: id, after: 0, commits: all.commits });
     expect(
-      await branch.importTags({ import: id, after: "", tags: [["x", "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1]] }),
+      await branch.imports.tags({ import: id, after: "", tags: [["x", "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1]] }),
     ).toMatchObject(bad("tags[0][1]"));
     for (const some of [
       [{ path: "b" }, { path: "a" }],
@@ -711,7 +721,7 @@ describe("a branch out of an archive", () => {
       reason: "no-such-content",
       path: "lacks",
     });
-    expect(await branch.finishImport({ import: id, counts: countsOf(all) })).toMatchObject({
+    expect(await branch.imports.finish({ import: id, counts: countsOf(all) })).toMatchObject({
       reason: "bad-archive",
     });
     expect(await rowsOf(branch)).toMatchObject({ files: 0, contents: 0, tags: 0 });
@@ -721,11 +731,11 @@ describe("a branch out of an archive", () => {
 describe("an export", () => {
   test("has all that was kept when it began, whatever is to be given back meanwhile, which goes when it has ended", async () => {
     const branch = await everyKind(freshBucket());
-    await branch.configure({ writer: null });
+    await branch.settings.change({ writer: null });
     const quiet = await exported(branch);
     const busy = await exported(branch, async () => {
-      await branch.configure({ keep: { commits: 1 } });
-      await branch.deleteTag({ name: "v1" });
+      await branch.settings.change({ keep: { commits: 1 } });
+      await branch.tags.delete({ name: "v1" });
       for (let n = 0; n < 3; n++) {
         await put(branch, "d/one", `${n}`);
         await runDurableObjectAlarm(branch);
@@ -740,7 +750,7 @@ describe("an export", () => {
   test("that begins while history is given back has that wait till it ends", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 5; n++) await put(branch, "a", `${n}`);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     const execute = Sql.prototype.execute;
     let marked = 0;
     vi.spyOn(Sql.prototype, "execute").mockImplementation(function (this: Sql, text, values) {
@@ -758,7 +768,7 @@ describe("an export", () => {
     await expect.poll(() => marked).toBe(1);
     for (let rings = 0; rings < 3; rings++) await runDurableObjectAlarm(branch);
     expect((await rowsOf(branch)).files).toBe(5);
-    await branch.endExport({ export: "E" });
+    await branch.exports.end({ export: "E" });
     await givenBack(branch);
     expect((await rowsOf(branch)).files).toBe(1);
   });
@@ -767,30 +777,30 @@ describe("an export", () => {
     const branch = await everyKind(freshBucket());
     const quiet = await exported(branch);
     const busy = await exported(branch, async () => {
-      await branch.configure({ writer: null });
+      await branch.settings.change({ writer: null });
       await put(branch, "d/one", "written meanwhile");
       await put(branch, "written meanwhile");
-      await branch.commit({ operations: [{ delete: "large" }] });
-      await branch.createTag({ name: "meanwhile", force: false });
+      await branch.files.commit({ operations: [{ delete: "large" }] });
+      await branch.tags.create({ name: "meanwhile", force: false });
     });
     expect(busy).toEqual(quiet);
   });
 
   test("ends if something of the branch is erased, since no archive has half of what was before that and half of what is after", async () => {
     const branch = await everyKind(freshBucket());
-    await branch.configure({ writer: null });
-    const begun = await branch.beginExport();
+    await branch.settings.change({ writer: null });
+    const begun = await branch.exports.begin();
     if (!begun.ok) throw new Error(begun.reason);
     const { export: id } = begun;
     const files = { export: id, after: { path: "", born: 0 } };
-    expect(await branch.exportFiles(files)).toMatchObject({ ok: true });
+    expect(await branch.exports.files(files)).toMatchObject({ ok: true });
     // What is no version ends nothing.
-    await branch.erase({ versions: [{ path: "d/one", version: "01ARZ3NDEKTSV4RRFFQ69G5FAV" }] });
-    expect(await branch.exportFiles(files)).toMatchObject({ ok: true });
+    await branch.erasures.erase({ versions: [{ path: "d/one", version: "01ARZ3NDEKTSV4RRFFQ69G5FAV" }] });
+    expect(await branch.exports.files(files)).toMatchObject({ ok: true });
     const [, version = ""] = (await exported(branch)).commits.at(-1) ?? [];
     await erase(branch, "d/one", version);
-    expect(await branch.exportFiles(files)).toEqual({ ok: false, reason: "no-such-export" });
-    expect(await branch.exportCommits({ export: id, after: 0 })).toEqual({
+    expect(await branch.exports.files(files)).toEqual({ ok: false, reason: "no-such-export" });
+    expect(await branch.exports.commits({ export: id, after: 0 })).toEqual({
       ok: false,
       reason: "no-such-export",
     });
@@ -799,23 +809,23 @@ describe("an export", () => {
   test("ends if a commit is redacted, and what is made of the next one tells by whom and when, and no more", async () => {
     const branch = await freshBranch();
     const note = { key: "k1", message: "for ada", meta: { ticket: "no-77" } };
-    const made = await branch.put({ path: "a", content: inline("a"), attributes: {}, note });
+    const made = await branch.files.put({ path: "a", content: inline("a"), attributes: {}, note });
     const commit = committed(made) ?? "";
-    const begun = await branch.beginExport();
+    const begun = await branch.exports.begin();
     if (!begun.ok) throw new Error(begun.reason);
-    const done = await branch.redactCommit({ commit, key: "boss" });
+    const done = await branch.history.redact({ commit, key: "boss" });
     if (!done.ok) throw new Error(done.reason);
     const { redacted } = done;
-    expect(await branch.exportCommits({ export: begun.export, after: 0 })).toEqual({
+    expect(await branch.exports.commits({ export: begun.export, after: 0 })).toEqual({
       ok: false,
       reason: "no-such-export",
     });
     const all = await exported(branch);
     expect(JSON.stringify(all)).not.toMatch(/for ada|no-77/);
     const copy = await imported(all);
-    expect(await copy.commitEntry({ commit })).toMatchObject({ ok: true, note: { key: "k1", redacted } });
+    expect(await copy.history.commit({ commit })).toMatchObject({ ok: true, note: { key: "k1", redacted } });
     // There is nothing left to take out.
-    expect(await copy.redactCommit({ commit, key: "other" })).toEqual({ ...done, change: "none" });
+    expect(await copy.history.redact({ commit, key: "other" })).toEqual({ ...done, change: "none" });
   });
 
   test("leaves no note behind in a life of before, once the commit that came back is redacted", async () => {
@@ -823,36 +833,36 @@ describe("an export", () => {
     const branch = await freshBranch(bucket);
     const note = { key: "k1", message: "for ada" };
     const commit =
-      committed(await branch.put({ path: "a", content: inline("a"), attributes: {}, note })) ?? "";
+      committed(await branch.files.put({ path: "a", content: inline("a"), attributes: {}, note })) ?? "";
     const all = await exported(branch);
     // It keeps the commit of before.
     await forkOf(bucket);
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await imported(all, bucket);
     const notes = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
         sql.exec("SELECT note FROM commits WHERE note IS NOT NULL ORDER BY gen").toArray(),
       );
     expect(await notes()).toHaveLength(2);
-    const done = await branch.redactCommit({ commit, key: "boss" });
+    const done = await branch.history.redact({ commit, key: "boss" });
     if (!done.ok) throw new Error(done.reason);
     expect(await notes()).toEqual([{ note: JSON.stringify({ redacted: done.redacted }) }]);
   });
 
   test("ends with its branch, and by itself if nobody reads", async () => {
     const branch = await everyKind(freshBucket());
-    const first = await branch.beginExport();
-    const second = await branch.beginExport();
+    const first = await branch.exports.begin();
+    const second = await branch.exports.begin();
     if (!first.ok || !second.ok) throw new Error("no export");
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE exports SET due = 1 WHERE id = ?", first.export);
     });
     const gone = { ok: false, reason: "no-such-export" };
-    expect(await branch.exportCommits({ export: first.export, after: 0 })).toEqual(gone);
-    expect(await branch.exportCommits({ export: second.export, after: 0 })).toMatchObject({ ok: true });
-    await branch.destroy({ key: "SLUICE1" });
-    expect(await branch.exportCommits({ export: second.export, after: 0 })).toEqual(gone);
-    expect(await branch.beginExport()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.exports.commits({ export: first.export, after: 0 })).toEqual(gone);
+    expect(await branch.exports.commits({ export: second.export, after: 0 })).toMatchObject({ ok: true });
+    await branch.lifecycle.destroy({ key: "SLUICE1" });
+    expect(await branch.exports.commits({ export: second.export, after: 0 })).toEqual(gone);
+    expect(await branch.exports.begin()).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });
 

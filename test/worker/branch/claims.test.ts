@@ -14,17 +14,17 @@ import {
 const OWNER = { pipeline: "p", uid: "u1" };
 
 async function claimed(branch: BranchStub, owner = OWNER): Promise<number> {
-  const claim = await branch.claim(owner);
+  const claim = await branch.output.claim(owner);
   if (!claim.ok) throw new Error(claim.reason);
   return claim.epoch;
 }
 
 /** Contents that the branch keeps for a lease. */
 async function kept(branch: BranchStub, texts: readonly string[]) {
-  const opened = await branch.openUpload({ lease: "l" });
+  const opened = await branch.uploads.open({ lease: "l" });
   if (!opened.ok) throw new Error(opened.reason);
   const contents = texts.map(inline);
-  await branch.addContents({ upload: opened.upload, contents });
+  await branch.uploads.add({ upload: opened.upload, contents });
   return contents.map(({ digest, size }) => ({ digest, size }));
 }
 
@@ -34,42 +34,42 @@ describe("claiming", () => {
     const branch = branchOf(bucket);
     expect(await claimed(branch)).toBe(1);
     expect(await isCatalogued(bucket)).toBe(true);
-    expect(await branch.status()).toMatchObject({ ok: true, claimedBy: "p", head: null });
+    expect(await branch.lifecycle.status()).toMatchObject({ ok: true, claimedBy: "p", head: null });
   });
 
   test("a branch that exists is not taken, and a claimed one not by another pipeline", async () => {
     const branch = await freshBranch();
-    expect(await branch.claim(OWNER)).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.output.claim(OWNER)).toEqual({ ok: false, reason: "already-exists" });
     const output = branchOf(freshBucket());
     await claimed(output);
-    expect(await output.claim({ pipeline: "q", uid: "u2" })).toEqual({
+    expect(await output.output.claim({ pipeline: "q", uid: "u2" })).toEqual({
       ok: false,
       reason: "already-claimed",
     });
-    expect(await output.create()).toEqual({ ok: false, reason: "already-exists" });
+    expect(await output.lifecycle.create()).toEqual({ ok: false, reason: "already-exists" });
   });
 
   test("nobody else writes to a claimed branch, or deletes it", async () => {
     const branch = branchOf(freshBucket());
     await claimed(branch);
     const refused = { ok: false, reason: "pipeline-output" };
-    expect(await branch.put({ path: "a", content: inline("a"), attributes: {} })).toEqual(refused);
-    expect(await branch.commit({ operations: [{ delete: "a" }] })).toEqual(refused);
-    expect(await branch.destroy()).toEqual(refused);
+    expect(await branch.files.put({ path: "a", content: inline("a"), attributes: {} })).toEqual(refused);
+    expect(await branch.files.commit({ operations: [{ delete: "a" }] })).toEqual(refused);
+    expect(await branch.lifecycle.destroy()).toEqual(refused);
   });
 
   test("a claim that the catalogue could not be told of is finished by the next one", async () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
-    expect(await withoutCatalogue(async () => await branch.claim(OWNER))).toEqual({
+    expect(await withoutCatalogue(async () => await branch.output.claim(OWNER))).toEqual({
       ok: false,
       reason: "catalogue-unavailable",
     });
-    expect(await branch.claim({ pipeline: "q", uid: "u2" })).toEqual({
+    expect(await branch.output.claim({ pipeline: "q", uid: "u2" })).toEqual({
       ok: false,
       reason: "already-claimed",
     });
-    expect(await branch.create()).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.lifecycle.create()).toEqual({ ok: false, reason: "already-exists" });
     expect(await claimed(branch)).toBe(2);
     expect(await isCatalogued(bucket)).toBe(true);
   });
@@ -80,14 +80,14 @@ describe("claiming", () => {
     const [content] = await kept(branch, ["x"]);
     if (!content) throw new Error("no content");
     committed(
-      await branch.commitOutput({ uid: "u1", epoch, origin: "j1", operations: [{ put: "a", ...content }] }),
+      await branch.output.commit({ uid: "u1", epoch, origin: "j1", operations: [{ put: "a", ...content }] }),
     );
-    await branch.release({ uid: "other", destroy: true });
-    expect(await branch.status()).toMatchObject({ claimedBy: "p" });
-    await branch.release({ uid: "u1", destroy: false });
-    await branch.release({ uid: "u1", destroy: true });
-    expect(await branch.status()).toMatchObject({ ok: true, claimedBy: null });
-    expect((await branch.put({ path: "b", content: inline("b"), attributes: {} })).ok).toBe(true);
+    await branch.output.release({ uid: "other", destroy: true });
+    expect(await branch.lifecycle.status()).toMatchObject({ claimedBy: "p" });
+    await branch.output.release({ uid: "u1", destroy: false });
+    await branch.output.release({ uid: "u1", destroy: true });
+    expect(await branch.lifecycle.status()).toMatchObject({ ok: true, claimedBy: null });
+    expect((await branch.files.put({ path: "b", content: inline("b"), attributes: {} })).ok).toBe(true);
     expect(await listed(branch)).toEqual(["a", "b"]);
   });
 
@@ -95,9 +95,9 @@ describe("claiming", () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
     const first = await claimed(branch);
-    await branch.release({ uid: "u1", destroy: true });
+    await branch.output.release({ uid: "u1", destroy: true });
     expect(await isCatalogued(bucket)).toBe(false);
-    expect(await branch.status()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
     expect(await claimed(branch, { pipeline: "p", uid: "u2" })).toBeGreaterThan(first);
   });
 });
@@ -109,11 +109,11 @@ describe("output commits", () => {
     const epoch = await claimed(branch);
     const commit = { uid: "u1", origin: "j1", operations: [] };
     const lost = { ok: false, reason: "lost-claim" };
-    expect(await branch.commitOutput({ ...commit, epoch: old })).toEqual(lost);
-    expect(await branch.commitOutput({ ...commit, epoch, uid: "u2" })).toEqual(lost);
-    expect(await branch.commitOutput({ ...commit, epoch })).toMatchObject({ ok: true });
-    await branch.release({ uid: "u1", destroy: false });
-    expect(await branch.commitOutput({ ...commit, epoch })).toEqual(lost);
+    expect(await branch.output.commit({ ...commit, epoch: old })).toEqual(lost);
+    expect(await branch.output.commit({ ...commit, epoch, uid: "u2" })).toEqual(lost);
+    expect(await branch.output.commit({ ...commit, epoch })).toMatchObject({ ok: true });
+    await branch.output.release({ uid: "u1", destroy: false });
+    expect(await branch.output.commit({ ...commit, epoch })).toEqual(lost);
   });
 
   test("a job has one commit, however often it asks", async () => {
@@ -122,11 +122,11 @@ describe("output commits", () => {
     const [x, y] = await kept(branch, ["x", "y"]);
     if (!x || !y) throw new Error("no contents");
     const job = { uid: "u1", epoch, origin: "j1", operations: [{ put: "a", ...x }] };
-    const first = await branch.commitOutput(job);
-    const other = await branch.commitOutput({ ...job, origin: "j2", operations: [{ put: "a", ...y }] });
-    expect(await branch.commitOutput(job)).toEqual(first);
-    expect(await branch.read({ path: "a" })).toMatchObject({ digest: y.digest });
-    expect(await branch.status()).toMatchObject({ head: other.ok && other.commit });
+    const first = await branch.output.commit(job);
+    const other = await branch.output.commit({ ...job, origin: "j2", operations: [{ put: "a", ...y }] });
+    expect(await branch.output.commit(job)).toEqual(first);
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ digest: y.digest });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: other.ok && other.commit });
   });
 
   test("a job that changes nothing has a commit, too", async () => {
@@ -134,11 +134,11 @@ describe("output commits", () => {
     const epoch = await claimed(branch);
     const commits = [];
     for (const origin of ["j1", "j2"]) {
-      commits.push(committed(await branch.commitOutput({ uid: "u1", epoch, origin, operations: [] })));
+      commits.push(committed(await branch.output.commit({ uid: "u1", epoch, origin, operations: [] })));
     }
     expect(new Set(commits).size).toBe(2);
     expect(commits).not.toContain(null);
-    const { events } = await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 10 });
+    const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 10 });
     expect(events.map(({ id, changes }) => ({ id, changes }))).toEqual(
       commits.map((id) => ({ id, changes: [] })),
     );
@@ -152,7 +152,7 @@ describe("output commits", () => {
     const job = { uid: "u1", epoch, origin: "j1" };
     const { digest, size } = inline("nowhere");
     expect(
-      await branch.commitOutput({
+      await branch.output.commit({
         ...job,
         operations: [
           { put: "ok", ...x },
@@ -161,7 +161,7 @@ describe("output commits", () => {
       }),
     ).toEqual({ ok: false, reason: "no-such-content", path: "lost" });
     expect(
-      await branch.commitOutput({
+      await branch.output.commit({
         ...job,
         operations: [
           { put: "a/b", ...x },
@@ -169,7 +169,7 @@ describe("output commits", () => {
         ],
       }),
     ).toEqual({ ok: false, reason: "path-conflict", path: "a/b", other: "a" });
-    expect(await branch.status()).toMatchObject({ head: null });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: null });
   });
 
   test("the contents of a job's results stay when its commit is made", async () => {
@@ -178,8 +178,8 @@ describe("output commits", () => {
     const [x] = await kept(branch, ["x"]);
     if (!x) throw new Error("no content");
     const job = { uid: "u1", epoch, operations: [{ put: "a", ...x }] };
-    await branch.commitOutput({ ...job, origin: "j1" });
-    await branch.commitOutput({ ...job, origin: "j2", operations: [{ delete: "a" }] });
-    expect((await branch.commitOutput({ ...job, origin: "j3" })).ok).toBe(true);
+    await branch.output.commit({ ...job, origin: "j1" });
+    await branch.output.commit({ ...job, origin: "j2", operations: [{ delete: "a" }] });
+    expect((await branch.output.commit({ ...job, origin: "j3" })).ok).toBe(true);
   });
 });

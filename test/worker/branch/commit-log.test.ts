@@ -1,6 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { CommitNote, PathDifference } from "../../../worker/branch/contract.ts";
+import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { PathDifference } from "../../../worker/branch/contract/history.ts";
 import { LIVES, STATES, TOUCHED_BY_ONE } from "../../../worker/branch/history/compare.ts";
 import {
   CHANGED_IN_ONE,
@@ -33,7 +34,12 @@ async function diffOf(
 ): Promise<PathDifference[]> {
   const changes: PathDifference[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page: Awaited<ReturnType<BranchStub["diff"]>> = await branch.diff({ from, to, after, limit });
+    const page: Awaited<ReturnType<BranchStub["history"]["diff"]>> = await branch.history.diff({
+      from,
+      to,
+      after,
+      limit,
+    });
     if (!page.ok) throw new Error(page.reason);
     expect(page.changes.length).toBeLessThanOrEqual(limit);
     changes.push(...page.changes);
@@ -96,17 +102,17 @@ describe("the commits of a branch", () => {
     const branch = await freshBranch();
     const first = committed(await commitFiles(branch, { puts: { a: "1", b: "1" } }));
     const second = committed(await commitFiles(branch, { puts: { a: "2", c: "1" }, deletes: ["b"] }));
-    const log = await branch.commits({ limit: 1 });
+    const log = await branch.history.list({ limit: 1 });
     if (!log.ok) throw new Error(log.reason);
     expect(log).toMatchObject({
       commits: [{ id: second, parent: first, origin: null, changes: { written: 2, ended: 2 } }],
       next: second,
     });
-    expect(await branch.commits({ limit: 1, after: second ?? "" })).toMatchObject({
+    expect(await branch.history.list({ limit: 1, after: second ?? "" })).toMatchObject({
       commits: [{ id: first, parent: null, changes: { written: 2, ended: 0 } }],
       next: null,
     });
-    expect(await branch.commitEntry({ commit: first ?? "" })).toMatchObject({
+    expect(await branch.history.commit({ commit: first ?? "" })).toMatchObject({
       ok: true,
       id: first,
       parent: null,
@@ -115,34 +121,34 @@ describe("the commits of a branch", () => {
 
   test("name the job that made them", async () => {
     const branch = branchOf(freshBucket());
-    const claim = await branch.claim({ pipeline: "p", uid: "u" });
+    const claim = await branch.output.claim({ pipeline: "p", uid: "u" });
     if (!claim.ok) throw new Error(claim.reason);
-    await branch.commitOutput({ uid: "u", epoch: claim.epoch, origin: "job-1", operations: [] });
-    const log = await branch.commits({ limit: 10 });
+    await branch.output.commit({ uid: "u", epoch: claim.epoch, origin: "job-1", operations: [] });
+    const log = await branch.history.list({ limit: 10 });
     expect(log).toMatchObject({ commits: [{ origin: "job-1", changes: { written: 0, ended: 0 } }] });
   });
 
   test("are those since the branch was made last", async () => {
     const branch = await freshBranch();
     const before = (await put(branch, "a")) ?? "";
-    await branch.destroy();
-    expect(await branch.commits({ limit: 1 })).toEqual({ ok: false, reason: "no-such-branch" });
-    await branch.create();
+    await branch.lifecycle.destroy();
+    expect(await branch.history.list({ limit: 1 })).toEqual({ ok: false, reason: "no-such-branch" });
+    await branch.lifecycle.create();
     const unknown = { ok: false, reason: "no-such-version" };
-    expect(await branch.commits({ limit: 1 })).toMatchObject({ commits: [], next: null });
-    expect(await branch.commits({ limit: 1, after: before })).toEqual(unknown);
-    expect(await branch.commitEntry({ commit: before })).toEqual(unknown);
+    expect(await branch.history.list({ limit: 1 })).toMatchObject({ commits: [], next: null });
+    expect(await branch.history.list({ limit: 1, after: before })).toEqual(unknown);
+    expect(await branch.history.commit({ commit: before })).toEqual(unknown);
     const now = (await put(branch, "b")) ?? "";
-    expect(await branch.diff({ from: before, to: now, after: "", limit: 1 })).toEqual(unknown);
-    expect(await branch.diff({ from: now, to: before, after: "", limit: 1 })).toEqual(unknown);
+    expect(await branch.history.diff({ from: before, to: now, after: "", limit: 1 })).toEqual(unknown);
+    expect(await branch.history.diff({ from: now, to: before, after: "", limit: 1 })).toEqual(unknown);
   });
 
   test("of a branch that never was leave no trace of the question", async () => {
     const branch = branchOf(freshBucket());
     const no = { ok: false, reason: "no-such-branch" };
-    expect(await branch.commits({ limit: 1 })).toEqual(no);
-    expect(await branch.commitEntry({ commit: "x" })).toEqual(no);
-    expect(await branch.diff({ from: null, to: "x", after: "", limit: 1 })).toEqual(no);
+    expect(await branch.history.list({ limit: 1 })).toEqual(no);
+    expect(await branch.history.commit({ commit: "x" })).toEqual(no);
+    expect(await branch.history.diff({ from: null, to: "x", after: "", limit: 1 })).toEqual(no);
     const tables = await runInDurableObject(branch, (_, { storage }) =>
       storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'files'").toArray(),
     );
@@ -170,7 +176,7 @@ describe("a difference", () => {
     const one = (await put(branch, "a", "1")) ?? "";
     await put(branch, "a", "2");
     await put(branch, "gone");
-    await branch.commit({ operations: [{ delete: "gone" }] });
+    await branch.files.commit({ operations: [{ delete: "gone" }] });
     const last = (await put(branch, "a", "1")) ?? "";
     expect(await diffOf(branch, { from: one, to: last })).toEqual([]);
   });
@@ -179,7 +185,7 @@ describe("a difference", () => {
     const branch = await freshBranch();
     const one = (await put(branch, "a", "1")) ?? "";
     const attributes = { contentType: "text/html" };
-    const two = committed(await branch.put({ path: "a", content: inline("1"), attributes })) ?? "";
+    const two = committed(await branch.files.put({ path: "a", content: inline("1"), attributes })) ?? "";
     const [change] = await diffOf(branch, { from: one, to: two });
     expect(change?.before).toEqual(change?.after);
   });
@@ -244,14 +250,14 @@ describe("a comparison of paths", () => {
     const branch = await freshBranch();
     const pick = picker(11);
     const { commits, trees } = await randomHistory(branch, pick);
-    const places = await Promise.all(commits.map((commit) => branch.position({ commit })));
+    const places = await Promise.all(commits.map((commit) => branch.feed.position({ commit })));
     const paths = ["", "a", "b", "c", "c/d", "f", "f/g", "nothing", "ü"];
     for (let time = 0; time < 30; time++) {
       const to = pick(commits.length);
       const from = time % 2 === 0 ? Math.max(0, to - 1) : pick(to + 1);
       const [start, end] = [places[from], places[to]];
       if (!start || !end) throw new Error("a commit has no place");
-      const answer = await branch.compare({ from: start, to: end, paths });
+      const answer = await branch.feed.compare({ from: start, to: end, paths });
       const found = answer?.paths.map(({ changes, ...one }) => ({
         ...one,
         changed: changes.map(({ path }) => path),
@@ -274,11 +280,11 @@ describe("a comparison of paths", () => {
         await commitFiles(branch, { puts: Object.fromEntries(Object.keys(many).map((path) => [path, "3"])) }),
       ) ?? "";
     const [first, second, last] = await Promise.all(
-      [one, two, three].map((commit) => branch.position({ commit })),
+      [one, two, three].map((commit) => branch.feed.position({ commit })),
     );
     if (!first || !second || !last) throw new Error("a commit has no place");
     const told = async (from: typeof first, to: typeof first) =>
-      (await branch.compare({ from, to, paths: ["d"] }))?.paths.map(({ was, changes, more }) => ({
+      (await branch.feed.compare({ from, to, paths: ["d"] }))?.paths.map(({ was, changes, more }) => ({
         was,
         changes: changes.length,
         more,
@@ -293,25 +299,25 @@ describe("a comparison of paths", () => {
   test("knows other lives of the branch, and no positions that never were", async () => {
     const branch = await freshBranch();
     await commitFiles(branch, { puts: { a: "1", "d/e": "1" } });
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await commitFiles(branch, { puts: { a: "2", "d/e": "1", b: "1" } });
     const from = { generation: 1, seq: 1 };
     const to = { generation: 2, seq: 1 };
-    const answer = await branch.compare({ from, to, paths: ["a", "b", "d"] });
+    const answer = await branch.feed.compare({ from, to, paths: ["a", "b", "d"] });
     expect(answer?.paths).toMatchObject([
       { path: "a", was: true, changes: [{ path: "a", after: { size: 1 } }] },
       { path: "b", was: false, changes: [{ path: "b", before: null }] },
       { path: "d", was: true, more: true },
     ]);
-    expect(await branch.compare({ from, to: { generation: 3, seq: 1 }, paths: ["a"] })).toBeNull();
-    expect(await branchOf(freshBucket()).compare({ from, to, paths: ["a"] })).toBeNull();
+    expect(await branch.feed.compare({ from, to: { generation: 3, seq: 1 }, paths: ["a"] })).toBeNull();
+    expect(await branchOf(freshBucket()).feed.compare({ from, to, paths: ["a"] })).toBeNull();
   });
 });
 
 /** The notes of a branch's commits, the oldest first. */
 async function notesOf(branch: BranchStub): Promise<(CommitNote | undefined)[]> {
-  const log = await branch.commits({ limit: 1000 });
+  const log = await branch.history.list({ limit: 1000 });
   if (!log.ok) throw new Error(log.reason);
   return log.commits.map(({ note }) => note).reverse();
 }
@@ -319,7 +325,7 @@ async function notesOf(branch: BranchStub): Promise<(CommitNote | undefined)[]> 
 const SAID: CommitNote = { key: "k1", message: "why", meta: { run: "7", "git.sha": "a=b" } };
 
 function putNoted(branch: BranchStub, path: string, note: CommitNote) {
-  return branch.put({ path, content: inline(path), attributes: {}, note });
+  return branch.files.put({ path, content: inline(path), attributes: {}, note });
 }
 
 describe("the note of a commit", () => {
@@ -327,19 +333,19 @@ describe("the note of a commit", () => {
     const branch = await freshBranch();
     await putNoted(branch, "a", SAID);
     await putNoted(branch, "b", { key: "k2" });
-    committed(await branch.commit({ operations: [{ delete: "a" }], note: { message: "gone" } }));
+    committed(await branch.files.commit({ operations: [{ delete: "a" }], note: { message: "gone" } }));
     const upload = await begin(branch);
     const one = chunked("one", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: one });
+    await branch.multipart.addPart({ upload, number: 1, content: one });
     const note = { key: "k1", meta: { of: "parts" } };
-    expect(await branch.completeMultipart({ ...completion(upload, { 1: one }), note })).toMatchObject({
+    expect(await branch.multipart.complete({ ...completion(upload, { 1: one }), note })).toMatchObject({
       ok: true,
     });
     await put(branch, "nothing is said");
     expect(await notesOf(branch)).toEqual([SAID, { key: "k2" }, { message: "gone" }, note, undefined]);
-    const log = await branch.commits({ limit: 1000 });
+    const log = await branch.history.list({ limit: 1000 });
     const first = (log.ok && log.commits.at(-1)?.id) || "";
-    expect(await branch.commitEntry({ commit: first })).toMatchObject({ id: first, note: SAID });
+    expect(await branch.history.commit({ commit: first })).toMatchObject({ id: first, note: SAID });
   });
 
   test("is that of its own call, however many wait together and share a transaction", async () => {
@@ -347,7 +353,7 @@ describe("the note of a commit", () => {
     const notes = Array.from({ length: 60 }, (_, n) => ({ key: `k${n % 7}`, message: `put ${n}` }));
     const answers = await Promise.all(notes.map((note, n) => putNoted(branch, `p${n}`, note)));
     for (const [n, answer] of answers.entries()) {
-      const entry = await branch.commitEntry({ commit: committed(answer) ?? "" });
+      const entry = await branch.history.commit({ commit: committed(answer) ?? "" });
       expect(entry).toMatchObject({ note: notes[n] });
     }
   });
@@ -380,15 +386,21 @@ describe("the note of a commit", () => {
       { key: "k2", meta: { at: "end" } },
     ];
     for (const [n, note] of ends.entries()) {
-      const opened = await branch.startOpenCommit({ ttlMs: DAY_MS, note: started });
+      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: started });
       if (!opened.ok) throw new Error(opened.reason);
       const { openCommit } = opened;
       committed(
-        await branch.put({ openCommit, path: `${n}`, content: inline("x"), attributes: {}, note: SAID }),
+        await branch.files.put({
+          openCommit,
+          path: `${n}`,
+          content: inline("x"),
+          attributes: {},
+          note: SAID,
+        }),
       );
-      expect(await branch.finishOpenCommit({ openCommit, note })).toMatchObject({ state: "finished" });
+      expect(await branch.openCommits.finish({ openCommit, note })).toMatchObject({ state: "finished" });
       // Asked again, it is the commit that it is.
-      await branch.finishOpenCommit({ openCommit, note: SAID });
+      await branch.openCommits.finish({ openCommit, note: SAID });
     }
     expect(await notesOf(branch)).toEqual([
       { ...started, key: "k2" },
@@ -401,8 +413,8 @@ describe("the note of a commit", () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { note: SAID });
     const one = chunked("one", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: one });
-    await branch.completeMultipart({
+    await branch.multipart.addPart({ upload, number: 1, content: one });
+    await branch.multipart.complete({
       ...completion(upload, { 1: one }),
       note: { key: "k9", message: "whole" },
     });

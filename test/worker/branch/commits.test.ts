@@ -1,14 +1,13 @@
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { chunked, commitFiles, committed, freshBranch, inline, listed, put } from "./support.ts";
+import { chunked, commitFiles, committed, freshBranch, inline, inObject, listed, put } from "./support.ts";
 
 describe("reading", () => {
   test("a file comes back with its bytes, attributes and the commit that wrote it", async () => {
     const branch = await freshBranch();
     const content = inline("hello");
     const attributes = { contentType: "text/plain", metadata: { b: "2", a: "1" } };
-    const commit = committed(await branch.put({ path: "a", content, attributes }));
-    const read = await branch.read({ path: "a" });
+    const commit = committed(await branch.files.put({ path: "a", content, attributes }));
+    const read = await branch.files.read({ path: "a" });
     expect(read).toMatchObject({
       ok: true,
       kind: "file",
@@ -24,13 +23,16 @@ describe("reading", () => {
     const branch = await freshBranch();
     const first = await put(branch, "a", "1");
     const second = await put(branch, "a", "2");
-    const last = await branch.put({ path: "b", content: inline("b"), attributes: {} });
-    expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true, ...inline("1") });
-    expect(await branch.read({ path: "b", commit: first ?? "" })).toEqual({
+    const last = await branch.files.put({ path: "b", content: inline("b"), attributes: {} });
+    expect(await branch.files.read({ path: "a", commit: first ?? "" })).toMatchObject({
+      ok: true,
+      ...inline("1"),
+    });
+    expect(await branch.files.read({ path: "b", commit: first ?? "" })).toEqual({
       ok: false,
       reason: "no-such-version",
     });
-    expect(await branch.read({ path: "a" })).toMatchObject({
+    expect(await branch.files.read({ path: "a" })).toMatchObject({
       ...inline("2"),
       modifiedAt: last.ok && last.modifiedAt,
       commit: second,
@@ -39,13 +41,13 @@ describe("reading", () => {
 
   test("a content in blobs comes back as its chunks", async () => {
     const branch = await freshBranch();
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const content = chunked("large", ["b/1", "b/2"]);
     const { upload } = opened;
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
-    expect(await branch.read({ path: "a" })).toMatchObject({ body: content.body });
-    expect(await branch.content(content)).toEqual({ ok: true, body: content.body });
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ body: content.body });
+    expect(await branch.files.content(content)).toEqual({ ok: true, body: content.body });
   });
 });
 
@@ -54,17 +56,19 @@ describe("committing", () => {
     const branch = await freshBranch();
     const content = inline("same");
     const attributes = { contentType: "text/plain", metadata: { a: "1", b: "2" } };
-    const first = await branch.put({ path: "a", content, attributes });
+    const first = await branch.files.put({ path: "a", content, attributes });
     const same = { contentType: "text/plain", metadata: { b: "2", a: "1" } };
-    const again = await branch.put({ path: "a", content, attributes: same });
+    const again = await branch.files.put({ path: "a", content, attributes: same });
     expect(again).toEqual({ ok: true, commit: null, modifiedAt: first.ok && first.modifiedAt });
-    expect(committed(await branch.put({ path: "a", content, attributes: {} }))).not.toBeNull();
+    expect(committed(await branch.files.put({ path: "a", content, attributes: {} }))).not.toBeNull();
   });
 
   test("deleting what is not there makes no commit", async () => {
     const branch = await freshBranch();
-    expect(committed(await branch.commit({ operations: [{ delete: "a" }, { delete: "b/c" }] }))).toBeNull();
-    expect((await branch.status()).ok).toBe(true);
+    expect(
+      committed(await branch.files.commit({ operations: [{ delete: "a" }, { delete: "b/c" }] })),
+    ).toBeNull();
+    expect((await branch.lifecycle.status()).ok).toBe(true);
   });
 
   test("the last operation on a path wins", async () => {
@@ -72,11 +76,11 @@ describe("committing", () => {
     await commitFiles(branch, { puts: { seed: "x", other: "y" } });
     const [x, y] = [inline("x"), inline("y")];
     committed(
-      await branch.commit({
+      await branch.files.commit({
         operations: [{ put: "a", ...x }, { delete: "seed" }, { put: "a", ...y }, { put: "seed", ...x }],
       }),
     );
-    expect(await branch.read({ path: "a" })).toMatchObject({ digest: y.digest });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ digest: y.digest });
     expect(await listed(branch)).toEqual(["a", "other", "seed"]);
   });
 
@@ -84,21 +88,21 @@ describe("committing", () => {
     const branch = await freshBranch();
     const puts = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`d${n % 7}/f${n}`, `text ${n}`]));
     const commit = committed(await commitFiles(branch, { puts }));
-    expect(await branch.status()).toMatchObject({ head: commit });
-    const { events } = await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 1000 });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
+    const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 1000 });
     expect(events.map(({ changes }) => changes.length)).toEqual([300]);
   });
 
   test("over 10,000 operations are refused", async () => {
     const branch = await freshBranch();
     const operations = Array.from({ length: 10_001 }, (_, n) => ({ delete: `f${n}` }));
-    expect(await branch.commit({ operations })).toEqual({ ok: false, reason: "too-many-operations" });
+    expect(await branch.files.commit({ operations })).toEqual({ ok: false, reason: "too-many-operations" });
   });
 
   test("a content that the branch does not have is refused, with the path", async () => {
     const branch = await freshBranch();
     const { digest, size } = inline("nowhere");
-    expect(await branch.commit({ operations: [{ put: "a", digest, size }] })).toEqual({
+    expect(await branch.files.commit({ operations: [{ put: "a", digest, size }] })).toEqual({
       ok: false,
       reason: "no-such-content",
       path: "a",
@@ -115,13 +119,13 @@ describe("committing", () => {
   ])("the path %j is refused as %s", async (path, fault) => {
     const branch = await freshBranch();
     const refused = { ok: false, reason: "bad-path", path, fault };
-    expect(await branch.put({ path, content: inline("x"), attributes: {} })).toEqual(refused);
-    expect(await branch.commit({ operations: [{ delete: path }] })).toEqual(refused);
+    expect(await branch.files.put({ path, content: inline("x"), attributes: {} })).toEqual(refused);
+    expect(await branch.files.commit({ operations: [{ delete: path }] })).toEqual(refused);
   });
 
   test("bytes for an empty directory are refused", async () => {
     const branch = await freshBranch();
-    expect(await branch.put({ path: "d/", content: inline("x"), attributes: {} })).toEqual({
+    expect(await branch.files.put({ path: "d/", content: inline("x"), attributes: {} })).toEqual({
       ok: false,
       reason: "bad-path",
       path: "d/",
@@ -132,7 +136,7 @@ describe("committing", () => {
   test("commit times never go back, and ids sort as the commits do", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 30; n++) await put(branch, `f${n}`);
-    const { events } = await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 });
+    const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
     const ids = events.map(({ id }) => id);
     const times = events.map(({ createdAt }) => createdAt);
     expect(ids.toSorted()).toEqual(ids);
@@ -155,7 +159,7 @@ describe("a path is a file or a directory, never both", () => {
     const branch = await freshBranch();
     for (const each of there) await put(branch, each, each.endsWith("/") ? "" : each);
     const content = inline(path.endsWith("/") ? "" : "new");
-    expect(await branch.put({ path, content, attributes: {} })).toEqual(conflict(path, other));
+    expect(await branch.files.put({ path, content, attributes: {} })).toEqual(conflict(path, other));
     expect(await listed(branch)).toEqual(there.toSorted());
   });
 
@@ -200,7 +204,7 @@ describe("many at once", () => {
     const commits = await Promise.all(Array.from({ length: 50 }, (_, n) => put(branch, `f${n}`)));
     expect(new Set(commits).size).toBe(50);
     expect(await listed(branch)).toHaveLength(50);
-    const { events } = await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 });
+    const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
     expect(events.map(({ seq }) => seq)).toEqual(Array.from({ length: 50 }, (_, n) => n + 1));
   });
 
@@ -209,7 +213,7 @@ describe("many at once", () => {
     const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
     const commits = await Promise.all(texts.map((text) => put(branch, "a", text)));
     const newest = commits.indexOf(commits.toSorted().at(-1) ?? null);
-    expect(await branch.read({ path: "a" })).toMatchObject(inline(texts[newest] ?? ""));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(inline(texts[newest] ?? ""));
   });
 
   test("a put that is refused does not harm those that share its transaction", async () => {
@@ -217,7 +221,7 @@ describe("many at once", () => {
     await put(branch, "dir/file");
     const paths = ["a", "dir", "b", "bad//path", "c", "dir/file/below"];
     const answers = await Promise.all(
-      paths.map((path) => branch.put({ path, content: inline(path), attributes: {} })),
+      paths.map((path) => branch.files.put({ path, content: inline(path), attributes: {} })),
     );
     expect(answers.map((answer) => (answer.ok ? "made" : answer.reason))).toEqual([
       "made",
@@ -232,11 +236,11 @@ describe("many at once", () => {
 
   test("a put that the database can't take does not harm those that share its transaction", async () => {
     const branch = await freshBranch();
-    await runInDurableObject(branch, async (instance) => {
+    await inObject(branch, async (instance) => {
       const tooLarge = new Uint8Array(8 * 1024 * 1024);
       const large = { ...inline("large"), body: { kind: "inline" as const, bytes: tooLarge } };
       const puts = [inline("1"), inline("2"), large, inline("3")].map((content, n) =>
-        instance.put({ path: `f${n}`, content, attributes: {} }),
+        instance.files.put({ path: `f${n}`, content, attributes: {} }),
       );
       const settled = await Promise.allSettled(puts);
       expect(settled.map(({ status }) => status)).toEqual([

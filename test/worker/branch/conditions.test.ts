@@ -1,8 +1,17 @@
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { BranchApi, WriteCondition } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { WriteCondition } from "../../../worker/branch/contract/files.ts";
 import { failedCondition } from "../../../worker/branch/staging/conditions.ts";
-import { type BranchStub, committed, freshBranch, inline, ledgerOf, listed, put } from "./support.ts";
+import {
+  type BranchStub,
+  committed,
+  freshBranch,
+  inline,
+  inObject,
+  ledgerOf,
+  listed,
+  put,
+} from "./support.ts";
 
 const HERE = { digest: "a".repeat(64), size: 1 };
 const OTHER = { digest: "a".repeat(64), size: 2 };
@@ -16,7 +25,7 @@ function putIf(
   branch: BranchApi | BranchStub,
   { text, condition }: { text: string; condition: WriteCondition },
 ) {
-  return branch.put({ path: "a", content: inline(text), attributes: {}, condition });
+  return branch.files.put({ path: "a", content: inline(text), attributes: {}, condition });
 }
 
 describe("a condition", () => {
@@ -53,9 +62,9 @@ describe("conditional puts", () => {
     const failed = { ok: false, reason: "condition-failed", path: "a" };
     expect(await putIf(branch, { text: "2", condition: { noneMatch: "any" } })).toEqual(failed);
     expect(await putIf(branch, { text: "2", condition: { match: [idOf("0")] } })).toEqual(failed);
-    expect(await branch.read({ path: "a" })).toMatchObject(idOf("1"));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(idOf("1"));
     committed(await putIf(branch, { text: "2", condition: { match: [idOf("0"), idOf("1")] } }));
-    expect(await branch.read({ path: "a" })).toMatchObject(idOf("2"));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(idOf("2"));
     expect((await ledgerOf(branch)).refs).toHaveLength(2);
   });
 
@@ -69,7 +78,7 @@ describe("conditional puts", () => {
   test("look at HEAD: a file that was deleted is not there", async () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
-    await branch.commit({ operations: [{ delete: "a" }] });
+    await branch.files.commit({ operations: [{ delete: "a" }] });
     expect(await putIf(branch, { text: "1", condition: { match: [idOf("1")] } })).toMatchObject({
       reason: "no-such-file",
     });
@@ -85,25 +94,23 @@ describe("conditional puts", () => {
     const race = (target: BranchApi | BranchStub) =>
       Promise.all(texts.map((text) => putIf(target, { text, condition: { noneMatch: "any" } })));
     const answers =
-      way === "in one group"
-        ? await runInDurableObject(branch, (object: BranchApi) => race(object))
-        : await race(branch);
+      way === "in one group" ? await inObject(branch, (object) => race(object)) : await race(branch);
     const winners = answers.flatMap((answer, n) => (answer.ok ? [n] : []));
     expect(winners).toHaveLength(1);
     expect(answers.filter((answer) => !answer.ok && answer.reason === "condition-failed")).toHaveLength(19);
-    expect(await branch.read({ path: "a" })).toMatchObject(idOf(texts[winners[0] ?? -1] ?? ""));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(idOf(texts[winners[0] ?? -1] ?? ""));
   });
 
   test("of one group see what those before them did", async () => {
     const branch = await freshBranch();
     await put(branch, "a", "0");
-    const answers = await runInDurableObject(branch, (object: BranchApi) =>
+    const answers = await inObject(branch, (object) =>
       Promise.all(
         [1, 2, 3].map((n) => putIf(object, { text: `${n}`, condition: { match: [idOf(`${n - 1}`)] } })),
       ),
     );
     expect(answers.map(({ ok }) => ok)).toEqual([true, true, true]);
-    expect(await branch.read({ path: "a" })).toMatchObject(idOf("3"));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(idOf("3"));
   });
 });
 
@@ -112,7 +119,7 @@ describe("conditional operations of a commit", () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
     await put(branch, "b", "2");
-    const answer = await branch.commit({
+    const answer = await branch.files.commit({
       operations: [{ delete: "a" }, { delete: "b", condition: { match: [idOf("1")] } }],
     });
     expect(answer).toEqual({ ok: false, reason: "condition-failed", path: "b" });
@@ -123,7 +130,7 @@ describe("conditional operations of a commit", () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
     await put(branch, "b", "2");
-    const answer = await branch.commit({
+    const answer = await branch.files.commit({
       onFailedCondition: "leave-out",
       operations: [
         { delete: "a", condition: { match: [idOf("1")] } },
@@ -146,7 +153,7 @@ describe("conditional operations of a commit", () => {
   test("make no commit if all are left out", async () => {
     const branch = await freshBranch();
     const operations = [{ delete: "a", condition: { match: "any" } }] as const;
-    expect(await branch.commit({ operations, onFailedCondition: "leave-out" })).toMatchObject({
+    expect(await branch.files.commit({ operations, onFailedCondition: "leave-out" })).toMatchObject({
       commit: null,
       leftOut: [{ path: "a", reason: "no-such-file" }],
     });
@@ -159,6 +166,6 @@ describe("conditional operations of a commit", () => {
       { delete: "a", condition: { match: [idOf("1")] } },
       { put: "a", ...idOf("1"), condition: { match: [idOf("1")] } },
     ];
-    expect(await branch.commit({ operations })).toMatchObject({ ok: true, commit: null });
+    expect(await branch.files.commit({ operations })).toMatchObject({ ok: true, commit: null });
   });
 });

@@ -1,12 +1,12 @@
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { BranchApi, ListFiles, ListVersions } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { ListFiles, ListVersions } from "../../../worker/branch/contract/files.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { type BranchStub, commitFiles, freshBranch, put } from "./support.ts";
+import { type BranchStub, commitFiles, freshBranch, inObject, put } from "./support.ts";
 
 /** How many rows the database read for a call. */
 function rowsRead(branch: BranchStub, call: (object: BranchApi) => Promise<unknown>): Promise<number> {
-  return runInDurableObject(branch, async (object: BranchApi) => {
+  return inObject(branch, async (object) => {
     const statements = vi.spyOn(Sql.prototype, "execute");
     try {
       await call(object);
@@ -33,12 +33,12 @@ describe("what is read for a page", () => {
   const folded = { prefix: "", delimiter: "/", limit: 10 } as const;
 
   test.each<[string, (object: BranchApi) => Promise<unknown>]>([
-    ["files", (object) => object.list(folded)],
-    ["files after a common prefix", (object) => object.list({ ...folded, after: "dir/" })],
-    ["versions", (object) => object.listVersions(folded)],
+    ["files", (object) => object.files.list(folded)],
+    ["files after a common prefix", (object) => object.files.list({ ...folded, after: "dir/" })],
+    ["versions", (object) => object.files.versions(folded)],
     [
       "versions after a common prefix",
-      (object) => object.listVersions({ ...folded, after: { path: "dir/" } }),
+      (object) => object.files.versions({ ...folded, after: { path: "dir/" } }),
     ],
   ])("of %s does not grow with what a common prefix stands for", async (_, call) => {
     const [small, large] = [await withFolder(1, 2), await withFolder(1500, 2)];
@@ -49,7 +49,7 @@ describe("what is read for a page", () => {
     const branch = await withFolder(1500, 1);
     for (const after of ["", "dir/00700"]) {
       const page: ListFiles = { prefix: "dir/", limit: 10, after };
-      expect(await rowsRead(branch, (object) => object.list(page))).toBeLessThan(30);
+      expect(await rowsRead(branch, (object) => object.files.list(page))).toBeLessThan(30);
     }
   });
 
@@ -60,10 +60,10 @@ describe("what is read for a page", () => {
     const marks = [undefined, { path: "hot", version: commits[150] ?? "" }];
     for (const after of marks) {
       const page: ListVersions = { prefix: "", limit: 10, ...(after && { after }) };
-      expect(await rowsRead(branch, (object) => object.listVersions(page))).toBeLessThan(60);
+      expect(await rowsRead(branch, (object) => object.files.versions(page))).toBeLessThan(60);
     }
     const beside: ListVersions = { ...folded, after: { path: "hot" } };
-    expect(await rowsRead(branch, (object) => object.listVersions(beside))).toBeLessThan(10);
+    expect(await rowsRead(branch, (object) => object.files.versions(beside))).toBeLessThan(10);
   });
 
   test("of changes is about what the page shows, however many were replaced or deleted", async () => {
@@ -75,15 +75,16 @@ describe("what is read for a page", () => {
     for (const seq of [2, 3]) {
       for (const after of ["", "dir/00700"]) {
         const page = { generation: 1, seq, after, limit: 10 };
-        expect(await rowsRead(branch, (object) => object.changes(page))).toBeLessThan(60);
+        expect(await rowsRead(branch, (object) => object.feed.changes(page))).toBeLessThan(60);
       }
     }
   });
 
   test("of multipart uploads is what the page shows", async () => {
     const branch = await freshBranch();
-    for (let n = 0; n < 100; n++) await branch.createMultipart({ path: `p${n}`, attributes: {}, ttlMs: 1e6 });
+    for (let n = 0; n < 100; n++)
+      await branch.multipart.create({ path: `p${n}`, attributes: {}, ttlMs: 1e6 });
     const page = { prefix: "p", limit: 5, after: { path: "p50" } };
-    expect(await rowsRead(branch, (object) => object.listMultiparts(page))).toBeLessThan(20);
+    expect(await rowsRead(branch, (object) => object.multipart.list(page))).toBeLessThan(20);
   });
 });

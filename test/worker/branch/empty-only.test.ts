@@ -22,7 +22,7 @@ const NOT_EMPTY = { ok: false, reason: "not-empty" };
 /** A branch that goes only when it is empty. */
 async function emptyOnlyBranch(): Promise<BranchStub> {
   const branch = branchOf(freshBucket());
-  expect(await branch.create({ emptyOnly: true })).toMatchObject({ ok: true });
+  expect(await branch.lifecycle.create({ emptyOnly: true })).toMatchObject({ ok: true });
   return branch;
 }
 
@@ -30,61 +30,65 @@ describe("a branch that is set to go only when it is empty", () => {
   test("stays while HEAD has a file, also after a restart, and goes once it has none, whatever its history has", async () => {
     const branch = await emptyOnlyBranch();
     await put(branch, "a");
-    expect(await branch.destroy()).toEqual(NOT_EMPTY);
+    expect(await branch.lifecycle.destroy()).toEqual(NOT_EMPTY);
     await evictDurableObject(branch);
-    expect(await branch.destroy({ key: "k" })).toEqual(NOT_EMPTY);
+    expect(await branch.lifecycle.destroy({ key: "k" })).toEqual(NOT_EMPTY);
     expect(await listed(branch)).toEqual(["a"]);
-    committed(await branch.commit({ operations: [{ delete: "a" }] }));
-    expect(await branch.destroy()).toEqual({ ok: true });
+    committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
   });
 
   test("stays while it has the key of an empty directory", async () => {
     const branch = await emptyOnlyBranch();
-    committed(await branch.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] }));
-    expect(await branch.destroy()).toEqual(NOT_EMPTY);
+    committed(await branch.files.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] }));
+    expect(await branch.lifecycle.destroy()).toEqual(NOT_EMPTY);
   });
 
   test("goes although uploads in parts and open commits hold what is no file yet", async () => {
     const branch = await emptyOnlyBranch();
     await begin(branch);
     await stage(branch, await startOpenCommit(branch), { puts: ["staged"] });
-    expect(await branch.destroy()).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
   });
 
   test("goes with its files for a deletion that says so, and once that is set no more", async () => {
     const [one, other] = [await emptyOnlyBranch(), await emptyOnlyBranch()];
     for (const branch of [one, other]) await put(branch, "a");
-    expect(await one.destroy({ withFiles: true })).toEqual({ ok: true });
-    expect(await other.configure({ emptyOnly: false })).toEqual({ ok: true });
-    expect(await other.destroy()).toEqual({ ok: true });
+    expect(await one.lifecycle.destroy({ withFiles: true })).toEqual({ ok: true });
+    expect(await other.settings.change({ emptyOnly: false })).toEqual({ ok: true });
+    expect(await other.lifecycle.destroy()).toEqual({ ok: true });
   });
 
   test("tells whom it is protected for before it tells what it has", async () => {
     const branch = await emptyOnlyBranch();
     await put(branch, "a");
-    await branch.configure({ writer: { key: "mine" } });
-    expect(await branch.destroy({ key: "others" })).toMatchObject({ reason: "protected" });
-    expect(await branch.destroy({ key: "others", withFiles: true })).toMatchObject({ reason: "protected" });
-    expect(await branch.destroy({ key: "mine" })).toEqual(NOT_EMPTY);
+    await branch.settings.change({ writer: { key: "mine" } });
+    expect(await branch.lifecycle.destroy({ key: "others" })).toMatchObject({ reason: "protected" });
+    expect(await branch.lifecycle.destroy({ key: "others", withFiles: true })).toMatchObject({
+      reason: "protected",
+    });
+    expect(await branch.lifecycle.destroy({ key: "mine" })).toEqual(NOT_EMPTY);
   });
 
   test("is not set so when it is made again", async () => {
     const branch = await emptyOnlyBranch();
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await put(branch, "a");
-    expect(await branch.settings()).toMatchObject({ emptyOnly: false, keep: null });
-    expect(await branch.destroy()).toEqual({ ok: true });
+    expect(await branch.settings.read()).toMatchObject({ emptyOnly: false, keep: null });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
   });
 
   test("loses no file to a deletion that comes at the same time: either both see the file, or neither", async () => {
     for (let round = 0; round < 20; round++) {
       const branch = await emptyOnlyBranch();
-      const write = () => branch.put({ path: "a", content: inline("a"), attributes: {} });
+      const write = () => branch.files.put({ path: "a", content: inline("a"), attributes: {} });
       const [written, deleted] =
         round % 2 === 0
-          ? await Promise.all([write(), branch.destroy()])
-          : await Promise.all([branch.destroy(), write()]).then(([gone, put]) => [put, gone] as const);
+          ? await Promise.all([write(), branch.lifecycle.destroy()])
+          : await Promise.all([branch.lifecycle.destroy(), write()]).then(
+              ([gone, put]) => [put, gone] as const,
+            );
       if (written.ok) expect(deleted).toEqual(NOT_EMPTY);
       else expect([written.reason, deleted]).toEqual(["no-such-branch", { ok: true }]);
     }
@@ -98,12 +102,14 @@ describe("a branch that is set to go only when it is empty", () => {
     const paths = numbered("f/", 10_500);
     const openCommit = await stageAll(branch, paths.map(putText));
     committed(
-      await branch.commit({ operations: Array.from({ length: 20 }, (_, n) => ({ delete: `seed/${n}` })) }),
+      await branch.files.commit({
+        operations: Array.from({ length: 20 }, (_, n) => ({ delete: `seed/${n}` })),
+      }),
     );
     expect(await listed(branch)).toEqual([]);
     const [finished, deleted] = await Promise.all([
-      branch.finishOpenCommit({ openCommit }),
-      branch.destroy(),
+      branch.openCommits.finish({ openCommit }),
+      branch.lifecycle.destroy(),
     ]);
     expect(finished).toMatchObject({ ok: true });
     expect(deleted).toEqual(NOT_EMPTY);
@@ -114,17 +120,17 @@ describe("a deletion that is to take no file", () => {
   test("leaves a branch alone while HEAD has one, though the branch is not set so", async () => {
     const branch = await freshBranch();
     await put(branch, "a");
-    expect(await branch.destroy({ withFiles: false })).toEqual(NOT_EMPTY);
+    expect(await branch.lifecycle.destroy({ withFiles: false })).toEqual(NOT_EMPTY);
     expect(await listed(branch)).toEqual(["a"]);
-    committed(await branch.commit({ operations: [{ delete: "a" }] }));
-    expect(await branch.destroy({ withFiles: false })).toEqual({ ok: true });
+    committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
+    expect(await branch.lifecycle.destroy({ withFiles: false })).toEqual({ ok: true });
   });
 
   test("takes none that comes at the same time: either both see the file, or neither", async () => {
     for (let round = 0; round < 20; round++) {
       const branch = await freshBranch();
-      const write = () => branch.put({ path: "a", content: inline("a"), attributes: {} });
-      const destroy = () => branch.destroy({ withFiles: false });
+      const write = () => branch.files.put({ path: "a", content: inline("a"), attributes: {} });
+      const destroy = () => branch.lifecycle.destroy({ withFiles: false });
       const [written, deleted] =
         round % 2 === 0
           ? await Promise.all([write(), destroy()])
@@ -140,52 +146,55 @@ describe("what a branch is made with", () => {
 
   test("holds from its first commit on, and is no business of a creation that comes later", async () => {
     const branch = branchOf(freshBucket());
-    expect(await branch.create(SETTINGS)).toMatchObject({ ok: true });
-    expect(await branch.settings()).toMatchObject(SETTINGS);
+    expect(await branch.lifecycle.create(SETTINGS)).toMatchObject({ ok: true });
+    expect(await branch.settings.read()).toMatchObject(SETTINGS);
     const first = await put(branch, "a", "1");
     await put(branch, "a", "2");
     await givenBack(branch);
-    expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({
+    expect(await branch.files.read({ path: "a", commit: first ?? "" })).toMatchObject({
       reason: "no-such-version",
     });
-    expect(await branch.create({ public: true })).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.settings()).toMatchObject({ ...SETTINGS, public: false });
+    expect(await branch.lifecycle.create({ public: true })).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.settings.read()).toMatchObject({ ...SETTINGS, public: false });
   });
 
   test("does not change one that is there", async () => {
     const branch = await freshBranch();
-    expect(await branch.create(SETTINGS)).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.settings()).toMatchObject({ keep: null, modified: null, emptyOnly: false });
+    expect(await branch.lifecycle.create(SETTINGS)).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.settings.read()).toMatchObject({ keep: null, modified: null, emptyOnly: false });
   });
 
   test("is what the one wants who finishes it, but takes no commit that somebody has made since it was begun", async () => {
     const [written, bare] = [branchOf(freshBucket()), branchOf(freshBucket())];
     const first = await withoutCatalogue(async () => {
-      for (const branch of [written, bare]) await branch.create();
+      for (const branch of [written, bare]) await branch.lifecycle.create();
       const first = await put(written, "a", "1");
       await put(written, "a", "2");
       for (const branch of [written, bare]) {
-        expect(await branch.create(SETTINGS)).toEqual({ ok: false, reason: "catalogue-unavailable" });
+        expect(await branch.lifecycle.create(SETTINGS)).toEqual({
+          ok: false,
+          reason: "catalogue-unavailable",
+        });
       }
       return first;
     });
-    expect(await bare.settings()).toMatchObject(SETTINGS);
-    expect(await written.settings()).toMatchObject({ ...SETTINGS, keep: null });
+    expect(await bare.settings.read()).toMatchObject(SETTINGS);
+    expect(await written.settings.read()).toMatchObject({ ...SETTINGS, keep: null });
     await put(written, "a", "3");
     await givenBack(written);
-    expect(await written.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
+    expect(await written.files.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
   });
 
   test("takes no more commits once the one finishes it who wants all kept", async () => {
     const branch = branchOf(freshBucket());
     const first = await withoutCatalogue(async () => {
-      expect(await branch.create(SETTINGS)).toEqual({ ok: false, reason: "catalogue-unavailable" });
+      expect(await branch.lifecycle.create(SETTINGS)).toEqual({ ok: false, reason: "catalogue-unavailable" });
       return await put(branch, "a", "1");
     });
-    expect(await branch.create()).toMatchObject({ ok: true });
-    expect(await branch.settings()).toMatchObject({ keep: null, modified: null, emptyOnly: false });
+    expect(await branch.lifecycle.create()).toMatchObject({ ok: true });
+    expect(await branch.settings.read()).toMatchObject({ keep: null, modified: null, emptyOnly: false });
     await put(branch, "a", "2");
     await givenBack(branch);
-    expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
+    expect(await branch.files.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true });
   });
 });

@@ -1,9 +1,10 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Branch } from "../../../worker/branch/branch.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { RELEASED } from "../../../worker/branch/uploads/upload-store.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 import { WATCH_MS } from "../../../worker/objects/loop.ts";
 import type { Tx } from "../../../worker/objects/transaction.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
@@ -16,6 +17,7 @@ import {
   DAY_MS,
   freshBranch,
   freshBucket,
+  inObject,
   ledgerOf,
   passed,
 } from "./support.ts";
@@ -29,9 +31,9 @@ const contents = Array.from({ length: MANY }, (_, n) => chunked(`content ${n}`, 
 /** A multipart upload with a part of each of these contents. */
 async function inParts(branch: BranchStub, parts = contents): Promise<string> {
   const upload = await begin(branch);
-  await runInDurableObject(branch, async (object: BranchApi) => {
+  await inObject(branch, async (object) => {
     for (const [index, content] of parts.entries()) {
-      await object.addPart({ upload, number: index + 1, content });
+      await object.multipart.addPart({ upload, number: index + 1, content });
     }
   });
   return upload;
@@ -39,16 +41,16 @@ async function inParts(branch: BranchStub, parts = contents): Promise<string> {
 
 /** An upload that holds them, for a lease if one is named. */
 async function holding(branch: BranchStub, lease?: string): Promise<string> {
-  const opened = await branch.openUpload(lease === undefined ? {} : { lease });
+  const opened = await branch.uploads.open(lease === undefined ? {} : { lease });
   if (!opened.ok) throw new Error(opened.reason);
-  await branch.addContents({ upload: opened.upload, contents });
+  await branch.uploads.add({ upload: opened.upload, contents });
   return opened.upload;
 }
 
 /** The branch of a pipeline. */
 async function claimed(): Promise<BranchStub> {
   const branch = branchOf(freshBucket());
-  await branch.claim({ pipeline: "p", uid: "u" });
+  await branch.output.claim({ pipeline: "p", uid: "u" });
   return branch;
 }
 
@@ -106,9 +108,12 @@ async function expectNothingLeft(branch: BranchStub): Promise<void> {
   expect(await ledgerOf(branch)).toEqual({ refs: [], blobs: [], condemned: [], holds: 0, uploads: 0 });
 }
 
+/** The calls of an object, made where it is. */
+const on = (object: Branch) => clientOf<BranchApi>(object);
+
 describe("an upload that holds more than one transaction should give up", () => {
   test.each<[string, (object: Branch, upload: string, sql: SqlStorage) => Promise<unknown>]>([
-    ["is aborted", async (object, upload) => await object.abortMultipart({ upload })],
+    ["is aborted", async (object, upload) => await on(object).multipart.abort({ upload })],
     [
       "runs out",
       async (object, _, sql) => {
@@ -119,9 +124,9 @@ describe("an upload that holds more than one transaction should give up", () => 
     [
       "goes with its branch",
       async (object) => {
-        await object.destroy();
+        await on(object).lifecycle.destroy();
         await object.alarm();
-        await object.create();
+        await on(object).lifecycle.create();
       },
     ],
   ])("and %s is gone at once for all who ask, and in slices from the tables", async (_, end) => {
@@ -130,12 +135,12 @@ describe("an upload that holds more than one transaction should give up", () => 
     const taken = takenFrom("holds", "parts");
     await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
       await end(object, upload, sql);
-      expect(await object.multipart({ upload })).toEqual(REFUSED);
-      expect(await object.listParts({ upload, after: 0, limit: 10 })).toEqual(REFUSED);
-      expect(await object.addPart({ upload, number: 1, content: chunked("late", ["b/late"]) })).toEqual(
-        REFUSED,
-      );
-      expect(await object.listMultiparts({ prefix: "", limit: 10 })).toMatchObject({ uploads: [] });
+      expect(await on(object).multipart.status({ upload })).toEqual(REFUSED);
+      expect(await on(object).multipart.parts({ upload, after: 0, limit: 10 })).toEqual(REFUSED);
+      expect(
+        await on(object).multipart.addPart({ upload, number: 1, content: chunked("late", ["b/late"]) }),
+      ).toEqual(REFUSED);
+      expect(await on(object).multipart.list({ prefix: "", limit: 10 })).toMatchObject({ uploads: [] });
     });
     await expectNothingLeft(branch);
     expect(Math.max(...taken)).toBe(RELEASED);
@@ -146,9 +151,9 @@ describe("an upload that holds more than one transaction should give up", () => 
     const branch = await freshBranch();
     const upload = await holding(branch);
     const alarm = await runInDurableObject(branch, async (object: Branch, { storage }) => {
-      await object.abortUpload({ upload });
+      await on(object).uploads.abort({ upload });
       expect(storage.sql.exec("SELECT count(*) AS n FROM holds").one().n).toBe(MANY - RELEASED);
-      expect(await object.renewUpload({ upload })).toEqual(REFUSED);
+      expect(await on(object).uploads.renew({ upload })).toEqual(REFUSED);
       return await storage.getAlarm();
     });
     expect(alarm).toBeLessThanOrEqual(Date.now() + WATCH_MS);
@@ -160,7 +165,7 @@ describe("an upload that holds more than one transaction should give up", () => 
     const upload = await inParts(branch);
     const taken = takenFrom("holds", "parts");
     const parts = Object.fromEntries(contents.map((content, index) => [index + 1, content]));
-    expect(await branch.completeMultipart(completion(upload, parts, "b/manifest"))).toMatchObject({
+    expect(await branch.multipart.complete(completion(upload, parts, "b/manifest"))).toMatchObject({
       ok: true,
     });
     await givenUp(branch);
@@ -180,7 +185,7 @@ describe("an upload that holds more than one transaction should give up", () => 
       contents.map(() => one),
     );
     const taken = takenFrom("parts");
-    await branch.abortMultipart({ upload });
+    await branch.multipart.abort({ upload });
     await givenUp(branch);
     expect(taken.filter((n) => n > 0)).toEqual([RELEASED, RELEASED, MANY - 2 * RELEASED]);
     expect(await rowsOf(branch, "parts")).toBe(0);
@@ -200,13 +205,13 @@ describe("an upload that holds more than one transaction should give up", () => 
     [
       "is lost",
       async (object) => {
-        await object.abortLeases({ leases: ["l"] });
+        await on(object).uploads.abortLeases({ leases: ["l"] });
         await object.alarm();
       },
     ],
     [
       "is named no more",
-      async (object, upload) => await object.trimUploads({ uploads: [{ upload, keep: [] }] }),
+      async (object, upload) => await on(object).uploads.trim({ uploads: [{ upload, keep: [] }] }),
     ],
   ])("and whose lease %s takes nothing of a late call", async (_, end) => {
     const branch = await claimed();
@@ -215,10 +220,10 @@ describe("an upload that holds more than one transaction should give up", () => 
     await runInDurableObject(branch, async (object: Branch) => {
       await end(object, upload);
       const late = [chunked("late", ["b/late"])];
-      expect(await object.addContents({ upload, contents: late })).toEqual(REFUSED);
-      expect(await object.reserve({ upload, contents })).toEqual(REFUSED);
-      expect(await object.openUpload({ lease: "l" })).toEqual({ ok: false, reason: "lost-lease" });
-      await object.trimUploads({ uploads: [{ upload, keep: [] }] });
+      expect(await on(object).uploads.add({ upload, contents: late })).toEqual(REFUSED);
+      expect(await on(object).uploads.reserve({ upload, contents })).toEqual(REFUSED);
+      expect(await on(object).uploads.open({ lease: "l" })).toEqual({ ok: false, reason: "lost-lease" });
+      await on(object).uploads.trim({ uploads: [{ upload, keep: [] }] });
     });
     await givenUp(branch);
     expect(Math.max(...taken)).toBe(RELEASED);
@@ -230,7 +235,7 @@ describe("an upload that holds more than one transaction should give up", () => 
     const branch = await freshBranch();
     const upload = await inParts(branch);
     await runInDurableObject(branch, async (object: Branch) => {
-      await object.abortMultipart({ upload });
+      await on(object).multipart.abort({ upload });
       // Half of the second slice is done by then: that is undone.
       const crash = crashAt({ statement: /DELETE FROM parts/, nth: 2 });
       await object.alarm();

@@ -9,7 +9,7 @@ import { type BranchStub, committed, freshBranch, inline, put } from "./support.
 const { erasedContents: list } = openCatalogue(env.DB);
 
 async function erase(branch: BranchStub, ...versions: readonly (readonly [string, string | null])[]) {
-  const answer = await branch.erase({
+  const answer = await branch.erasures.erase({
     versions: versions.map(([path, version]) => ({ path, version: version ?? "" })),
   });
   expect(answer.ok).toBe(true);
@@ -49,7 +49,7 @@ test("nodes are told of each content that is erased, also of one that something 
   await put(branch, "kept", "two");
   const empty = await put(branch, "empty", "");
   await put(branch, "deleted", "three");
-  committed(await branch.commit({ operations: [{ delete: "deleted" }] }));
+  committed(await branch.files.commit({ operations: [{ delete: "deleted" }] }));
   expect(await toldSince(place)).toEqual([]);
   await erase(branch, ["a", one], ["b", two], ["empty", empty], ["kept", "no such commit"]);
   const names = ["one", "two"].map((text) => contentName(inline(text)));
@@ -65,7 +65,7 @@ test("what could not be told is told by the alarm, once, also of a branch that w
   await withoutList(async () => {
     await erase(branch, ["a", commit]);
     await expect.poll(() => waiting(branch)).toBe(1);
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await evictDurableObject(branch);
     await runDurableObjectAlarm(branch);
   });
@@ -100,7 +100,7 @@ test("who asks for the bytes after the erasure does not get them, though the ala
   const found = await Promise.all(
     texts.map(async (text) => {
       const { digest, size } = inline(text);
-      return (await branch.content({ digest, size, liveOnly: false })).ok;
+      return (await branch.files.content({ digest, size, liveOnly: false })).ok;
     }),
   );
   expect(found).toEqual(texts.map(() => false));

@@ -1,12 +1,13 @@
-import { env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { parseBucketName } from "../../../protocol/names.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { ErasureCalls } from "../../../worker/branch/contract/erasures.ts";
+import type { ForkCalls } from "../../../worker/branch/contract/forks.ts";
 import { type EraseOutcome, eraseThroughForks } from "../../../worker/erase.ts";
 import { atRest, forkOf, rowsOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, goOn } from "./large-support.ts";
 import {
   type BranchStub,
+  branchOf,
   chunked,
   committed,
   freshBranch,
@@ -16,8 +17,7 @@ import {
   put,
 } from "./support.ts";
 
-const branches = (address: { repo: string; branch: string }) =>
-  env.BRANCH.getByName(`${address.branch}.${address.repo}`) as unknown as BranchApi;
+const branches = (address: { repo: string; branch: string }) => branchOf(`${address.branch}.${address.repo}`);
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => {});
@@ -28,15 +28,15 @@ afterEach(() => {
 });
 
 async function putLarge(branch: BranchStub, path: string): Promise<string> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const content = chunked("large", ["b/1"]);
-  return committed(await branch.put({ path, content, attributes: {}, upload: opened.upload })) ?? "";
+  return committed(await branch.files.put({ path, content, attributes: {}, upload: opened.upload })) ?? "";
 }
 
 /** The newest version of a path. */
 async function newest(branch: BranchStub, path: string): Promise<string> {
-  const page = await branch.listVersions({ prefix: path, limit: 1 });
+  const page = await branch.files.versions({ prefix: path, limit: 1 });
   const [entry] = page.ok ? page.entries : [];
   if (!entry || entry.kind === "prefix") throw new Error(`no version of ${path}`);
   return entry.version;
@@ -61,7 +61,7 @@ describe("a version that a fork has", () => {
     const { bucket, branch } = await forkOf(from);
     await put(parent, "a", "later");
     const asked = [{ path: "a", version }];
-    expect(await parent.erase({ versions: asked })).toMatchObject({
+    expect(await parent.erasures.erase({ versions: asked })).toMatchObject({
       ok: false,
       reason: "held-by-forks",
       forks: [{ bucket, paths: ["a"] }],
@@ -110,7 +110,7 @@ describe("a version that a fork has", () => {
     const version = await putLarge(parent, "a");
     const middle = await forkOf(from);
     const last = await forkOf(middle.bucket);
-    expect(await middle.branch.destroy()).toEqual({ ok: true });
+    expect(await middle.branch.lifecycle.destroy()).toEqual({ ok: true });
     const asked = [{ path: "a", version }];
     expect(await erase(from, asked, { forks: false })).toMatchObject({
       reason: "held",
@@ -128,7 +128,7 @@ describe("a version that a fork has", () => {
     const version = await putLarge(parent, "a");
     const { bucket, branch } = await forkOf(from);
     const { digest, size } = chunked("large", []);
-    const copy = committed(await branch.commit({ operations: [{ put: "copy", digest, size }] })) ?? "";
+    const copy = committed(await branch.files.commit({ operations: [{ put: "copy", digest, size }] })) ?? "";
     const done = await erase(from, [{ path: "a", version }]);
     expect(done).toMatchObject({ ok: true, lentTo: [{ bucket, digest, size }] });
     expect(await listed(parent)).toEqual([]);
@@ -145,9 +145,9 @@ describe("a version that a fork has", () => {
     const version = await putLarge(parent, "a");
     const { branch } = await forkOf(from);
     const { digest, size } = chunked("large", []);
-    await branch.commit({ operations: [{ put: "copy", digest, size }] });
+    await branch.files.commit({ operations: [{ put: "copy", digest, size }] });
     await erase(from, [{ path: "a", version }]);
-    expect(await branch.destroy()).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
     await goOn(branch);
     await expect.poll(async () => (await ledgerOf(parent)).blobs).toEqual([]);
   });
@@ -156,12 +156,12 @@ describe("a version that a fork has", () => {
     const from = freshBucket();
     const parent = await freshBranch(from);
     const version = await putLarge(parent, "a");
-    const branch = env.BRANCH.getByName(freshBucket());
+    const branch = branchOf(freshBucket());
     const crash = crashAt({
       statement: /INSERT INTO files \(gen, path, born, died, kind, digest, size, attributes\)\s+SELECT/,
       nth: 1,
     });
-    expect(await branch.fork({ parent: from })).toMatchObject({ ok: true, ready: false });
+    expect(await branch.lifecycle.fork({ parent: from })).toMatchObject({ ok: true, ready: false });
     await crash.reached();
     expect(await erase(from, [{ path: "a", version }])).toEqual({ ok: false, reason: "forking" });
     crash.resume();
@@ -186,10 +186,9 @@ describe("a version that a fork has", () => {
             if (left-- <= 0) return Promise.reject(new Error("crash"));
             return call(...args);
           };
-        return {
-          erase: counted((request: Parameters<BranchApi["erase"]>[0]) => branch.erase(request)),
-          copies: counted((request: Parameters<BranchApi["copies"]>[0]) => branch.copies(request)),
-        };
+        const erase = (request: Parameters<ErasureCalls["erase"]>[0]) => branch.erasures.erase(request);
+        const copies = (request: Parameters<ForkCalls["copies"]>[0]) => branch.forks.copies(request);
+        return { erasures: { erase: counted(erase) }, forks: { copies: counted(copies) } };
       };
       const address = parseBucketName(from) ?? { repo: "", branch: "" };
       const done = await eraseThroughForks(crashing, {

@@ -3,13 +3,11 @@ import { describe, expect, test, vi } from "vitest";
 import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import { ContentStore } from "../../../worker/branch/contents/content-store.ts";
 import { PendingDeletionStore } from "../../../worker/branch/contents/pending-deletion-store.ts";
-import type {
-  AnswerOf,
-  BranchApi,
-  Cursor,
-  VersionEntry,
-  VersionName,
-} from "../../../worker/branch/contract.ts";
+import type { AnswerOf } from "../../../worker/branch/contract/answers.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { ErasureCalls, VersionName } from "../../../worker/branch/contract/erasures.ts";
+import type { VersionEntry } from "../../../worker/branch/contract/files.ts";
+import type { Cursor } from "../../../worker/branch/contract/pipelines.ts";
 import { blockedAtHead, withoutConflicts } from "../../../worker/branch/erasures/in-the-way.ts";
 import { FileStore } from "../../../worker/branch/tree/file-store.ts";
 import { ReadCache } from "../../../worker/branch/tree/read-cache.ts";
@@ -35,6 +33,7 @@ import {
   finished,
   freshBranch,
   inline,
+  inObject,
   ledgerOf,
   listed,
   put,
@@ -43,17 +42,17 @@ import {
   startOpenCommit,
 } from "./support.ts";
 
-type Erased = Extract<AnswerOf<"erase">, { ok: true }>;
+type Erased = Extract<AnswerOf<ErasureCalls["erase"]>, { ok: true }>;
 
 async function erase(branch: BranchStub, path: string, ...ids: readonly (string | null)[]): Promise<Erased> {
   const versions = ids.map((version) => ({ path, version: version ?? "" }));
-  const answer = await branch.erase({ versions });
+  const answer = await branch.erasures.erase({ versions });
   if (!answer.ok) throw new Error(JSON.stringify(answer));
   return answer;
 }
 
 async function remove(branch: BranchStub, path: string): Promise<string> {
-  return committed(await branch.commit({ operations: [{ delete: path }] })) ?? "";
+  return committed(await branch.files.commit({ operations: [{ delete: path }] })) ?? "";
 }
 
 /** The versions of all paths, the newest first; a deletion with a minus, the current one of a path with a star. */
@@ -61,7 +60,7 @@ async function versions(branch: BranchStub, limit = 1000): Promise<string[]> {
   const found: VersionEntry[] = [];
   let after: { path: string; version?: string } | null | undefined;
   while (after !== null) {
-    const page = await branch.listVersions({ prefix: "", limit, ...(after && { after }) });
+    const page = await branch.files.versions({ prefix: "", limit, ...(after && { after }) });
     if (!page.ok) throw new Error(page.reason);
     found.push(...page.entries);
     after = page.next;
@@ -73,7 +72,7 @@ async function versions(branch: BranchStub, limit = 1000): Promise<string[]> {
 }
 
 async function textOf(branch: BranchStub, path: string, commit?: string | null): Promise<string> {
-  const read = await branch.read({ path, ...(commit && { commit }) });
+  const read = await branch.files.read({ path, ...(commit && { commit }) });
   if (!read.ok) return read.reason;
   return read.body.kind === "inline" ? new TextDecoder().decode(read.body.bytes) : read.body.kind;
 }
@@ -91,8 +90,8 @@ describe("erasing a version", () => {
     const { commit, erased } = await erase(branch, "a", two);
     expect(erased).toMatchObject([{ kind: "version", path: "a", version: two, stays: false }]);
     expect(commit).not.toBeNull();
-    expect(await branch.status()).toMatchObject({ head: commit });
-    expect(await branch.read({ path: "a" })).toMatchObject({ commit: one, size: 1 });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ commit: one, size: 1 });
     expect(await textOf(branch, "a")).toBe("1");
     expect(await versions(branch)).toEqual([`a@${one}*`]);
     expect(await textOf(branch, "a", two)).toBe("no-such-version");
@@ -108,7 +107,7 @@ describe("erasing a version", () => {
     expect(await versions(branch)).toEqual([`a@${ids[2]}*`, `a@${ids[0]}`]);
     expect(await textOf(branch, "a", ids[1])).toBe("no-such-version");
     expect(await textOf(branch, "a")).toBe("3");
-    const bucket = await branch.read({ path: "a", openCommit: ids[1] ?? "" });
+    const bucket = await branch.files.read({ path: "a", openCommit: ids[1] ?? "" });
     expect(bucket).toEqual({ ok: false, reason: "no-such-file" });
   });
 
@@ -176,11 +175,11 @@ describe("erasing a version", () => {
     const again = await put(branch, "a", "same");
     await put(branch, "b", "same");
     const openCommit = await startOpenCommit(branch);
-    await branch.put({ openCommit, path: "c", content: inline("same"), attributes: {} });
+    await branch.files.put({ openCommit, path: "c", content: inline("same"), attributes: {} });
     const { erased } = await erase(branch, "a", first);
     expect(erased).toMatchObject([{ stays: true }]);
     const contents = [inline("same")].map(({ digest, size }) => ({ digest, size }));
-    expect(await branch.holders({ contents })).toMatchObject({
+    expect(await branch.erasures.holders({ contents })).toMatchObject({
       ok: true,
       next: null,
       holders: [
@@ -198,10 +197,12 @@ describe("erasing a version", () => {
 
   test("condemns the blobs of a file at once, and they are deleted after the grace of readers", async () => {
     const branch = await freshBranch();
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const content = chunked("large", ["b/1", "b/2"]);
-    const id = committed(await branch.put({ path: "a", content, attributes: {}, upload: opened.upload }));
+    const id = committed(
+      await branch.files.put({ path: "a", content, attributes: {}, upload: opened.upload }),
+    );
     await erase(branch, "a", id);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], blobs: [], condemned: ["b/1", "b/2"] });
     await atRest(branch);
@@ -220,7 +221,7 @@ describe("erasing a version", () => {
       { path: "b", version: b ?? "" },
       { path: "c", version: gone },
     ];
-    const answer = await branch.erase({ versions: asked, deletions: [{ delete: "a" }] });
+    const answer = await branch.erasures.erase({ versions: asked, deletions: [{ delete: "a" }] });
     expect(answer).toMatchObject({ ok: true, erased: [{}, {}, {}], deleted: { ok: true } });
     expect(await listed(branch)).toEqual(["c"]);
     expect(await versions(branch)).toEqual([
@@ -245,24 +246,26 @@ describe("erasing a version", () => {
     const branch = await freshBranch();
     const one = await put(branch, "a");
     const asked = { versions: [{ path: "a", version: one ?? "" }], note: { key: "mine" } };
-    await branch.configure({ writer: { key: "theirs" } });
-    expect(await branch.erase(asked)).toMatchObject({ ok: false, reason: "protected" });
+    await branch.settings.change({ writer: { key: "theirs" } });
+    expect(await branch.erasures.erase(asked)).toMatchObject({ ok: false, reason: "protected" });
     expect(await textOf(branch, "a")).toBe("a");
-    await branch.configure({ writer: null });
-    expect(await branch.erase(asked)).toMatchObject({ ok: true, erased: [{}] });
+    await branch.settings.change({ writer: null });
+    expect(await branch.erasures.erase(asked)).toMatchObject({ ok: true, erased: [{}] });
   });
 
   test("is done in the output branch of a pipeline, though clients don't write there; what is deleted beside it is refused", async () => {
     const branch = await freshBranch();
     const one = await put(branch, "a");
     await put(branch, "b");
-    expect(await branch.claim({ uid: "u", pipeline: "none" })).toMatchObject({ reason: "already-exists" });
+    expect(await branch.output.claim({ uid: "u", pipeline: "none" })).toMatchObject({
+      reason: "already-exists",
+    });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE writer SET uid = 'u', pipeline = 'none', epoch = 1");
     });
     await restarted(branch);
     const versions = [{ path: "a", version: one ?? "" }];
-    expect(await branch.erase({ versions, deletions: [{ delete: "b" }] })).toMatchObject({
+    expect(await branch.erasures.erase({ versions, deletions: [{ delete: "b" }] })).toMatchObject({
       ok: true,
       erased: [{}],
       deleted: { ok: false, reason: "pipeline-output" },
@@ -276,14 +279,14 @@ describe("erasing a version", () => {
     const one = await put(branch, "a", "text 1");
     const openCommit = await stageAll(branch, numbered("many/", 10_001).map(putText));
     const crash = crashAt({ statement: /INSERT INTO files[^;]*FROM staged/, nth: 1 });
-    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ state: "applying" });
+    expect(await branch.openCommits.finish({ openCommit })).toMatchObject({ state: "applying" });
     await crash.reached();
     const erasing = erase(branch, "a", one);
     expect(await textOf(branch, "a")).toBe("text 1");
     crash.resume();
     await goOn(branch);
     expect(await erasing).toMatchObject({ erased: [{}] });
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({ state: "finished" });
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({ state: "finished" });
     expect(await textOf(branch, "a")).toBe("no-such-file");
   });
 
@@ -292,10 +295,10 @@ describe("erasing a version", () => {
     const one = await put(branch, "a", "1");
     const openCommit = await startOpenCommit(branch);
     const condition = { match: "any" } as const;
-    await branch.put({ openCommit, path: "a", content: inline("2"), attributes: {}, condition });
+    await branch.files.put({ openCommit, path: "a", content: inline("2"), attributes: {}, condition });
     await stage(branch, openCommit, { puts: ["b"] });
     await erase(branch, "a", one);
-    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({
+    expect(await branch.openCommits.finish({ openCommit })).toMatchObject({
       reason: "conditions-changed",
       changes: [{ path: "a", change: "deleted" }],
     });
@@ -305,13 +308,13 @@ describe("erasing a version", () => {
     const branch = await freshBranch();
     const ids: (string | null)[] = [];
     for (const text of ["1", "2", "3", "4", "5"]) ids.push(await put(branch, "a", text));
-    await branch.createTag({ name: "v1", commit: ids[0] ?? "", force: false });
+    await branch.tags.create({ name: "v1", commit: ids[0] ?? "", force: false });
     await erase(branch, "a", ids[3] ?? null);
-    expect(await branch.configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+    expect(await branch.settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
     await givenBack(branch);
     expect(await versions(branch)).toEqual([`a@${ids[4]}*`, `a@${ids[0]}`]);
     expect(await textOf(branch, "a", ids[0])).toBe("1");
-    await branch.deleteTag({ name: "v1" });
+    await branch.tags.delete({ name: "v1" });
     // The commit is kept for a day, and what is erased of it goes at once.
     await erase(branch, "a", ids[0] ?? null);
     await givenBack(branch);
@@ -326,31 +329,31 @@ describe("erasing a version", () => {
     const branch = await freshBranch();
     const one = await put(branch, "a", "1");
     await put(branch, "b");
-    await branch.subscribe({ uid: "u", pipeline: "none", starts: [] });
+    await branch.feed.subscribe({ uid: "u", pipeline: "none", starts: [] });
     await erase(branch, "a", one);
     // Its birth has been read, and that it is gone has not.
     expect(await rowsOfFiles(branch)).toBe(2);
-    await branch.need({ uid: "u", generation: 1, seq: 3, job: null, starts: [] });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 3, job: null, starts: [] });
     expect(await rowsOfFiles(branch)).toBe(1);
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
   });
 
   test("leaves none of very many rows behind when its last reader goes", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "none" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "none" });
     const paths = Array.from({ length: 600 }, (_, n) => `${n}`);
     const puts = Object.fromEntries(paths.map((path) => [path, "1"]));
     const commits = [await commitFiles(branch, { puts }), await commitFiles(branch, { deletes: paths })];
     const versions = commits.flatMap((commit) =>
       paths.map((path) => ({ path, version: committed(commit) ?? "" })),
     );
-    expect(await branch.erase({ versions })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions })).toMatchObject({ ok: true });
     const news = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
         Number(sql.exec("SELECT count(*) AS n FROM files WHERE version = 0").one().n),
       );
     expect(await news()).toBe(1200);
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     await atRest(branch);
     expect(await news()).toBe(0);
   });
@@ -367,28 +370,31 @@ describe("erasing a version", () => {
       );
     await erase(branch, "a", ids[0] ?? null);
     expect(await told()).toEqual([]);
-    await branch.subscribe({ uid: "u", pipeline: "none" });
-    await branch.subscribe({ uid: "v", pipeline: "none" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "none" });
+    await branch.feed.subscribe({ uid: "v", pipeline: "none" });
     await erase(branch, "b", ids[1] ?? null);
     for (const uid of ["u", "v"]) {
-      expect(await branch.erasures({ uid, after: 0 })).toMatchObject({ erasures: [{ path: "b" }], upTo: 1 });
+      expect(await branch.erasures.list({ uid, after: 0 })).toMatchObject({
+        erasures: [{ path: "b" }],
+        upTo: 1,
+      });
       expect(await told()).toEqual(["b"]);
     }
-    expect(await branch.erasures({ uid: "u", after: 1 })).toEqual({ erasures: [], upTo: 1 });
+    expect(await branch.erasures.list({ uid: "u", after: 1 })).toEqual({ erasures: [], upTo: 1 });
     expect(await told()).toEqual(["b"]);
-    await branch.erasures({ uid: "v", after: 1 });
+    await branch.erasures.list({ uid: "v", after: 1 });
     expect(await told()).toEqual([]);
     // Who comes later has heard of it, although nobody tells.
-    await branch.subscribe({ uid: "w", pipeline: "none" });
-    expect(await branch.erasures({ uid: "w", after: 0 })).toEqual({ erasures: [], upTo: 1 });
-    for (const uid of ["u", "v", "w"]) await branch.unsubscribe({ uid });
+    await branch.feed.subscribe({ uid: "w", pipeline: "none" });
+    expect(await branch.erasures.list({ uid: "w", after: 0 })).toEqual({ erasures: [], upTo: 1 });
+    for (const uid of ["u", "v", "w"]) await branch.feed.unsubscribe({ uid });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE writer SET uid = 'u', pipeline = 'none', epoch = 1");
     });
     await restarted(branch);
     await erase(branch, "c", ids[2] ?? null);
     expect(await told()).toEqual(["c"]);
-    await branch.release({ uid: "u", destroy: false });
+    await branch.output.release({ uid: "u", destroy: false });
     expect(await told()).toEqual([]);
   });
 
@@ -412,7 +418,7 @@ describe("erasing a version", () => {
     const before = [await versions(branch), await ledgerOf(branch)];
     for (let nth = 1; ; nth++) {
       const crash = crashAt({ statement: /^\s*(UPDATE|INSERT|DELETE)/, nth });
-      const done = await branch
+      const done = await branch.erasures
         .erase({ versions: [{ path: "a", version: two ?? "" }] })
         .catch(() => undefined);
       crash.resume();
@@ -488,7 +494,7 @@ class Reader {
 
   async read(): Promise<void> {
     for (;;) {
-      const { events } = await this.#branch.feed({ cursor: this.#at, limit: 3 });
+      const { events } = await this.#branch.feed.read({ cursor: this.#at, limit: 3 });
       for (const { generation, seq, changes } of events) {
         this.#at = { generation, seq };
         for (const { path, now } of changes) {
@@ -542,7 +548,7 @@ class Life {
     const all = this.all();
     if (all.length === 0) return;
     const asked = Array.from({ length: 1 + Math.floor(this.random() * 3) }, () => this.pick(all));
-    const answer = await this.branch.erase({ versions: asked });
+    const answer = await this.branch.erasures.erase({ versions: asked });
     if (!answer.ok) throw new Error(answer.reason);
     this.model.erase(asked);
     if (answer.commit) this.model.commits.set(answer.commit, new Map(this.model.head));
@@ -581,15 +587,15 @@ async function allKinds(branch: BranchStub, count: number): Promise<{ path: stri
   const dead = named("dead", await write("dead", "1"));
   await removeAll("dead");
   await write("again", "1");
-  await branch.erase({ versions: named("again", await write("again", "2")) });
-  const kept = (await branch.read({ path: "again/0" })) as { commit: string };
+  await branch.erasures.erase({ versions: named("again", await write("again", "2")) });
+  const kept = (await branch.files.read({ path: "again/0" })) as { commit: string };
   const again = named("again", kept.commit);
   return [...overwritten, ...written, ...deleted, ...dead, ...again];
 }
 
 /** What the database does for a call. */
 function costOf(branch: BranchStub, call: (object: BranchApi) => Promise<unknown>) {
-  return runInDurableObject(branch, async (object: BranchApi) => {
+  return inObject(branch, async (object) => {
     const statements = vi.spyOn(Sql.prototype, "execute");
     try {
       await call(object);
@@ -608,11 +614,11 @@ describe("erasing many versions in one request", () => {
     // No more than the step looks up itself: what slices before it read is beside its turn.
     for (const count of [20, 40]) {
       const branch = await freshBranch();
-      await branch.subscribe({ uid: "u", pipeline: "none" });
+      await branch.feed.subscribe({ uid: "u", pipeline: "none" });
       const versions = await allKinds(branch, count);
-      const cost = await costOf(branch, (object) => object.erase({ versions }));
+      const cost = await costOf(branch, (object) => object.erasures.erase({ versions }));
       costs.push({ ...cost, versions: versions.length });
-      await branch.unsubscribe({ uid: "u" });
+      await branch.feed.unsubscribe({ uid: "u" });
     }
     const [few = { statements: 0, read: 0, written: 0, versions: 0 }, many = few] = costs;
     expect(many.statements).toBe(few.statements);
@@ -628,10 +634,10 @@ describe("erasing many versions in one request", () => {
       const branch = await freshBranch();
       const versions = await allKinds(branch, count);
       await atRest(branch);
-      await branch.subscribe({ uid: "u", pipeline: "none" });
+      await branch.feed.subscribe({ uid: "u", pipeline: "none" });
       const some = versions.filter(({ path }) => Number(path.slice(path.indexOf("/") + 1)) < 10);
-      costs.push(await costOf(branch, (object) => object.erase({ versions: some })));
-      await branch.unsubscribe({ uid: "u" });
+      costs.push(await costOf(branch, (object) => object.erasures.erase({ versions: some })));
+      await branch.feed.unsubscribe({ uid: "u" });
     }
     const [few = { read: 0, written: 0 }, many = few] = costs;
     expect(many.read).toBeLessThan(few.read * 1.1);
@@ -647,10 +653,10 @@ describe("erasing many versions in one request", () => {
     };
     const [one, two] = [await write("1"), await write("2")];
     const named = (version: string) => paths.map((path) => ({ path, version }));
-    expect(await branch.erase({ versions: named(two) })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions: named(two) })).toMatchObject({ ok: true });
     expect(await listed(branch)).toHaveLength(paths.length);
     for (const path of paths) expect(await textOf(branch, path)).toBe(`1 of ${path}`);
-    expect(await branch.erase({ versions: named(one) })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions: named(one) })).toMatchObject({ ok: true });
     expect(await versions(branch)).toEqual([]);
     expect(await rowsOfFiles(branch)).toBe(0);
     await expectRefsRight(branch);
@@ -658,7 +664,7 @@ describe("erasing many versions in one request", () => {
 
   test("does with each what it would by itself, whatever else is asked", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "none" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "none" });
     const [a1, a2, a3] = [
       await put(branch, "a", "1"),
       await put(branch, "a", "2"),
@@ -669,7 +675,7 @@ describe("erasing many versions in one request", () => {
     const c1 = await put(branch, "c", "1");
     const cGone = await remove(branch, "c");
     const tagged = await put(branch, "tagged", "1");
-    await branch.createTag({ name: "v1", commit: tagged ?? "", force: false });
+    await branch.tags.create({ name: "v1", commit: tagged ?? "", force: false });
     const based = await put(branch, "based", "1");
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["held"] });
@@ -681,7 +687,7 @@ describe("erasing many versions in one request", () => {
       ...[...of("a", b1, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "null"), ...of("none", a1), ...of("a", a3)],
       ...[...of("tagged", tagged), ...of("based", based), ...of("held", held)],
     ];
-    const answer = await branch.erase({ versions: asked });
+    const answer = await branch.erasures.erase({ versions: asked });
     if (!answer.ok) throw new Error(answer.reason);
     const stays = answer.erased.map((one) => [
       ...[one.kind, one.path, one.version],
@@ -703,12 +709,12 @@ describe("erasing many versions in one request", () => {
     expect(await listed(branch)).toEqual(["a", "c"]);
     expect(await listed(branch, { commit: answer.commit ?? "" })).toEqual(["a", "c"]);
     expect(await listed(branch, { commit: tagged ?? "" })).toEqual([]);
-    const told = await branch.erasures({ uid: "u", after: 0 });
+    const told = await branch.erasures.list({ uid: "u", after: 0 });
     expect(told).toMatchObject({ upTo: 6 });
     expect(told.erasures.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(told.erasures.map(({ path }) => path).sort()).toEqual(["a", "a", "b", "based", "held", "tagged"]);
-    await branch.unsubscribe({ uid: "u" });
-    await branch.abortOpenCommit({ openCommit });
+    await branch.feed.unsubscribe({ uid: "u" });
+    await branch.openCommits.abort({ openCommit });
     await expectRefsRight(branch);
   });
 
@@ -725,7 +731,7 @@ describe("erasing many versions in one request", () => {
     }
     // Two levels above, HEAD has a file now.
     await put(branch, "e");
-    expect(await branch.erase({ versions: order(gone) })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions: order(gone) })).toMatchObject({ ok: true });
     expect(await listed(branch)).toEqual(["a", "a!", "e"]);
     expect(await textOf(branch, "a/b/c", ids.get("a/b/c"))).toBe("a/b/c");
     expect(await textOf(branch, "e/f/g", ids.get("e/f/g"))).toBe("e/f/g");
@@ -737,8 +743,8 @@ describe("erasing many versions in one request", () => {
     const paths = Array.from({ length: 300 }, (_, n) => `${n}`);
     const puts = Object.fromEntries(paths.map((path) => [path, path]));
     const version = committed(await commitFiles(branch, { puts })) ?? "";
-    const left = await runInDurableObject(branch, async (object: BranchApi, { storage: { sql } }) => {
-      await object.erase({ versions: paths.map((path) => ({ path, version })) });
+    const left = await inObject(branch, async (object, { storage: { sql } }) => {
+      await object.erasures.erase({ versions: paths.map((path) => ({ path, version })) });
       return Number(sql.exec("SELECT count(*) AS n FROM contents").one().n);
     });
     expect(left).toBe(280);
@@ -827,7 +833,7 @@ describe("any history of writes, deletions and erasures", () => {
   ])("is what a simple model says, at each commit, and to a reader that lags behind (%i)", async (seed) => {
     const branch = await freshBranch();
     const life = new Life(branch, randomNumbers(seed * 7919));
-    const { cursor } = await branch.subscribe({ uid: "u", pipeline: "none" });
+    const { cursor } = await branch.feed.subscribe({ uid: "u", pipeline: "none" });
     const reader = new Reader(branch, cursor);
     for (let step = 0; step < 45; step++) {
       const what = life.random();
@@ -844,9 +850,9 @@ describe("any history of writes, deletions and erasures", () => {
     });
     expect([...reader.seen].sort()).toEqual(head.sort());
     await expectRefsRight(branch);
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     for (const one of life.all().sort(() => life.random() - 0.5)) {
-      expect(await branch.erase({ versions: [one] })).toMatchObject({ ok: true });
+      expect(await branch.erasures.erase({ versions: [one] })).toMatchObject({ ok: true });
     }
     expect(await versions(branch)).toEqual([]);
     expect(await listed(branch)).toEqual([]);

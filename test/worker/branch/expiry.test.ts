@@ -8,7 +8,8 @@ import {
   NAMELESS_GRACE_MS,
   READERS_GRACE_MS,
 } from "../../../worker/branch/contents/pending-deletion-store.ts";
-import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
+import type { VersionEntry } from "../../../worker/branch/contract/files.ts";
+import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
 import { Collector } from "../../../worker/branch/work/blob-reaper.ts";
@@ -24,6 +25,7 @@ import {
   finished,
   freshBranch,
   inline,
+  inObject,
   ledgerOf,
   passed,
   put,
@@ -42,13 +44,13 @@ describe("what runs out", () => {
   test("a multipart upload to which nothing was added for its time, with its parts", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
-    await branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
+    await branch.multipart.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
     await passed(branch, 6 * DAY_MS);
     await runDurableObjectAlarm(branch);
-    expect(await branch.multipart({ upload })).toMatchObject({ ok: true });
+    expect(await branch.multipart.status({ upload })).toMatchObject({ ok: true });
     await passed(branch, DAY_MS + 1000);
     expect(await runDurableObjectAlarm(branch)).toBe(true);
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
     expect(await ledgerOf(branch)).toEqual({
       refs: [],
       blobs: [],
@@ -66,10 +68,13 @@ describe("what runs out", () => {
     [
       "a part",
       (branch: BranchStub, upload: string) =>
-        branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) }),
+        branch.multipart.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) }),
     ],
-    ["progress", (branch: BranchStub, upload: string) => branch.saveProgress({ upload, progress: "half" })],
-    ["a renewal", (branch: BranchStub, upload: string) => branch.renewUpload({ upload })],
+    [
+      "progress",
+      (branch: BranchStub, upload: string) => branch.multipart.saveProgress({ upload, progress: "half" }),
+    ],
+    ["a renewal", (branch: BranchStub, upload: string) => branch.uploads.renew({ upload })],
   ])("%s keeps a multipart upload open for its whole time again", async (_, renew) => {
     const branch = await freshBranch();
     const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
@@ -77,21 +82,21 @@ describe("what runs out", () => {
     expect(await renew(branch, upload)).toMatchObject({ ok: true });
     await passed(branch, 6 * DAY_MS);
     await runDurableObjectAlarm(branch);
-    expect(await branch.multipart({ upload })).toMatchObject({ ok: true });
+    expect(await branch.multipart.status({ upload })).toMatchObject({ ok: true });
   });
 
   test("a completion that nobody asks for in a day is forgotten, its object stays", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
     const one = chunked("one", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: one });
+    await branch.multipart.addPart({ upload, number: 1, content: one });
     const request = completion(upload, { 1: one });
-    await branch.completeMultipart(request);
+    await branch.multipart.complete(request);
     await passed(branch, DAY_MS + 1000);
     await runDurableObjectAlarm(branch);
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
-    expect(await branch.completeMultipart(request)).toEqual(REFUSED);
-    expect(await branch.read({ path: "big" })).toMatchObject({ ok: true });
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.complete(request)).toEqual(REFUSED);
+    expect(await branch.files.read({ path: "big" })).toMatchObject({ ok: true });
   });
 
   test("of a blob that could not be deleted is not the grace that a reader got while it was tried", async () => {
@@ -100,14 +105,14 @@ describe("what runs out", () => {
       ["one", "b/1"],
       ["two", "b/2"],
     ] as const) {
-      await branch.put({ path: "file", content: chunked(text, [blob]), attributes: {} });
+      await branch.files.put({ path: "file", content: chunked(text, [blob]), attributes: {} });
     }
-    await branch.put({ path: "file", content: inline("three"), attributes: {} });
-    const version = (await branch.listVersions({ prefix: "", limit: 3 })) as {
+    await branch.files.put({ path: "file", content: inline("three"), attributes: {} });
+    const version = (await branch.files.versions({ prefix: "", limit: 3 })) as {
       entries: readonly VersionEntry[];
     };
     const gone = version.entries.slice(1).flatMap((entry) => (entry.kind === "version" ? [entry] : []));
-    await branch.erase({ versions: gone.map(({ path, version }) => ({ path, version })) });
+    await branch.erasures.erase({ versions: gone.map(({ path, version }) => ({ path, version })) });
     const due = await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger(storage, { almostFull() {} });
       storage.sql.exec("UPDATE condemned SET due = due - ?", READERS_GRACE_MS);
@@ -249,7 +254,7 @@ describe("what runs out", () => {
     const branch = await freshBranch();
     for (let n = 0; n < 12; n++) {
       const upload = await begin(branch, { path: `p${n}` });
-      await branch.addPart({ upload, number: 1, content: chunked(`one ${n}`, [`b/${n}`]) });
+      await branch.multipart.addPart({ upload, number: 1, content: chunked(`one ${n}`, [`b/${n}`]) });
     }
     await passed(branch, DAY_MS + 1000);
     expect(await leftAfterEach(branch, "uploads")).toEqual([7, 2, 0]);
@@ -258,17 +263,17 @@ describe("what runs out", () => {
 
   test("what is left of an upload too large to end at once is for the alarm, and comes to life if it is needed", async () => {
     const branch = await freshBranch();
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
     const contents = Array.from({ length: 700 }, (_, n) => chunked(`content ${n}`, [`b/${n}`]));
-    await branch.addContents({ upload, contents });
-    const again = await branch.openUpload({});
+    await branch.uploads.add({ upload, contents });
+    const again = await branch.uploads.open({});
     if (!again.ok) throw new Error(again.reason);
     const wanted = contents.map(({ digest, size }) => ({ digest, size }));
-    const missing = await runInDurableObject(branch, async (object: BranchApi) => {
-      await object.abortUpload({ upload });
-      const reserved = await object.reserve({ upload: again.upload, contents: wanted });
+    const missing = await inObject(branch, async (object) => {
+      await object.uploads.abort({ upload });
+      const reserved = await object.uploads.reserve({ upload: again.upload, contents: wanted });
       return reserved.ok && reserved.missing;
     });
     expect(missing).toHaveLength(200);
@@ -289,13 +294,13 @@ describe("what runs out", () => {
   test("uploads of a branch that was deleted", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
-    await branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
-    await branch.destroy();
-    await branch.create();
+    await branch.multipart.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const own = await begin(branch);
     expect(await runDurableObjectAlarm(branch)).toBe(true);
     expect(await ledgerOf(branch)).toMatchObject({ blobs: [], condemned: ["b/1"], uploads: 1 });
-    expect(await branch.multipart({ upload: own })).toMatchObject({ ok: true });
+    expect(await branch.multipart.status({ upload: own })).toMatchObject({ ok: true });
   });
 });
 
@@ -306,7 +311,7 @@ describe("the alarm", () => {
     const start = Date.now();
     await begin(branch, { ttlMs: 7 * DAY_MS });
     expect(await alarmOf(branch)).toBeGreaterThan(start + DAY_MS);
-    await branch.openUpload({});
+    await branch.uploads.open({});
     const alarm = await alarmOf(branch);
     expect(alarm).toBeLessThanOrEqual(Date.now() + UPLOAD_LEASE_MS);
     await runDurableObjectAlarm(branch);
@@ -326,7 +331,7 @@ describe("the alarm", () => {
 
   test("for a bell that waits is not put off by an upload, nor the other way round", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "no-such-pipeline" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "no-such-pipeline" });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec(
         "INSERT INTO outbox (topic, uid, event, tries, due) VALUES ('bell', 'u', 'e', 0, ?)",
@@ -432,10 +437,10 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
   }
 
   async function anUpload(branch: BranchStub): Promise<string> {
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const content = chunked("one", ["b/1"]);
-    await branch.addContents({ upload: opened.upload, contents: [content] });
+    await branch.uploads.add({ upload: opened.upload, contents: [content] });
     return opened.upload;
   }
 
@@ -446,21 +451,21 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
       "a put whose content came by an upload",
       async (branch) => {
         const upload = await anUpload(branch);
-        await branch.put({ path: "a", content: chunked("one", ["b/1"]), attributes: {}, upload });
+        await branch.files.put({ path: "a", content: chunked("one", ["b/1"]), attributes: {}, upload });
       },
     ],
     ["an upload that ran out", anUpload],
     [
       "an upload that was given up",
-      async (branch) => await branch.abortUpload({ upload: await anUpload(branch) }),
+      async (branch) => await branch.uploads.abort({ upload: await anUpload(branch) }),
     ],
     [
       "a multipart upload that was completed",
       async (branch) => {
         const upload = await begin(branch);
         const one = chunked("one", ["b/1"]);
-        await branch.addPart({ upload, number: 1, content: one });
-        await branch.completeMultipart(completion(upload, { 1: one }));
+        await branch.multipart.addPart({ upload, number: 1, content: one });
+        await branch.multipart.complete(completion(upload, { 1: one }));
       },
     ],
     [
@@ -480,7 +485,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
       async (branch) => {
         const openCommit = await startOpenCommit(branch);
         await stage(branch, openCommit, { puts: ["a", "b"] });
-        await branch.abortOpenCommit({ openCommit });
+        await branch.openCommits.abort({ openCommit });
       },
     ],
     [
@@ -494,29 +499,29 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
     [
       "subscribers were told of commits",
       async (branch) => {
-        for (const uid of ["u", "v"]) await branch.subscribe({ uid, pipeline: `no-pipeline-${uid}` });
+        for (const uid of ["u", "v"]) await branch.feed.subscribe({ uid, pipeline: `no-pipeline-${uid}` });
         for (const path of ["a", "b"]) await put(branch, path);
       },
     ],
     [
       "a pipeline claimed it and gave it up",
       async (branch) => {
-        await branch.destroy();
-        await branch.claim({ pipeline: "p", uid: "u" });
-        await branch.openUpload({ lease: "l" });
-        await branch.release({ uid: "u", destroy: false });
+        await branch.lifecycle.destroy();
+        await branch.output.claim({ pipeline: "p", uid: "u" });
+        await branch.uploads.open({ lease: "l" });
+        await branch.output.release({ uid: "u", destroy: false });
       },
     ],
     [
       "it was deleted with an upload in parts under way",
       async (branch) => {
         await begin(branch);
-        await branch.destroy();
+        await branch.lifecycle.destroy();
       },
     ],
     [
       "the catalogue could not be reached",
-      async (branch) => await withoutCatalogue(async () => await branch.destroy()),
+      async (branch) => await withoutCatalogue(async () => await branch.lifecycle.destroy()),
     ],
   ])("%s", async (_, work) => {
     const branch = await freshBranch();

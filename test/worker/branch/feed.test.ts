@@ -18,10 +18,10 @@ describe("subscribing", () => {
   test("a branch that is not there yet can be subscribed to, and is not made by it", async () => {
     const branch = branchOf(freshBucket());
     const subscriber = { uid: "u", pipeline: "p" };
-    expect(await branch.subscribe(subscriber)).toEqual({ ok: true, cursor: START, exists: false });
-    expect(await branch.status()).toEqual({ ok: false, reason: "no-such-branch" });
-    expect((await branch.create()).ok).toBe(true);
-    expect(await branch.subscribe(subscriber)).toEqual({
+    expect(await branch.feed.subscribe(subscriber)).toEqual({ ok: true, cursor: START, exists: false });
+    expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect((await branch.lifecycle.create()).ok).toBe(true);
+    expect(await branch.feed.subscribe(subscriber)).toEqual({
       ok: true,
       cursor: { generation: 1, seq: 0 },
       exists: true,
@@ -32,11 +32,11 @@ describe("subscribing", () => {
     const branch = await freshBranch();
     await put(branch, "a");
     const subscriber = { uid: "u", pipeline: "p" };
-    const { cursor } = await branch.subscribe(subscriber);
+    const { cursor } = await branch.feed.subscribe(subscriber);
     expect(cursor).toEqual({ generation: 1, seq: 1 });
-    expect((await branch.feed({ cursor, limit: 10 })).events).toEqual([]);
-    await branch.destroy();
-    expect(await branch.subscribe(subscriber)).toMatchObject({
+    expect((await branch.feed.read({ cursor, limit: 10 })).events).toEqual([]);
+    await branch.lifecycle.destroy();
+    expect(await branch.feed.subscribe(subscriber)).toMatchObject({
       cursor: { generation: 1, seq: 2 },
       exists: false,
     });
@@ -48,7 +48,7 @@ describe("the feed", () => {
     const branch = await freshBranch();
     const first = committed(await commitFiles(branch, { puts: { a: "1", b: "2" } }));
     const second = committed(await commitFiles(branch, { puts: { a: "3", "d/": "" }, deletes: ["b"] }));
-    const { events, more } = await branch.feed({ cursor: START, limit: 100 });
+    const { events, more } = await branch.feed.read({ cursor: START, limit: 100 });
     const file = (text: string) => ({ kind: "file", digest: inline(text).digest, size: text.length });
     expect(more).toBe(false);
     expect(events).toMatchObject([
@@ -79,10 +79,10 @@ describe("the feed", () => {
   test("a deletion is one event, and the next generation's commits follow it", async () => {
     const branch = await freshBranch();
     const first = await put(branch, "a");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const second = await put(branch, "b");
-    const { events } = await branch.feed({ cursor: START, limit: 100 });
+    const { events } = await branch.feed.read({ cursor: START, limit: 100 });
     expect(
       events.map(({ generation, seq, kind, changes }) => [generation, seq, kind, changes.length]),
     ).toEqual([
@@ -93,12 +93,12 @@ describe("the feed", () => {
     expect([events[0]?.id, events[2]?.id]).toEqual([first, second]);
     expect(events[1]?.id).not.toBe(first);
     const at = { generation: 1, seq: 2 };
-    expect(await branch.filesAt({ ...at, prefix: "", after: "", limit: 10 })).toEqual({
+    expect(await branch.feed.filesAt({ ...at, prefix: "", after: "", limit: 10 })).toEqual({
       files: [],
       next: null,
     });
-    expect(await branch.fingerprint({ ...at, path: "" })).toBeNull();
-    const rest = await branch.feed({ cursor: at, limit: 100 });
+    expect(await branch.feed.fingerprint({ ...at, path: "" })).toBeNull();
+    const rest = await branch.feed.read({ cursor: at, limit: 100 });
     expect(rest.events.map(({ id }) => id)).toEqual([second]);
   });
 
@@ -109,40 +109,42 @@ describe("the feed", () => {
     await put(branch, "g1");
     await put(branch, "g2");
     await put(branch, "g3");
-    const page = await branch.feed({ cursor: START, limit: 3 });
+    const page = await branch.feed.read({ cursor: START, limit: 3 });
     expect(page).toMatchObject({ more: true, events: [{ seq: 1, next: "f2" }] });
     const at = { generation: 1, seq: 1 };
-    const rest = await branch.changes({ ...at, after: "f2", limit: 3 });
+    const rest = await branch.feed.changes({ ...at, after: "f2", limit: 3 });
     expect(rest.changes.map(({ path }) => path)).toEqual(["f3", "f4", "f5"]);
-    expect(await branch.changes({ ...at, after: rest.next ?? "", limit: 3 })).toMatchObject({
+    expect(await branch.feed.changes({ ...at, after: rest.next ?? "", limit: 3 })).toMatchObject({
       changes: [{ path: "f6" }],
       next: null,
     });
-    const second = await branch.feed({ cursor: at, limit: 2 });
+    const second = await branch.feed.read({ cursor: at, limit: 2 });
     expect(second).toMatchObject({ more: true, events: [{ seq: 2 }, { seq: 3 }] });
-    expect(await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 2 })).toMatchObject({ more: false });
+    expect(await branch.feed.read({ cursor: { generation: 1, seq: 3 }, limit: 2 })).toMatchObject({
+      more: false,
+    });
   });
 
   test("files and fingerprints are of a position, and a fingerprint changes with what is below alone", async () => {
     const branch = await freshBranch();
     committed(await commitFiles(branch, { puts: { "d/a": "1", "d/b/c": "22", "d-x": "3", "e/": "" } }));
     const one = { generation: 1, seq: 1 };
-    const files = await branch.filesAt({ ...one, prefix: "d/", after: "", limit: 1 });
+    const files = await branch.feed.filesAt({ ...one, prefix: "d/", after: "", limit: 1 });
     expect(files).toMatchObject({ files: [{ path: "d/a", kind: "file", size: 1 }], next: "d/a" });
-    const before = await branch.fingerprint({ ...one, path: "d" });
+    const before = await branch.feed.fingerprint({ ...one, path: "d" });
     expect(before).toMatchObject({ size: 3 });
     await put(branch, "d-x", "other");
     const two = { generation: 1, seq: 2 };
-    expect(await branch.fingerprint({ ...two, path: "d" })).toEqual(before);
-    expect(await branch.fingerprint({ ...two, path: "" })).not.toEqual(
-      await branch.fingerprint({ ...one, path: "" }),
+    expect(await branch.feed.fingerprint({ ...two, path: "d" })).toEqual(before);
+    expect(await branch.feed.fingerprint({ ...two, path: "" })).not.toEqual(
+      await branch.feed.fingerprint({ ...one, path: "" }),
     );
     await put(branch, "d/b/c", "23");
-    expect(await branch.fingerprint({ generation: 1, seq: 3, path: "d" })).not.toEqual(before);
-    expect(await branch.fingerprint({ ...one, path: "d" })).toEqual(before);
-    expect(await branch.fingerprint({ ...one, path: "e" })).toMatchObject({ size: 0 });
-    expect(await branch.fingerprint({ ...one, path: "d-x" })).toBeNull();
-    expect(await branch.fingerprint({ ...one, path: "nothing" })).toBeNull();
+    expect(await branch.feed.fingerprint({ generation: 1, seq: 3, path: "d" })).not.toEqual(before);
+    expect(await branch.feed.fingerprint({ ...one, path: "d" })).toEqual(before);
+    expect(await branch.feed.fingerprint({ ...one, path: "e" })).toMatchObject({ size: 0 });
+    expect(await branch.feed.fingerprint({ ...one, path: "d-x" })).toBeNull();
+    expect(await branch.feed.fingerprint({ ...one, path: "nothing" })).toBeNull();
   });
 
   test("a fingerprint over many pages is that of the position, also while commits go on", async () => {
@@ -150,25 +152,25 @@ describe("the feed", () => {
     const names = Array.from({ length: 2500 }, (_, n) => `d/${String(n).padStart(4, "0")}`);
     committed(await commitFiles(branch, { puts: Object.fromEntries(names.map((name) => [name, name])) }));
     const at = { generation: 1, seq: 1, path: "d" };
-    const quiet = await branch.fingerprint(at);
+    const quiet = await branch.feed.fingerprint(at);
     const writes = Promise.all(
       ["d/2400", "d/1500", "d/zzz", "d/0001"].map((path) => put(branch, path, "new")),
     );
-    expect(await branch.fingerprint(at)).toEqual(quiet);
+    expect(await branch.feed.fingerprint(at)).toEqual(quiet);
     await writes;
-    expect(await branch.fingerprint(at)).toEqual(quiet);
+    expect(await branch.feed.fingerprint(at)).toEqual(quiet);
   });
 
   test("every commit after an answer has a later time than the answer's `now`, also after a restart with the clock back", async () => {
     const branch = await freshBranch();
     await put(branch, "a");
-    const { now } = await branch.feed({ cursor: START, limit: 1 });
+    const { now } = await branch.feed.read({ cursor: START, limit: 1 });
     // As if the clock had been an hour ahead then.
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE clock SET promised = promised + 3600000");
     });
     await evictDurableObject(branch);
-    const late = await branch.put({ path: "b", content: inline("b"), attributes: {} });
+    const late = await branch.files.put({ path: "b", content: inline("b"), attributes: {} });
     expect(late.ok && late.modifiedAt).toBeGreaterThan(now + 3_600_000);
   });
 });
@@ -206,8 +208,8 @@ describe("doorbells", () => {
     const branch = await freshBranch();
     const heard = await listenTo(branch);
     await put(branch, "a");
-    await branch.subscribe({ uid: "u1", pipeline: "p1" });
-    await branch.subscribe({ uid: "u2", pipeline: "p2" });
+    await branch.feed.subscribe({ uid: "u1", pipeline: "p1" });
+    await branch.feed.subscribe({ uid: "u2", pipeline: "p2" });
     await put(branch, "b");
     await expect.poll(() => heard.rings.toSorted()).toEqual(["u1", "u2"]);
     expect(await outbox(branch)).toEqual([]);
@@ -217,12 +219,12 @@ describe("doorbells", () => {
     const branch = await freshBranch();
     const heard = await listenTo(branch);
     await put(branch, "a");
-    await branch.subscribe({ uid: "u", pipeline: "p" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
     await put(branch, "a");
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await expect.poll(() => heard.rings).toEqual(["u"]);
-    await branch.create();
-    await branch.unsubscribe({ uid: "u" });
+    await branch.lifecycle.create();
+    await branch.feed.unsubscribe({ uid: "u" });
     await put(branch, "b");
     expect(await outbox(branch)).toEqual([]);
     expect(heard.rings).toEqual(["u"]);
@@ -230,7 +232,7 @@ describe("doorbells", () => {
 
   test("a bell that could not be rung waits as one row, however many commits follow, and the alarm rings it", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "p" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
     const heard = await listenTo(branch);
     heard.reachable = false;
     for (const path of ["a", "b", "c"]) await put(branch, path);
@@ -243,7 +245,7 @@ describe("doorbells", () => {
 
   test("a bell that backed off rings at the next commit, at most once a second", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "p" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
     const heard = await listenTo(branch);
     heard.reachable = false;
     await put(branch, "a");
@@ -274,7 +276,7 @@ describe("doorbells", () => {
 
   test("a bell that a crash cut off is rung by the alarm that was set with the commit", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "p" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
     const heard = await listenTo(branch);
     heard.reachable = false;
     await put(branch, "a");

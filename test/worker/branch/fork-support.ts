@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import type { ListEntry } from "../../../worker/branch/contract.ts";
+import type { ListEntry } from "../../../worker/branch/contract/files.ts";
 import { type BranchStub, branchOf, freshBucket } from "./support.ts";
 
 /** A branch that was made from a commit of another one, and can be read. */
@@ -9,7 +9,7 @@ export async function forkOf(
   { commit, bucket = freshBucket() }: { commit?: string; bucket?: string } = {},
 ): Promise<{ bucket: string; branch: BranchStub }> {
   const branch = branchOf(bucket);
-  const made = await branch.fork({ parent, ...(commit !== undefined && { commit }) });
+  const made = await branch.lifecycle.fork({ parent, ...(commit !== undefined && { commit }) });
   if (!made.ok) throw new Error(`fork answered ${made.reason}`);
   await ready(branch);
   return { bucket, branch };
@@ -18,7 +18,7 @@ export async function forkOf(
 /** Waits until a fork can be read. */
 export async function ready(branch: BranchStub): Promise<void> {
   const isReady = async () => {
-    const found = await branch.inspect();
+    const found = await branch.lifecycle.inspect();
     return found.ok && found.fork?.ready;
   };
   await expect.poll(isReady, { timeout: 60_000 }).toBe(true);
@@ -28,7 +28,7 @@ export async function ready(branch: BranchStub): Promise<void> {
 export async function entriesOf(branch: BranchStub, commit?: string): Promise<ListEntry[]> {
   const entries: ListEntry[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page = await branch.list({ prefix: "", limit: 1000, after, ...(commit && { commit }) });
+    const page = await branch.files.list({ prefix: "", limit: 1000, after, ...(commit && { commit }) });
     if (!page.ok) throw new Error(`list answered ${page.reason}`);
     entries.push(...page.entries);
     after = page.next;
@@ -40,7 +40,7 @@ export async function entriesOf(branch: BranchStub, commit?: string): Promise<Li
 export async function treeOf(branch: BranchStub, commit?: string): Promise<unknown[]> {
   const files: unknown[] = [];
   for (const { path } of await entriesOf(branch, commit)) {
-    const read = await branch.read({ path, ...(commit && { commit }) });
+    const read = await branch.files.read({ path, ...(commit && { commit }) });
     if (!read.ok) throw new Error(`read of ${path} answered ${read.reason}`);
     const { kind, digest, size, attributes, body } = read;
     files.push({ path, kind, digest, size, attributes, body });

@@ -58,11 +58,11 @@ afterEach(() => {
 
 /** Writes a file in a blob of its own, and returns the commit; null if it was there already. */
 async function write(branch: BranchStub, path: string, text: string): Promise<string | null> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const { upload } = opened;
   const content = chunked(text, [`b/${upload}`]);
-  return committed(await branch.put({ path, content, attributes: {}, upload }));
+  return committed(await branch.files.put({ path, content, attributes: {}, upload }));
 }
 
 /** The blobs that the rows of a branch name, and those that it would delete. */
@@ -122,10 +122,10 @@ class History {
     const { bucket: parent, commits = [] } = this.#pick(parents);
     const from = this.#pick([undefined, ...commits]);
     const asked = { parent, ...(from && { commit: from.id }) };
-    await this.#mayCrash(async () => await branch.fork(asked));
-    expect(await branch.fork(asked)).toMatchObject({ ok: true, parent });
+    await this.#mayCrash(async () => await branch.lifecycle.fork(asked));
+    expect(await branch.lifecycle.fork(asked)).toMatchObject({ ok: true, parent });
     await atRest(branch);
-    const log = await branch.commits({ limit: 10 });
+    const log = await branch.history.list({ limit: 10 });
     if (!log.ok) throw new Error(`the fork of ${parent} is ${log.reason}`);
     expect(log.commits).toHaveLength(1);
     const tree = (from ?? commits.at(-1))?.tree ?? {};
@@ -133,13 +133,13 @@ class History {
   }
 
   async #makeEmpty(model: Model): Promise<void> {
-    expect(await model.branch.create()).toMatchObject({ ok: true });
+    expect(await model.branch.lifecycle.create()).toMatchObject({ ok: true });
     model.commits = [];
   }
 
   async #delete(model: Model): Promise<void> {
-    await this.#mayCrash(async () => await model.branch.destroy());
-    await model.branch.destroy();
+    await this.#mayCrash(async () => await model.branch.lifecycle.destroy());
+    await model.branch.lifecycle.destroy();
     model.commits = undefined;
   }
 
@@ -173,7 +173,7 @@ describe("random histories of forks, crashes and deletions", () => {
         await history.step();
         await expectBytesThere(models);
       }
-      for (const { branch, commits } of models) if (commits) await branch.destroy();
+      for (const { branch, commits } of models) if (commits) await branch.lifecycle.destroy();
       const branches = models.map(({ branch }) => branch);
       await atRest(...branches);
       for (const branch of branches) {

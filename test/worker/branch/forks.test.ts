@@ -36,11 +36,11 @@ afterEach(() => {
 
 /** Writes a file whose bytes are said to be in these blobs. */
 async function putChunked(branch: BranchStub, path: string, blobs: readonly string[]): Promise<string> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const { upload } = opened;
   const content = chunked(`${blobs} of ${path}`, blobs);
-  const commit = committed(await branch.put({ path, content, attributes: {}, upload }));
+  const commit = committed(await branch.files.put({ path, content, attributes: {}, upload }));
   if (commit === null) throw new Error("nothing changed");
   return commit;
 }
@@ -50,25 +50,25 @@ async function parentOf(bucket: string): Promise<{ parent: BranchStub; commit: s
   const parent = await freshBranch(bucket);
   await put(parent, "gone before");
   const attributes = { contentType: "text/x", cacheControl: "no-store", metadata: { b: "2", a: "1" } };
-  await parent.put({ path: "d/with attributes", content: inline("d"), attributes });
-  await parent.put({ path: "d/same bytes", content: inline("d"), attributes: {} });
-  await parent.put({ path: "d/nothing", content: inline(""), attributes: {} });
+  await parent.files.put({ path: "d/with attributes", content: inline("d"), attributes });
+  await parent.files.put({ path: "d/same bytes", content: inline("d"), attributes: {} });
+  await parent.files.put({ path: "d/nothing", content: inline(""), attributes: {} });
   await putChunked(parent, "large", ["b/1", "b/2"]);
   const upload = await begin(parent, { path: "in parts", attributes: { contentType: "video/x" } });
   const parts = { 1: chunked("one", ["b/p1"]), 2: chunked("two", ["b/p2"]) };
   for (const [number, content] of Object.entries(parts)) {
-    await parent.addPart({ upload, number: Number(number), content });
+    await parent.multipart.addPart({ upload, number: Number(number), content });
   }
   const asked = completion(upload, parts, "b/m1");
-  await parent.completeMultipart({ ...asked, attributes: { parts: { sizes: [[3, 2]] } } });
-  await parent.commit({ operations: [{ delete: "gone before" }] });
+  await parent.multipart.complete({ ...asked, attributes: { parts: { sizes: [[3, 2]] } } });
+  await parent.files.commit({ operations: [{ delete: "gone before" }] });
   await commitFiles(parent, { puts: { "é/ü": "u" } });
-  const made = await parent.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] });
+  const made = await parent.files.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] });
   const commit = committed(made) ?? "";
   const tree = await treeOf(parent, commit);
   await put(parent, "d/with attributes", "written later");
   await put(parent, "written later");
-  await parent.commit({ operations: [{ delete: "large" }, { delete: "empty/" }] });
+  await parent.files.commit({ operations: [{ delete: "large" }, { delete: "empty/" }] });
   return { parent, commit, tree };
 }
 
@@ -81,7 +81,7 @@ describe("a fork", () => {
     expect(await listed(branch, { delimiter: "/" })).toEqual(
       await listed(parent, { delimiter: "/", commit }),
     );
-    const log = await branch.commits({ limit: 10 });
+    const log = await branch.history.list({ limit: 10 });
     expect(log).toMatchObject({
       commits: [{ parent: null, origin: null, changes: { written: 7, ended: 0 } }],
     });
@@ -114,7 +114,7 @@ describe("a fork", () => {
     const [first] = await headsOf(branch);
     await put(branch, "large", "another");
     committed(
-      await branch.commit({ operations: [{ delete: "d/nothing" }, { put: "copy", ...inline("u") }] }),
+      await branch.files.commit({ operations: [{ delete: "d/nothing" }, { put: "copy", ...inline("u") }] }),
     );
     expect(await treeOf(parent)).toEqual(before);
     await put(parent, "d/nothing", "something");
@@ -138,13 +138,16 @@ describe("a fork", () => {
     await put(branch, "a");
     await put(parent, "b");
     const again = { ok: true, parent: from, commit, ready: true };
-    expect(await branch.fork({ parent: from, commit })).toMatchObject(again);
-    expect(await branch.fork({ parent: from })).toMatchObject(again);
+    expect(await branch.lifecycle.fork({ parent: from, commit })).toMatchObject(again);
+    expect(await branch.lifecycle.fork({ parent: from })).toMatchObject(again);
     for (const asked of [{ parent: other }, { parent: from, commit: "01ARZ3NDEKTSV4RRFFQ69G5FAV" }]) {
-      expect(await branch.fork(asked)).toEqual({ ok: false, reason: "already-exists" });
+      expect(await branch.lifecycle.fork(asked)).toEqual({ ok: false, reason: "already-exists" });
     }
-    expect(await branch.create()).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branchOf(other).fork({ parent: from })).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.lifecycle.create()).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branchOf(other).lifecycle.fork({ parent: from })).toEqual({
+      ok: false,
+      reason: "already-exists",
+    });
     expect((await headsOf(branch)).length).toBe(2);
   });
 
@@ -154,12 +157,15 @@ describe("a fork", () => {
     await put(parent, "a");
     const branch = branchOf(bucket);
     const asked = { parent: from, commit: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
-    expect(await branch.fork(asked)).toEqual({ ok: false, reason: "no-such-version" });
-    expect(await branch.fork({ parent: freshBucket() })).toEqual({ ok: false, reason: "no-such-parent" });
+    expect(await branch.lifecycle.fork(asked)).toEqual({ ok: false, reason: "no-such-version" });
+    expect(await branch.lifecycle.fork({ parent: freshBucket() })).toEqual({
+      ok: false,
+      reason: "no-such-parent",
+    });
     expect(await rowsOf(branch)).toMatchObject({ forks: 0, files: 0 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
     expect(await isCatalogued(bucket)).toBe(false);
-    expect(await branch.create()).toMatchObject({ ok: true });
+    expect(await branch.lifecycle.create()).toMatchObject({ ok: true });
   });
 
   test("tells pipelines that follow it of one commit, once it can be read", async () => {
@@ -167,18 +173,18 @@ describe("a fork", () => {
     const { parent } = await parentOf(from);
     const branch = branchOf(bucket);
     const crash = crashAt({ statement: SLICE, nth: 1 });
-    expect(await branch.fork({ parent: from })).toMatchObject({ ok: true, ready: false });
-    const { cursor, exists } = await branch.subscribe({ uid: "u", pipeline: "p" });
+    expect(await branch.lifecycle.fork({ parent: from })).toMatchObject({ ok: true, ready: false });
+    const { cursor, exists } = await branch.feed.subscribe({ uid: "u", pipeline: "p" });
     expect(exists).toBe(true);
     await crash.reached();
-    expect((await branch.feed({ cursor, limit: 100 })).events).toEqual([]);
+    expect((await branch.feed.read({ cursor, limit: 100 })).events).toEqual([]);
     crash.resume();
     await goOn(branch);
     await ready(branch);
-    const { events } = await branch.feed({ cursor, limit: 100 });
+    const { events } = await branch.feed.read({ cursor, limit: 100 });
     expect(events).toMatchObject([{ kind: "commit", seq: 1 }]);
     expect(events[0]?.changes.map(({ path }) => path)).toEqual(await listed(parent));
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
   });
 });
 
@@ -188,31 +194,42 @@ describe("while its rows are on their way a fork", () => {
     const { commit, tree } = await parentOf(from);
     const branch = branchOf(bucket);
     const crash = crashAt({ statement: SLICE, nth: 1 });
-    expect(await branch.fork({ parent: from, commit })).toMatchObject({ ok: true, ready: false, total: 7 });
+    expect(await branch.lifecycle.fork({ parent: from, commit })).toMatchObject({
+      ok: true,
+      ready: false,
+      total: 7,
+    });
     expect(await isCatalogued(bucket)).toBe(true);
     await crash.reached();
-    expect(await branch.inspect()).toMatchObject({ ok: true, head: null, fork: { ready: false, copied: 0 } });
+    expect(await branch.lifecycle.inspect()).toMatchObject({
+      ok: true,
+      head: null,
+      fork: { ready: false, copied: 0 },
+    });
     const calls = [
-      () => branch.status(),
-      () => branch.read({ path: "large" }),
-      () => branch.list({ prefix: "", limit: 1 }),
-      () => branch.listVersions({ prefix: "", limit: 1 }),
-      () => branch.commits({ limit: 1 }),
-      () => branch.commitEntry({ commit }),
-      () => branch.diff({ from: null, to: commit, after: "", limit: 1 }),
-      () => branch.openUpload({}),
-      () => branch.createMultipart({ path: "a", attributes: {}, ttlMs: 1000 }),
-      () => branch.listMultiparts({ prefix: "", limit: 1 }),
-      () => branch.put({ path: "a", content: inline("a"), attributes: {} }),
-      () => branch.commit({ operations: [{ delete: "large" }] }),
-      () => branch.startOpenCommit({ ttlMs: 1000 }),
-      () => branch.revert({ commit }),
-      () => branch.destroy({ withFiles: false }),
+      () => branch.lifecycle.status(),
+      () => branch.files.read({ path: "large" }),
+      () => branch.files.list({ prefix: "", limit: 1 }),
+      () => branch.files.versions({ prefix: "", limit: 1 }),
+      () => branch.history.list({ limit: 1 }),
+      () => branch.history.commit({ commit }),
+      () => branch.history.diff({ from: null, to: commit, after: "", limit: 1 }),
+      () => branch.uploads.open({}),
+      () => branch.multipart.create({ path: "a", attributes: {}, ttlMs: 1000 }),
+      () => branch.multipart.list({ prefix: "", limit: 1 }),
+      () => branch.files.put({ path: "a", content: inline("a"), attributes: {} }),
+      () => branch.files.commit({ operations: [{ delete: "large" }] }),
+      () => branch.openCommits.start({ ttlMs: 1000 }),
+      () => branch.openCommits.revert({ commit }),
+      () => branch.lifecycle.destroy({ withFiles: false }),
     ];
     for (const call of calls) expect(await call(), String(call)).toEqual(FORKING);
-    expect(await branch.create()).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.claim({ uid: "u", pipeline: "p" })).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branchOf(freshBucket()).fork({ parent: bucket })).toEqual({
+    expect(await branch.lifecycle.create()).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.output.claim({ uid: "u", pipeline: "p" })).toEqual({
+      ok: false,
+      reason: "already-exists",
+    });
+    expect(await branchOf(freshBucket()).lifecycle.fork({ parent: bucket })).toEqual({
       ok: false,
       reason: "parent-forking",
     });
@@ -231,7 +248,7 @@ describe("while its rows are on their way a fork", () => {
       return rows.find((row) => `${row.branch}.${row.repo}` === bucket);
     };
     const crash = crashAt({ statement: SLICE, nth: 1 });
-    await branch.fork({ parent: from });
+    await branch.lifecycle.fork({ parent: from });
     expect(await rowOf()).toMatchObject({ forking: true });
     crash.resume();
     await goOn(branch);
@@ -245,13 +262,13 @@ describe("while its rows are on their way a fork", () => {
     const parent = await large(from);
     const branch = branchOf(bucket);
     const crash = crashAt({ statement: SLICE, nth: 2 });
-    await branch.fork({ parent: from });
+    await branch.lifecycle.fork({ parent: from });
     await crash.reached();
-    expect(await branch.destroy()).toEqual({ ok: true });
-    expect(await branch.status()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
+    expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
     expect(await isCatalogued(bucket)).toBe(false);
     crash.resume();
-    expect(await branch.create()).toMatchObject({ ok: true });
+    expect(await branch.lifecycle.create()).toMatchObject({ ok: true });
     expect(await isCatalogued(bucket)).toBe(true);
     await put(branch, "anew");
     await atRest(branch, parent);
@@ -266,9 +283,9 @@ describe("while its rows are on their way a fork", () => {
     const { parent, commit, tree } = await parentOf(from);
     const branch = branchOf(bucket);
     const crash = crashAt({ statement: SLICE, nth: 1 });
-    await branch.fork({ parent: from, commit });
+    await branch.lifecycle.fork({ parent: from, commit });
     await crash.reached();
-    expect(await parent.destroy()).toEqual({ ok: true });
+    expect(await parent.lifecycle.destroy()).toEqual({ ok: true });
     await freshBranch(from);
     crash.resume();
     await goOn(branch);
@@ -280,9 +297,9 @@ describe("while its rows are on their way a fork", () => {
     const [from, bucket] = [freshBucket(), freshBucket()];
     await parentOf(from);
     const branch = branchOf(bucket);
-    const answer = await withoutCatalogue(async () => await branch.fork({ parent: from }));
+    const answer = await withoutCatalogue(async () => await branch.lifecycle.fork({ parent: from }));
     expect(answer).toEqual({ ok: false, reason: "catalogue-unavailable" });
-    expect(await branch.fork({ parent: from })).toMatchObject({ ok: true });
+    expect(await branch.lifecycle.fork({ parent: from })).toMatchObject({ ok: true });
     expect(await isCatalogued(bucket)).toBe(true);
   });
 });
@@ -297,12 +314,12 @@ describe("bytes that a fork shares with its parent", () => {
     await putChunked(branch, "own", ["b/own"]);
     // The same bytes come again, in other blobs.
     const again = chunked("b/1,b/2 of large", ["b/again"]);
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
-    await branch.addContents({ upload: opened.upload, contents: [again] });
-    await branch.abortUpload(opened);
+    await branch.uploads.add({ upload: opened.upload, contents: [again] });
+    await branch.uploads.abort(opened);
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/again"], blobs: [["b/own", 1]] });
-    expect(await branch.destroy()).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
     await goneFrom(branch);
     expect((await ledgerOf(branch)).condemned).toEqual(["b/again", "b/own"]);
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
@@ -314,18 +331,18 @@ describe("bytes that a fork shares with its parent", () => {
     const [from, bucket] = [freshBucket(), freshBucket()];
     const { parent, commit } = await parentOf(from);
     const { branch } = await forkOf(from, { commit, bucket });
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { digest, size } = chunked("b/1,b/2 of large", []);
-    expect(await branch.reserve({ upload: opened.upload, contents: [{ digest, size }] })).toEqual({
+    expect(await branch.uploads.reserve({ upload: opened.upload, contents: [{ digest, size }] })).toEqual({
       ok: true,
       missing: [],
     });
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await expect.poll(async () => (await rowsOf(branch)).files).toBe(0);
     expect(await rowsOf(branch)).toMatchObject({ lent: 1, forks: 1 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
-    await branch.abortUpload(opened);
+    await branch.uploads.abort(opened);
     await atRest(branch, parent);
     expect(await rowsOf(branch)).toMatchObject({ lent: 0, forks: 0 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
@@ -336,13 +353,13 @@ describe("bytes that a fork shares with its parent", () => {
     const { parent, commit, tree } = await parentOf(from);
     const { branch } = await forkOf(from, { commit, bucket });
     const [head = ""] = await headsOf(branch);
-    await branch.subscribe({ uid: "u", pipeline: "p" });
-    await branch.destroy();
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
+    await branch.lifecycle.destroy();
     await goOn(branch);
-    const page = await branch.list({ prefix: "", limit: 100, commit: head, anyGeneration: true });
+    const page = await branch.files.list({ prefix: "", limit: 100, commit: head, anyGeneration: true });
     expect(page.ok && page.entries.length).toBe(tree.length);
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     await goneFrom(branch);
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
   });
@@ -355,13 +372,13 @@ describe("bytes that a fork shares with its parent", () => {
     const { branch: last } = await forkOf(second, { bucket: third });
     const tree = await treeOf(last);
     expect(tree).toEqual(await treeOf(middle));
-    await middle.destroy();
+    await middle.lifecycle.destroy();
     await atRest(middle, parent, last);
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
     expect(await rowsOf(middle)).toMatchObject({ roots: 1, forks: 1, lent: 2 });
     expect(await ledgerOf(middle)).toMatchObject({ condemned: [] });
     expect(await treeOf(last)).toEqual(tree);
-    await last.destroy();
+    await last.lifecycle.destroy();
     await atRest(last, middle, parent);
     expect(await rowsOf(last)).toMatchObject({ files: 0, contents: 0, forks: 0 });
     expect(await rowsOf(middle)).toMatchObject({ files: 0, contents: 0, forks: 0, roots: 0 });
@@ -372,18 +389,21 @@ describe("bytes that a fork shares with its parent", () => {
     const from = freshBucket();
     const { parent } = await parentOf(from);
     const root = { fork: "01ARZ3NDEKTSV4RRFFQ69G5FAV", bucket: "x.y" };
-    const added = await parent.addRoot(root);
+    const added = await parent.forks.addRoot(root);
     await put(parent, "later");
-    expect(await parent.addRoot(root)).toEqual(added);
+    expect(await parent.forks.addRoot(root)).toEqual(added);
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
-    for (let time = 0; time < 2; time++) await parent.dropRoot(root);
-    expect(await parent.addRoot(root)).toEqual({ ok: false, reason: "let-go" });
-    expect(await parent.rootPage({ fork: root.fork, after: "" })).toEqual({
+    for (let time = 0; time < 2; time++) await parent.forks.dropRoot(root);
+    expect(await parent.forks.addRoot(root)).toEqual({ ok: false, reason: "let-go" });
+    expect(await parent.forks.rootPage({ fork: root.fork, after: "" })).toEqual({
       ok: false,
       reason: "no-such-root",
     });
-    await parent.dropRoot({ fork: "never added" });
-    expect(await parent.addRoot({ ...root, fork: "never added" })).toEqual({ ok: false, reason: "let-go" });
+    await parent.forks.dropRoot({ fork: "never added" });
+    expect(await parent.forks.addRoot({ ...root, fork: "never added" })).toEqual({
+      ok: false,
+      reason: "let-go",
+    });
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
   });
 });
@@ -393,13 +413,13 @@ async function large(bucket: string): Promise<BranchStub> {
   const parent = await freshBranch(bucket);
   await seed(parent);
   const paths = numbered("many/", 1200);
-  committed(await parent.commit({ operations: paths.map((path, n) => putText(path, n)) }));
+  committed(await parent.files.commit({ operations: paths.map((path, n) => putText(path, n)) }));
   await putChunked(parent, "large", ["b/1", "b/2"]);
   return parent;
 }
 
 async function headsOf(branch: BranchStub): Promise<string[]> {
-  const log = await branch.commits({ limit: 100 });
+  const log = await branch.history.list({ limit: 100 });
   if (!log.ok) throw new Error(log.reason);
   return log.commits.map(({ id }) => id);
 }
@@ -431,12 +451,12 @@ describe("a crash while a fork is made", () => {
       const parent = await large(from);
       const branch = branchOf(bucket);
       const crash = crashAt({ statement, nth });
-      await branch.fork({ parent: from }).catch(() => {});
+      await branch.lifecycle.fork({ parent: from }).catch(() => {});
       await crash.reached();
       await restarted(branch);
       await restarted(parent);
       crash.resume();
-      expect(await branch.fork({ parent: from })).toMatchObject({ ok: true });
+      expect(await branch.lifecycle.fork({ parent: from })).toMatchObject({ ok: true });
       await goOn(branch);
       await ready(branch);
       expect(await entriesOf(branch)).toEqual(await entriesOf(parent));
@@ -455,7 +475,7 @@ describe("a crash while a fork is made", () => {
       const parent = await large(from);
       const branch = branchOf(bucket);
       const crash = crashAt({ statement, nth });
-      await branch.fork({ parent: from }).catch(() => {});
+      await branch.lifecycle.fork({ parent: from }).catch(() => {});
       await crash.reached();
       await restarted(branch);
       crash.resume();
@@ -483,12 +503,12 @@ describe("a crash while a fork goes", () => {
       const { branch } = await forkOf(from, { bucket });
       await putChunked(branch, "own", ["b/own"]);
       const crash = crashAt({ statement, nth });
-      await branch.destroy().catch(() => {});
+      await branch.lifecycle.destroy().catch(() => {});
       await crash.reached();
       await restarted(branch);
       await restarted(parent);
       crash.resume();
-      await branch.destroy();
+      await branch.lifecycle.destroy();
       await atRest(branch, parent);
       expect(await rowsOf(branch)).toEqual({ files: 0, contents: 0, lent: 0, forks: 0, roots: 0 });
       expect(await rowsOf(parent)).toMatchObject({ roots: 0, files: 1221 });

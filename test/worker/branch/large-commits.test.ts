@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { CommitNote, VersionMark } from "../../../worker/branch/contract.ts";
+import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { VersionMark } from "../../../worker/branch/contract/files.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import {
   allPaths,
@@ -34,7 +35,7 @@ async function prepared(): Promise<{
   const branch = await freshBranch();
   await seed(branch);
   const old = numbered("old/", 1200);
-  committed(await branch.commit({ operations: old.map((path, n) => putText(path, n)) }));
+  committed(await branch.files.commit({ operations: old.map((path, n) => putText(path, n)) }));
   const [replaced, deleted, stay] = [old.slice(0, 300), old.slice(300, 900), old.slice(900)];
   const added = numbered("new/", 10_000);
   const openCommit = await stageAll(branch, [
@@ -53,14 +54,14 @@ const NOTE: CommitNote = { key: "k1", message: "a large one", meta: { run: "7" }
 
 /** Asks for the commit. A fault stops it on its way; without one it may be made when this returns. */
 async function begun(branch: BranchStub, openCommit: string): Promise<void> {
-  expect(await branch.finishOpenCommit({ openCommit, note: NOTE })).toMatchObject({ ok: true });
+  expect(await branch.openCommits.finish({ openCommit, note: NOTE })).toMatchObject({ ok: true });
 }
 
 /** All pages at the root: what is pending is passed over, so much of it that pages may be short. */
 async function foldedRoot(branch: BranchStub): Promise<unknown[]> {
   const entries: unknown[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page = await branch.list({ prefix: "", delimiter: "/", limit: 10, after });
+    const page = await branch.files.list({ prefix: "", delimiter: "/", limit: 10, after });
     if (!page.ok) throw new Error(page.reason);
     entries.push(...page.entries);
     after = page.next;
@@ -71,7 +72,7 @@ async function foldedRoot(branch: BranchStub): Promise<unknown[]> {
 async function foldedVersions(branch: BranchStub): Promise<unknown[]> {
   const entries: unknown[] = [];
   for (let after: VersionMark | null = { path: "" }; after !== null; ) {
-    const page = await branch.listVersions({ prefix: "", delimiter: "/", limit: 10, after });
+    const page = await branch.files.versions({ prefix: "", delimiter: "/", limit: 10, after });
     if (!page.ok) throw new Error(page.reason);
     entries.push(...page.entries);
     after = page.next;
@@ -92,20 +93,20 @@ describe("a large commit", () => {
     const openCommit = await stageAll(branch, [...operations, { delete: "seed/0" }]);
     await begun(branch, openCommit);
     const { commit } = await finished(branch, openCommit);
-    expect(await branch.status()).toMatchObject({ head: commit });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
     expect(await allPaths(branch, { prefix: "d/" })).toEqual(paths);
-    const page = await branch.feed({ cursor: { generation: 1, seq: 1 }, limit: 1000 });
+    const page = await branch.feed.read({ cursor: { generation: 1, seq: 1 }, limit: 1000 });
     expect(page).toMatchObject({ more: false, events: [{ id: commit, seq: 2, next: "d/000999" }] });
     const changed = page.events[0]?.changes.map(({ path }) => path) ?? [];
     for (let after: string | null = "d/000999"; after !== null; ) {
-      const rest = await branch.changes({ generation: 1, seq: 2, after, limit: 7000 });
+      const rest = await branch.feed.changes({ generation: 1, seq: 2, after, limit: 7000 });
       changed.push(...rest.changes.map(({ path }) => path));
       after = rest.next;
     }
     expect(changed).toEqual([...paths, "seed/0"]);
-    expect(await branch.position({ commit: commit ?? "" })).toEqual({ generation: 1, seq: 2 });
+    expect(await branch.feed.position({ commit: commit ?? "" })).toEqual({ generation: 1, seq: 2 });
     const next = await put(branch, "after");
-    expect((await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 5 })).events).toMatchObject([
+    expect((await branch.feed.read({ cursor: { generation: 1, seq: 2 }, limit: 5 })).events).toMatchObject([
       { id: next, changes: [{ path: "after" }] },
     ]);
     await expectRefsRight(branch);
@@ -113,37 +114,39 @@ describe("a large commit", () => {
 
   test("is invisible until it is whole, to every kind of read, and then there at once", async () => {
     const { branch, openCommit, before, after } = await prepared();
-    const status = await branch.status();
+    const status = await branch.lifecycle.status();
     const head = (status.ok && status.head) || "";
-    const versions = await branch.listVersions({ prefix: "old/", limit: 1000 });
+    const versions = await branch.files.versions({ prefix: "old/", limit: 1000 });
     const folded = await foldedRoot(branch);
     const versionsFolded = await foldedVersions(branch);
     const at = { generation: 1, seq: 2 };
-    const fingerprint = await branch.fingerprint({ ...at, path: "" });
-    const replaced = await branch.read({ path: "old/000001" });
+    const fingerprint = await branch.feed.fingerprint({ ...at, path: "" });
+    const replaced = await branch.files.read({ path: "old/000001" });
     const crash = crashAt({ statement: /^\s*INSERT INTO commits/, nth: 1 });
     await begun(branch, openCommit);
     await crash.reached();
     expect(await countOf(branch, "staged")).toBe(0);
     for (const of of [{}, { commit: head }]) expect(await allPaths(branch, of)).toEqual(before);
-    expect(await branch.status()).toEqual(status);
-    expect(await branch.read({ path: "new/000001" })).toEqual({ ok: false, reason: "no-such-file" });
-    expect(await branch.read({ path: "old/000400" })).toMatchObject({ ok: true });
+    expect(await branch.lifecycle.status()).toEqual(status);
+    expect(await branch.files.read({ path: "new/000001" })).toEqual({ ok: false, reason: "no-such-file" });
+    expect(await branch.files.read({ path: "old/000400" })).toMatchObject({ ok: true });
     for (let times = 0; times < 2; times++) {
-      expect(await branch.read({ path: "old/000001" })).toEqual(replaced);
+      expect(await branch.files.read({ path: "old/000001" })).toEqual(replaced);
     }
-    expect(await branch.listVersions({ prefix: "old/", limit: 1000 })).toEqual(versions);
+    expect(await branch.files.versions({ prefix: "old/", limit: 1000 })).toEqual(versions);
     expect(await foldedRoot(branch)).toEqual(folded);
     expect(await foldedVersions(branch)).toEqual(versionsFolded);
-    expect(await branch.fingerprint({ ...at, path: "" })).toEqual(fingerprint);
-    expect((await branch.feed({ cursor: at, limit: 10 })).events).toEqual([]);
+    expect(await branch.feed.fingerprint({ ...at, path: "" })).toEqual(fingerprint);
+    expect((await branch.feed.read({ cursor: at, limit: 10 })).events).toEqual([]);
     crash.resume();
     await goOn(branch);
     await finished(branch, openCommit);
     expect(await allPaths(branch)).toEqual(after);
     expect(await allPaths(branch, { commit: head })).toEqual(before);
-    expect(await branch.read({ path: "old/000001" })).toMatchObject({ digest: inline("text 2").digest });
-    expect(await branch.fingerprint({ ...at, path: "" })).toEqual(fingerprint);
+    expect(await branch.files.read({ path: "old/000001" })).toMatchObject({
+      digest: inline("text 2").digest,
+    });
+    expect(await branch.feed.fingerprint({ ...at, path: "" })).toEqual(fingerprint);
     await expectRefsRight(branch);
   }, 120_000);
 
@@ -154,17 +157,17 @@ describe("a large commit", () => {
     await crash.reached();
     const answered = vi.fn();
     const waiting = [
-      branch.put({ path: "w/put", content: inline("1"), attributes: {} }).finally(answered),
-      branch.commit({ operations: [putText("w/commit", 1)] }).finally(answered),
-      branch.put({ path: "w/last", content: inline("2"), attributes: {} }).finally(answered),
+      branch.files.put({ path: "w/put", content: inline("1"), attributes: {} }).finally(answered),
+      branch.files.commit({ operations: [putText("w/commit", 1)] }).finally(answered),
+      branch.files.put({ path: "w/last", content: inline("2"), attributes: {} }).finally(answered),
     ];
     // Reads and writes into open commits do not wait.
-    const other = await branch.startOpenCommit({ ttlMs: 100_000 });
+    const other = await branch.openCommits.start({ ttlMs: 100_000 });
     if (!other.ok) throw new Error(other.reason);
     const staged = { openCommit: other.openCommit, path: "s", content: inline("s"), attributes: {} };
-    expect(await branch.put(staged)).toMatchObject({ ok: true, commit: null });
+    expect(await branch.files.put(staged)).toMatchObject({ ok: true, commit: null });
     expect(await listed(branch, { prefix: "w/" })).toEqual([]);
-    expect(await branch.list({ openCommit: other.openCommit, prefix: "s", limit: 100 })).toMatchObject({
+    expect(await branch.files.list({ openCommit: other.openCommit, prefix: "s", limit: 100 })).toMatchObject({
       entries: [{ path: "s" }, ...Array.from({ length: 20 }, () => ({ kind: "file" }))],
     });
     expect(answered).not.toHaveBeenCalled();
@@ -172,9 +175,9 @@ describe("a large commit", () => {
     await goOn(branch);
     const answers = await Promise.all(waiting);
     const { commit } = await finished(branch, openCommit);
-    const { events } = await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 1 });
+    const { events } = await branch.feed.read({ cursor: { generation: 1, seq: 2 }, limit: 1 });
     expect(events[0]?.id).toBe(commit);
-    const rest = await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 10 });
+    const rest = await branch.feed.read({ cursor: { generation: 1, seq: 3 }, limit: 10 });
     expect(rest.events.map(({ id }) => id)).toEqual(answers.map((answer) => committed(answer)));
     expect(await listed(branch, { prefix: "w/" })).toEqual(["w/commit", "w/last", "w/put"]);
   });
@@ -184,17 +187,17 @@ describe("a large commit", () => {
     const crash = crashAt({ statement: WRITE, nth: 2 });
     await begun(branch, openCommit);
     await crash.reached();
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({
       state: "applying",
       due: null,
       commit: null,
     });
-    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: false, reason: "applying" });
-    expect(await branch.read({ openCommit, path: "seed/0" })).toEqual({
+    expect(await branch.openCommits.abort({ openCommit })).toEqual({ ok: false, reason: "applying" });
+    expect(await branch.files.read({ openCommit, path: "seed/0" })).toEqual({
       ok: false,
       reason: "no-such-open-commit",
     });
-    const late = branch.put({ openCommit, path: "late", content: inline("late"), attributes: {} });
+    const late = branch.files.put({ openCommit, path: "late", content: inline("late"), attributes: {} });
     crash.resume();
     await goOn(branch);
     expect(await late).toEqual({ ok: false, reason: "no-such-open-commit" });
@@ -207,7 +210,7 @@ describe("a large commit", () => {
     await seed(branch);
     const paths = numbered("d/", 10_001);
     for (const page of pagesOf(paths.map((path, n) => putText(path, n)))) {
-      committed(await branch.commit({ operations: page }));
+      committed(await branch.files.commit({ operations: page }));
     }
     const commits = await countOf(branch, "commits");
     const openCommit = await stageAll(
@@ -222,12 +225,12 @@ describe("a large commit", () => {
 
   test("is waited for by a call that deletes the branch", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit } = await prepared();
-    const finishing = branch.finishOpenCommit({ openCommit });
-    expect(await branch.destroy()).toEqual({ ok: true });
+    const finishing = branch.openCommits.finish({ openCommit });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
     await finishing;
-    const { events } = await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 1 });
+    const { events } = await branch.feed.read({ cursor: { generation: 1, seq: 2 }, limit: 1 });
     expect(events).toMatchObject([{ kind: "commit", seq: 3 }]);
-    const rest = await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 1 });
+    const rest = await branch.feed.read({ cursor: { generation: 1, seq: 3 }, limit: 1 });
     expect(rest.events).toMatchObject([{ kind: "deletion", seq: 4 }]);
   });
 });
@@ -250,7 +253,7 @@ describe("a large commit with a conflict", () => {
       const branch = await freshBranch();
       await seed(branch);
       if (old.length > 0) {
-        committed(await branch.commit({ operations: old.map((path, n) => putText(path, n)) }));
+        committed(await branch.files.commit({ operations: old.map((path, n) => putText(path, n)) }));
       }
       const before = await countOf(branch, "commits");
       const openCommit = await stageAll(branch, [
@@ -261,14 +264,19 @@ describe("a large commit with a conflict", () => {
         ...(rest.delete ?? []).map((path) => ({ delete: path })),
       ]);
       const conflict = { ok: false, reason: "path-conflict", path: rest.path, other: rest.other };
-      await expect.poll(() => branch.finishOpenCommit({ openCommit }), { timeout: 60_000 }).toEqual(conflict);
-      expect(await branch.openCommitStatus({ openCommit })).toMatchObject({
+      await expect
+        .poll(() => branch.openCommits.finish({ openCommit }), { timeout: 60_000 })
+        .toEqual(conflict);
+      expect(await branch.openCommits.status({ openCommit })).toMatchObject({
         state: "open",
         due: expect.any(Number),
       });
       expect(await countOf(branch, "commits")).toBe(before);
       committed(
-        await branch.commit({ openCommit, operations: [...puts, ...old].map((path) => ({ delete: path })) }),
+        await branch.files.commit({
+          openCommit,
+          operations: [...puts, ...old].map((path) => ({ delete: path })),
+        }),
       );
       await begun(branch, openCommit);
       await finished(branch, openCommit);
@@ -285,7 +293,7 @@ describe("a large commit with a conflict", () => {
     const branch = await freshBranch();
     await seed(branch);
     const below = numbered("dir/", 2500);
-    committed(await branch.commit({ operations: below.map((path, n) => putText(path, n)) }));
+    committed(await branch.files.commit({ operations: below.map((path, n) => putText(path, n)) }));
     const openCommit = await stageAll(branch, [
       ...others.slice(0, 8000),
       ...below.map((path) => ({ delete: path })),
@@ -322,14 +330,14 @@ describe("a crash", () => {
       await restarted(branch);
       crash.resume();
       const { commit } = await finished(branch, openCommit);
-      expect(await branch.status()).toMatchObject({ head: commit });
+      expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
       // Who asked again said nothing: the note of the call that began it was written down with it.
-      expect(await branch.commitEntry({ commit: commit ?? "" })).toMatchObject({ note: NOTE });
+      expect(await branch.history.commit({ commit: commit ?? "" })).toMatchObject({ note: NOTE });
       expect(await allPaths(branch)).toEqual(after);
       expect(await countOf(branch, "commits")).toBe(commits + 1);
       expect(await countOf(branch, "applying")).toBe(0);
       await expectRefsRight(branch);
-      const { events } = await branch.feed({ cursor: START, limit: 10_000 });
+      const { events } = await branch.feed.read({ cursor: START, limit: 10_000 });
       expect(events.map(({ seq }) => seq)).toEqual([1, 2]);
     });
   }
@@ -342,7 +350,7 @@ describe("a crash", () => {
     await begun(branch, openCommit);
     for (let times = 0; times < 8; times++) {
       await restarted(branch);
-      await branch.openCommitStatus({ openCommit });
+      await branch.openCommits.status({ openCommit });
     }
     await finished(branch, openCommit);
     expect(await allPaths(branch)).toEqual(after);

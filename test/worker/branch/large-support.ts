@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { Operation } from "../../../worker/branch/contract.ts";
+import type { Operation } from "../../../worker/branch/contract/files.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { type BranchStub, commitFiles, committed, inline, startOpenCommit } from "./support.ts";
 
@@ -16,9 +16,9 @@ export async function seed(branch: BranchStub): Promise<void> {
 
 /** Gives an output branch the contents that `putText` names, kept for a lease. */
 export async function seedLease(branch: BranchStub): Promise<void> {
-  const opened = await branch.openUpload({ lease: "seed" });
+  const opened = await branch.uploads.open({ lease: "seed" });
   if (!opened.ok) throw new Error(opened.reason);
-  await branch.addContents({ upload: opened.upload, contents: TEXTS.map(inline) });
+  await branch.uploads.add({ upload: opened.upload, contents: TEXTS.map(inline) });
 }
 
 /** A put of one of the seeded contents. */
@@ -35,7 +35,8 @@ export function numbered(prefix: string, count: number): string[] {
 /** Stages operations in as many calls as they need, and returns the open commit. */
 export async function stageAll(branch: BranchStub, operations: readonly Operation[]): Promise<string> {
   const openCommit = await startOpenCommit(branch);
-  for (const page of pagesOf(operations)) committed(await branch.commit({ openCommit, operations: page }));
+  for (const page of pagesOf(operations))
+    committed(await branch.files.commit({ openCommit, operations: page }));
   return openCommit;
 }
 
@@ -98,7 +99,7 @@ export async function allPaths(
 ): Promise<string[]> {
   const paths: string[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page = await branch.list({ prefix: "", limit: 1000, ...request, after });
+    const page = await branch.files.list({ prefix: "", limit: 1000, ...request, after });
     if (!page.ok) throw new Error(page.reason);
     paths.push(...page.entries.map(({ path }) => path));
     after = page.next;

@@ -3,8 +3,10 @@ import { expect } from "vitest";
 import type { ContentId } from "../../../protocol/content.ts";
 import { parseBucketName } from "../../../protocol/names.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
-import type { BranchApi, VersionName } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { VersionName } from "../../../worker/branch/contract/erasures.ts";
 import { eraseThroughForks } from "../../../worker/erase.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 import { forkOf } from "./fork-support.ts";
 import { type BranchStub, chunked, committed, freshBranch, freshBucket } from "./support.ts";
 
@@ -16,35 +18,37 @@ export const idOf = (n: number): ContentId => {
 };
 export const pathOf = (n: number): string => `file ${String(n).padStart(4, "0")}`;
 export const numbers = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
-export const api = (branch: BranchStub): BranchApi => branch as unknown as BranchApi;
+export const api = (branch: BranchStub): BranchApi => branch;
 
 /** Brings contents, and makes one commit of a file of each. Returns the versions. */
 export async function write(
   branch: BranchApi,
   files: readonly { path: string; content: Content }[],
 ): Promise<VersionName[]> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const { upload } = opened;
-  await branch.addContents({ upload, contents: files.map(({ content }) => content) });
+  await branch.uploads.add({ upload, contents: files.map(({ content }) => content) });
   const operations = files.map(({ path, content: { digest, size } }) => ({ put: path, digest, size }));
-  const version = committed(await branch.commit({ upload, operations })) ?? "";
+  const version = committed(await branch.files.commit({ upload, operations })) ?? "";
   return files.map(({ path }) => ({ path, version }));
 }
 
 /** A PUT as the gateway makes it: with its bytes in blobs of its own, whatever is there. */
 export async function putAnew(branch: BranchApi, n: number): Promise<void> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const { upload } = opened;
-  committed(await branch.put({ path: pathOf(n), content: contentOf(n, "new"), attributes: {}, upload }));
+  committed(
+    await branch.files.put({ path: pathOf(n), content: contentOf(n, "new"), attributes: {}, upload }),
+  );
 }
 
 export function erase(bucket: string, versions: readonly VersionName[]) {
   const address = parseBucketName(bucket);
   if (!address) throw new Error(bucket);
   const branches = (of: { repo: string; branch: string }) =>
-    env.BRANCH.getByName(`${of.branch}.${of.repo}`) as unknown as BranchApi;
+    clientOf<BranchApi>(env.BRANCH.getByName(`${of.branch}.${of.repo}`));
   return eraseThroughForks(branches, { address, versions, forks: { mayErase: () => true } });
 }
 
@@ -69,7 +73,7 @@ export async function withCopies(
   );
   const { bucket, branch } = await forkOf(from);
   const operations = numbers(files).map((n) => ({ put: `copy/${n}`, ...idOf(n) }));
-  const version = committed(await branch.commit({ operations })) ?? "";
+  const version = committed(await branch.files.commit({ operations })) ?? "";
   const copies = operations.map(({ put }) => ({ path: put, version }));
   return { from, parent, bucket, branch, copies, versions };
 }
@@ -91,7 +95,7 @@ export const unheard = (branch: BranchStub) => count(branch, "give_backs");
 
 /** The blobs of a file at HEAD. */
 export async function blobsOf(branch: BranchStub, path: string): Promise<readonly string[]> {
-  const read = await branch.read({ path });
+  const read = await branch.files.read({ path });
   if (!read.ok || read.body.kind !== "chunks") throw new Error(`no chunks at ${path}`);
   return read.body.chunks.map(({ blob }) => blob);
 }

@@ -1,10 +1,10 @@
-import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
 import { parseBucketName } from "../../../protocol/names.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
-import { ErasureCalls } from "../../../worker/branch/erasures/calls.ts";
-import { LendCalls } from "../../../worker/branch/forks/lend.ts";
+import { forks } from "../../../worker/branch/calls/forks.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { ForkCalls } from "../../../worker/branch/contract/forks.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { eraseThroughForks } from "../../../worker/erase.ts";
 import { atRest, forkOf, rowsOf } from "./fork-support.ts";
@@ -27,9 +27,11 @@ import {
 } from "./lent-support.ts";
 import {
   type BranchStub,
+  branchOf,
   committed,
   freshBranch,
   freshBucket,
+  inObject,
   ledgerOf,
   startOpenCommit,
 } from "./support.ts";
@@ -63,8 +65,8 @@ describe("bytes that a fork has of its parent", () => {
   test("and erases are its own once they are put again, before its alarm rings, too", async () => {
     const world = await pinned(MANY);
     const { branch, copies } = world;
-    await runInDurableObject(branch, async (object: BranchApi) => {
-      expect(await object.erase({ versions: copies })).toMatchObject({ ok: true });
+    await inObject(branch, async (object) => {
+      expect(await object.erasures.erase({ versions: copies })).toMatchObject({ ok: true });
       for (const n of numbers(MANY).reverse()) await putAnew(object, n);
     });
     await expectGivenBack(world);
@@ -77,9 +79,9 @@ describe("bytes that a fork has of its parent", () => {
     [
       "a reservation",
       async (object) => {
-        const opened = await object.openUpload({});
+        const opened = await object.uploads.open({});
         if (!opened.ok) throw new Error(opened.reason);
-        expect(await object.reserve({ ...opened, contents: [idOf(MANY - 1)] })).toMatchObject({
+        expect(await object.uploads.reserve({ ...opened, contents: [idOf(MANY - 1)] })).toMatchObject({
           missing: [idOf(MANY - 1)],
         });
       },
@@ -88,23 +90,23 @@ describe("bytes that a fork has of its parent", () => {
       "a commit by digest",
       async (object) => {
         const operations = [{ put: "by digest", ...idOf(MANY - 1) }];
-        expect(await object.commit({ operations })).toMatchObject({ ok: false });
+        expect(await object.files.commit({ operations })).toMatchObject({ ok: false });
       },
     ],
     [
       "an open commit",
       async (object) => {
-        const opened = await object.startOpenCommit({ ttlMs: 60_000 });
+        const opened = await object.openCommits.start({ ttlMs: 60_000 });
         if (!opened.ok) throw new Error(opened.reason);
         const { openCommit } = opened;
         const operations = [{ put: "staged", ...idOf(MANY - 1) }];
-        expect(await object.commit({ openCommit, operations })).toMatchObject({ ok: false });
+        expect(await object.files.commit({ openCommit, operations })).toMatchObject({ ok: false });
       },
     ],
   ])("and needs no more are not there for %s", async (_, use) => {
     const world = await pinned(MANY);
-    await runInDurableObject(world.branch, async (object: BranchApi) => {
-      await object.erase({ versions: world.copies });
+    await inObject(world.branch, async (object) => {
+      await object.erasures.erase({ versions: world.copies });
       await use(object);
     });
     await expectGivenBack(world);
@@ -118,16 +120,16 @@ describe("bytes that a fork has of its parent", () => {
       [0, 1].map((n) => ({ path: pathOf(n), content: contentOf(n) })),
     );
     const { branch, bucket } = await forkOf(from);
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
-    await branch.reserve({ upload, contents: [idOf(0)] });
+    await branch.uploads.reserve({ upload, contents: [idOf(0)] });
     const openCommit = await startOpenCommit(branch);
-    await branch.commit({ openCommit, operations: [{ put: "staged", ...idOf(1) }] });
+    await branch.files.commit({ openCommit, operations: [{ put: "staged", ...idOf(1) }] });
     expect(await erase(from, versions)).toMatchObject({ ok: true, lentTo: [{ bucket }, { bucket }] });
     expect(await pinsOf(parent)).toBe(2);
-    await branch.abortUpload({ upload });
-    await branch.abortOpenCommit({ openCommit });
+    await branch.uploads.abort({ upload });
+    await branch.openCommits.abort({ openCommit });
     await expectGivenBack({ from, parent, bucket, branch, copies: [] });
   });
 
@@ -168,7 +170,7 @@ describe("bytes that a fork has of its parent", () => {
       storage.sql.exec("UPDATE contents SET lent = 0");
     });
     await restarted(branch);
-    await branch.status();
+    await branch.lifecycle.status();
     await expect.poll(() => pinsOf(parent)).toBe(0);
   });
 });
@@ -176,45 +178,47 @@ describe("bytes that a fork has of its parent", () => {
 describe("what a fork gives back", () => {
   test("is told in calls of at most 1,000, and forgotten once the parent has heard", async () => {
     const world = await pinned(1100);
-    const away = vi.spyOn(LendCalls.prototype, "giveBack").mockImplementation(() => {
+    const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
     });
     for (let from = 0; from < 1100; from += 1000) {
-      await world.branch.erase({ versions: world.copies.slice(from, from + 1000) });
+      await world.branch.erasures.erase({ versions: world.copies.slice(from, from + 1000) });
     }
     expect(await unheard(world.branch)).toBe(1100);
     away.mockRestore();
-    const calls = vi.spyOn(LendCalls.prototype, "giveBack");
+    const calls = vi.spyOn(forks, "giveBack");
     await expectGivenBack(world);
-    const told = calls.mock.calls.map(([{ contents }]) => contents.length);
+    const told = calls.mock.calls.map(([, { contents }]) => contents.length);
     expect(told).toEqual([1000, 100]);
   });
 
   test("wins over a pin whose answer is older: the fork is asked again", async () => {
     const { parent, branch, versions, copies } = await withCopies(2);
-    const held = await parent.erase({ versions });
+    const held = await parent.erasures.erase({ versions });
     if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
     const [{ fork, paths, contents, given } = { fork: "", paths: [], contents: [], given: -1 }] = held.forks;
-    const first = await branch.copies({ fork, paths, contents, given });
+    const first = await branch.forks.copies({ fork, paths, contents, given });
     if (!first.ok) throw new Error(first.reason);
-    await branch.erase({ versions: first.versions });
-    const answer = await branch.copies({ fork, paths, contents, given });
+    await branch.erasures.erase({ versions: first.versions });
+    const answer = await branch.forks.copies({ fork, paths, contents, given });
     if (!answer.ok) throw new Error(answer.reason);
     expect(answer).toMatchObject({ versions: [], has: contents, number: 0 });
-    await branch.erase({ versions: copies.slice(0, 1) });
+    await branch.erasures.erase({ versions: copies.slice(0, 1) });
     await expect.poll(() => unheard(branch)).toBe(0);
     const { has, number = -1 } = answer;
-    expect(await parent.erase({ versions, forks: [{ fork, has, number }] })).toMatchObject({
+    expect(await parent.erasures.erase({ versions, forks: [{ fork, has, number }] })).toMatchObject({
       reason: "held-by-forks",
       forks: [{ fork, given: 1 }],
     });
-    const again = await branch.copies({ fork, paths, contents, given: 1 });
+    const again = await branch.forks.copies({ fork, paths, contents, given: 1 });
     expect(again).toMatchObject({ has: [idOf(1)], number: 1 });
-    expect(await parent.erase({ versions, forks: [{ fork, has: [idOf(1)], number: 1 }] })).toMatchObject({
+    expect(
+      await parent.erasures.erase({ versions, forks: [{ fork, has: [idOf(1)], number: 1 }] }),
+    ).toMatchObject({
       ok: true,
     });
     expect(await pinsOf(parent)).toBe(1);
-    await branch.erase({ versions: copies.slice(1) });
+    await branch.erasures.erase({ versions: copies.slice(1) });
     await expect.poll(() => pinsOf(parent)).toBe(0);
   });
 
@@ -222,20 +226,18 @@ describe("what a fork gives back", () => {
     const { from, parent, branch, versions, copies } = await withCopies(3);
     let gaveBack = 0;
     const branches = (of: { repo: string; branch: string }) => {
-      const stub = api(env.BRANCH.getByName(`${of.branch}.${of.repo}`));
-      return {
-        erase: (request: Parameters<BranchApi["erase"]>[0]) => stub.erase(request),
-        async copies(request: Parameters<BranchApi["copies"]>[0]) {
-          const answer = await stub.copies(request);
-          // Between the answer and the pin.
-          if (answer.ok && answer.versions.length === 0 && gaveBack < 2) {
-            await branch.erase({ versions: copies.slice(gaveBack, gaveBack + 1) });
-            gaveBack++;
-            await expect.poll(() => unheard(branch)).toBe(0);
-          }
-          return answer;
-        },
+      const asked = branchOf(`${of.branch}.${of.repo}`);
+      const copiesOf = async (request: Parameters<ForkCalls["copies"]>[0]) => {
+        const answer = await asked.forks.copies(request);
+        // Between the answer and the pin.
+        if (answer.ok && answer.versions.length === 0 && gaveBack < 2) {
+          await branch.erasures.erase({ versions: copies.slice(gaveBack, gaveBack + 1) });
+          gaveBack++;
+          await expect.poll(() => unheard(branch)).toBe(0);
+        }
+        return answer;
       };
+      return { erasures: asked.erasures, forks: { copies: copiesOf } };
     };
     const address = parseBucketName(from) ?? { repo: "", branch: "" };
     const erasing = { address, versions, forks: { mayErase: () => true } };
@@ -251,11 +253,13 @@ describe("what a fork gives back", () => {
     const fork = await runInDurableObject(branch, (_, { storage: { sql } }) =>
       String(sql.exec("SELECT uid FROM forks").one().uid),
     );
-    await branch.erase({ versions: copies });
+    await branch.erasures.erase({ versions: copies });
     await expect.poll(() => pinsOf(parent)).toBe(0);
     await putAnew(api(parent), 0);
     for (const number of [2, 1, 2]) {
-      expect(await parent.giveBack({ fork, contents: [idOf(0), idOf(1)], number })).toEqual({ ok: true });
+      expect(await parent.forks.giveBack({ fork, contents: [idOf(0), idOf(1)], number })).toEqual({
+        ok: true,
+      });
     }
     await atRest(parent, branch);
     expect(await blobsOf(parent, pathOf(0))).toEqual(["new/0"]);
@@ -265,18 +269,20 @@ describe("what a fork gives back", () => {
         sql.exec("SELECT given FROM roots").one(),
       ),
     ).toEqual({ given: 2 });
-    expect(await parent.giveBack({ fork: "unknown", contents: [idOf(0)], number: 1 })).toEqual({ ok: true });
-    const never = env.BRANCH.getByName(freshBucket());
-    expect(await never.giveBack({ fork, contents: [idOf(0)], number: 1 })).toEqual({ ok: true });
+    expect(await parent.forks.giveBack({ fork: "unknown", contents: [idOf(0)], number: 1 })).toEqual({
+      ok: true,
+    });
+    const never = branchOf(freshBucket());
+    expect(await never.forks.giveBack({ fork, contents: [idOf(0)], number: 1 })).toEqual({ ok: true });
   });
 
   test("is told again until the parent answers, also after a crash", async () => {
     const world = await pinned(1);
     const { parent, branch, copies } = world;
-    const away = vi.spyOn(LendCalls.prototype, "giveBack").mockImplementation(() => {
+    const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
     });
-    await branch.erase({ versions: copies });
+    await branch.erasures.erase({ versions: copies });
     await expect.poll(() => away.mock.calls.length).toBeGreaterThan(0);
     expect(await unheard(branch)).toBe(1);
     away.mockRestore();
@@ -292,12 +298,13 @@ describe("what a fork gives back", () => {
     const versions = await write(api(parent), [{ path: "a", content: contentOf(0) }]);
     const middle = await forkOf(from);
     const last = await forkOf(middle.bucket);
-    const version = committed(await last.branch.commit({ operations: [{ put: "copy", ...idOf(0) }] })) ?? "";
+    const version =
+      committed(await last.branch.files.commit({ operations: [{ put: "copy", ...idOf(0) }] })) ?? "";
     expect(await erase(from, versions)).toMatchObject({ ok: true });
     expect([await pinsOf(parent), await pinsOf(middle.branch)]).toEqual([1, 1]);
     await atRest(parent, middle.branch, last.branch);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
-    await last.branch.erase({ versions: [{ path: "copy", version }] });
+    await last.branch.erasures.erase({ versions: [{ path: "copy", version }] });
     await expectGivenBack({ from, parent, bucket: last.bucket, branch: last.branch, copies: [] });
     expect(await rowsOf(middle.branch)).toMatchObject({ lent: 0 });
     expect(await pinsOf(middle.branch)).toBe(0);
@@ -306,10 +313,10 @@ describe("what a fork gives back", () => {
   test("is also what it loses by deletion and retention", async () => {
     const world = await pinned(3);
     const { parent, branch } = world;
-    committed(await branch.commit({ operations: [{ delete: "copy/0" }, { delete: "copy/1" }] }));
+    committed(await branch.files.commit({ operations: [{ delete: "copy/0" }, { delete: "copy/1" }] }));
     await atRest(parent, branch);
     expect(await pinsOf(parent)).toBe(3);
-    expect(await branch.configure({ keep: { commits: 1 } })).toMatchObject({ ok: true });
+    expect(await branch.settings.change({ keep: { commits: 1 } })).toMatchObject({ ok: true });
     const left = async () => {
       await atRest(parent, branch);
       return (await ledgerOf(parent)).blobs;
@@ -321,7 +328,7 @@ describe("what a fork gives back", () => {
 
   test("has higher numbers than the parent has heard, also from an object that was set back", async () => {
     const { parent, branch, copies } = await pinned(2);
-    await branch.erase({ versions: copies.slice(0, 1) });
+    await branch.erasures.erase({ versions: copies.slice(0, 1) });
     await expect.poll(() => pinsOf(parent)).toBe(1);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE give_back_clock SET number = 0");
@@ -329,11 +336,11 @@ describe("what a fork gives back", () => {
     const fork = await runInDurableObject(branch, (_, { storage: { sql } }) =>
       String(sql.exec("SELECT uid FROM forks").one().uid),
     );
-    expect(await branch.copies({ fork, paths: [], contents: [idOf(1)], given: 1 })).toMatchObject({
+    expect(await branch.forks.copies({ fork, paths: [], contents: [idOf(1)], given: 1 })).toMatchObject({
       has: [idOf(1)],
       number: 1,
     });
-    await branch.erase({ versions: copies.slice(1) });
+    await branch.erasures.erase({ versions: copies.slice(1) });
     await expect.poll(() => pinsOf(parent)).toBe(0);
   });
 });
@@ -373,7 +380,7 @@ describe("a branch with pins", () => {
     }
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 168, 168]);
     expect(await pinsOf(parent)).toBe(2);
-    await branch.erase({ versions: copies });
+    await branch.erasures.erase({ versions: copies });
     await expect.poll(() => pinsOf(parent)).toBe(0);
     expect(await asksOf(parent)).toEqual([]);
     await atRest(branch, parent);
@@ -383,22 +390,22 @@ describe("a branch with pins", () => {
   test("learns so of what it was never told, and of nothing from a fork that can't be asked", async () => {
     const world = await pinned(30);
     const { parent, branch, copies } = world;
-    const away = vi.spyOn(LendCalls.prototype, "giveBack").mockImplementation(() => {
+    const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
     });
-    await branch.erase({ versions: copies.slice(1) });
+    await branch.erasures.erase({ versions: copies.slice(1) });
     await expect.poll(() => away.mock.calls.length).toBeGreaterThan(0);
     // As an earlier release leaves it, or an object that was set back.
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       for (const table of ["give_backs", "outbox"]) sql.exec(`DELETE FROM ${table}`);
     });
     away.mockRestore();
-    const asked = vi.spyOn(ErasureCalls.prototype, "copies").mockImplementation(() => {
+    const asked = vi.spyOn(forks, "copies").mockImplementation(async () => {
       throw new Error("away");
     });
     await askNow(parent);
     expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 1]);
-    asked.mockReturnValue({ ok: true, versions: [], has: [] });
+    asked.mockResolvedValue({ ok: true, versions: [], has: [] });
     await askNow(parent);
     expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 2]);
     asked.mockRestore();
@@ -406,18 +413,18 @@ describe("a branch with pins", () => {
     expect(await pinsOf(parent)).toBe(1);
     await atRest(parent, branch);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
-    await branch.erase({ versions: copies.slice(0, 1) });
+    await branch.erasures.erase({ versions: copies.slice(0, 1) });
     await expectGivenBack(world);
   });
 
   test("has none for a fork that was gone before it was pinned for", async () => {
     const { parent, branch, versions } = await withCopies(1);
-    const held = await parent.erase({ versions });
+    const held = await parent.erasures.erase({ versions });
     if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
     const forks = held.forks.map(({ fork }) => ({ fork, has: [idOf(0)], number: 0 }));
-    expect(await branch.destroy()).toEqual({ ok: true });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
     await expect.poll(async () => (await rowsOf(parent)).roots).toBe(0);
-    expect(await parent.erase({ versions, forks })).toMatchObject({ ok: true });
+    expect(await parent.erasures.erase({ versions, forks })).toMatchObject({ ok: true });
     expect(await pinsOf(parent)).toBe(0);
   });
 });

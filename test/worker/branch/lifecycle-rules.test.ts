@@ -54,7 +54,9 @@ function beginAtNoon(): void {
 }
 
 async function setRules(branch: BranchStub, ...rules: LifecycleRule[]): Promise<void> {
-  const done = await branch.configure({ lifecycle: rules.length === 0 ? null : { rules, key: "operator" } });
+  const done = await branch.settings.change({
+    lifecycle: rules.length === 0 ? null : { rules, key: "operator" },
+  });
   expect(done).toEqual({ ok: true });
 }
 
@@ -95,7 +97,7 @@ function workOf(branch: BranchStub): Promise<unknown[]> {
 }
 
 async function log(branch: BranchStub) {
-  const found = await branch.commits({ limit: 100 });
+  const found = await branch.history.list({ limit: 100 });
   if (!found.ok) throw new Error(found.reason);
   return found.commits;
 }
@@ -136,7 +138,7 @@ describe("files expire", () => {
     await expectRefsRight(branch);
     // History keeps them.
     const [, parent] = await log(branch);
-    expect(await branch.read({ path: "logs/a", commit: parent?.id ?? "" })).toMatchObject({ ok: true });
+    expect(await branch.files.read({ path: "logs/a", commit: parent?.id ?? "" })).toMatchObject({ ok: true });
   });
 
   test("by a rule whose id has several lines, in a commit whose message has one, as all have", async () => {
@@ -151,11 +153,11 @@ describe("files expire", () => {
 
   test("not before their days are full, and with no commit if none is due", async () => {
     const branch = await withLogs();
-    const before = await branch.status();
+    const before = await branch.lifecycle.status();
     await passed(branch, 6);
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/a", "logs/b/c", "other"]);
-    expect(await branch.status()).toMatchObject({ head: before.ok && before.head });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: before.ok && before.head });
     await passed(branch, 3);
     await night(branch);
     expect(await listed(branch)).toEqual(["other"]);
@@ -198,7 +200,7 @@ describe("files expire", () => {
 
   test("empty directories like S3's keys that end in a slash", async () => {
     const branch = await freshBranch();
-    committed(await branch.commit({ operations: [{ put: "logs/empty/", digest: "", size: 0 }] }));
+    committed(await branch.files.commit({ operations: [{ put: "logs/empty/", digest: "", size: 0 }] }));
     await setRules(branch, LOGS);
     await passed(branch, 9);
     await night(branch);
@@ -229,10 +231,10 @@ describe("files expire", () => {
 
   test("and pipelines hear of it as of one commit", async () => {
     const branch = await withLogs();
-    const { cursor } = await branch.subscribe({ uid: "u", pipeline: "reader" });
+    const { cursor } = await branch.feed.subscribe({ uid: "u", pipeline: "reader" });
     await passed(branch, 9);
     await night(branch);
-    const { events } = await branch.feed({ cursor, limit: 100 });
+    const { events } = await branch.feed.read({ cursor, limit: 100 });
     expect(events.map(({ kind, changes }) => [kind, changes.map(({ path, now }) => [path, now])])).toEqual([
       [
         "commit",
@@ -261,7 +263,7 @@ describe("what somebody writes while a rule looks stays", () => {
     await passed(branch, 9);
     await between(branch, () => put(branch, "logs/a", "another"));
     expect(await listed(branch)).toEqual(["logs/a", "other"]);
-    expect(await branch.read({ path: "logs/a" })).toMatchObject({ digest: inline("another").digest });
+    expect(await branch.files.read({ path: "logs/a" })).toMatchObject({ digest: inline("another").digest });
   });
 
   test("the same file, written once more", async () => {
@@ -293,7 +295,7 @@ describe("a file that is written again as it is", () => {
       "by a commit of many operations",
       (branch: BranchStub) => {
         const { digest, size } = inline("logs/a");
-        return branch.commit({ operations: [{ put: "logs/a", digest, size }, { delete: "nothing" }] });
+        return branch.files.commit({ operations: [{ put: "logs/a", digest, size }, { delete: "nothing" }] });
       },
     ],
     [
@@ -357,7 +359,7 @@ describe("rules that change", () => {
       await night(branch);
       expect(await listed(branch)).toEqual(["logs/a", "logs/b/c", "other"]);
       await drained(branch);
-      expect(await branch.status()).toMatchObject({ ok: true });
+      expect(await branch.lifecycle.status()).toMatchObject({ ok: true });
     }
   });
 
@@ -385,24 +387,24 @@ describe("rules that change", () => {
     const branch = await freshBranch(bucket);
     await put(branch, "logs/a");
     await setRules(branch, LOGS);
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await put(branch, "logs/a");
     await passed(branch, 9);
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/a"]);
-    expect(await branch.settings()).toMatchObject({ lifecycle: null });
+    expect(await branch.settings.read()).toMatchObject({ lifecycle: null });
   });
 });
 
 describe("a branch that is not to be written to keeps its files, and they go once it may be", () => {
   test("protected for somebody else than who put the rules", async () => {
     const branch = await withLogs();
-    await branch.configure({ writer: { key: "another" } });
+    await branch.settings.change({ writer: { key: "another" } });
     await passed(branch, 9);
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/a", "logs/b/c", "other"]);
-    await branch.configure({ writer: { key: "operator" } });
+    await branch.settings.change({ writer: { key: "operator" } });
     await passed(branch, 2);
     await night(branch);
     expect(await listed(branch)).toEqual(["other"]);
@@ -414,7 +416,7 @@ describe("a branch that is not to be written to keeps its files, and they go onc
     const crash = crashAt({ statement: /there\.born = staged\.judged/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await crash.reached();
-    await branch.configure({ writer: { key: "another" } });
+    await branch.settings.change({ writer: { key: "another" } });
     crash.resume();
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/a", "logs/b/c", "other"]);
@@ -422,12 +424,12 @@ describe("a branch that is not to be written to keeps its files, and they go onc
 
   test("an output branch takes no rules by which files expire", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
-    expect(await branch.configure({ lifecycle: { rules: [LOGS] } })).toEqual({
+    await branch.output.claim({ pipeline: "p", uid: "u" });
+    expect(await branch.settings.change({ lifecycle: { rules: [LOGS] } })).toEqual({
       ok: false,
       reason: "pipeline-output",
     });
-    expect(await branch.configure({ lifecycle: { rules: [UPLOADS] } })).toEqual({ ok: true });
+    expect(await branch.settings.change({ lifecycle: { rules: [UPLOADS] } })).toEqual({ ok: true });
   });
 });
 
@@ -475,10 +477,10 @@ describe("a crash", () => {
     });
     await runDurableObjectAlarm(branch);
     await Promise.race([crash.reached(), idle(branch)]);
-    expect(await branch.read({ path: "other" })).toMatchObject({ ok: true });
+    expect(await branch.files.read({ path: "other" })).toMatchObject({ ok: true });
     await evictDurableObject(branch);
     crash.resume();
-    await branch.status();
+    await branch.lifecycle.status();
     await night(branch);
     expect(await listed(branch)).toEqual(["other"]);
     expect(await countCommits(branch)).toBe(before + 1);
@@ -497,7 +499,8 @@ describe("more files than one transaction takes", () => {
   async function manyLogs({ days = 9 } = {}): Promise<BranchStub> {
     const branch = await freshBranch();
     await seed(branch);
-    for (const page of pagesOf(PATHS)) committed(await branch.commit({ operations: page.map(putText) }));
+    for (const page of pagesOf(PATHS))
+      committed(await branch.files.commit({ operations: page.map(putText) }));
     await setRules(branch, LOGS);
     await passed(branch, days);
     return branch;
@@ -510,7 +513,7 @@ describe("more files than one transaction takes", () => {
     await runDurableObjectAlarm(branch);
     await crash.reached();
     await put(branch, "logs/000100", "another");
-    committed(await branch.commit({ operations: [putText("logs/000200", 200)] }));
+    committed(await branch.files.commit({ operations: [putText("logs/000200", 200)] }));
     crash.resume();
     await night(branch);
     expect(await allPaths(branch, { prefix: "logs/" })).toEqual(["logs/000100", "logs/000200"]);
@@ -558,7 +561,7 @@ describe("more files than one transaction takes", () => {
     const branch = await manyLogs({ days: 5 });
     const openCommit = await startOpenCommit(branch);
     for (const page of pagesOf(PATHS)) {
-      committed(await branch.commit({ openCommit, operations: page.map(putText) }));
+      committed(await branch.files.commit({ openCommit, operations: page.map(putText) }));
     }
     expect((await finished(branch, openCommit)).commit).toBeNull();
     await passed(branch, 5);
@@ -577,13 +580,13 @@ describe("multipart uploads", () => {
       await begin(branch, { path: "small", ttlMs: 90 * DAY_MS }),
       await begin(branch, { path: "big/b", ttlMs: 90 * DAY_MS, openCommit }),
     ];
-    await branch.addPart({ upload: old, number: 1, content: chunked("one", ["b/1"]) });
+    await branch.multipart.addPart({ upload: old, number: 1, content: chunked("one", ["b/1"]) });
     await passed(branch, 5);
     const young = await begin(branch, { path: "big/c", ttlMs: 90 * DAY_MS });
     await night(branch);
-    expect(await branch.multipart({ upload: old })).toEqual({ ok: false, reason: "no-such-upload" });
+    expect(await branch.multipart.status({ upload: old })).toEqual({ ok: false, reason: "no-such-upload" });
     for (const upload of [other, staged, young]) {
-      expect(await branch.multipart({ upload })).toMatchObject({ ok: true });
+      expect(await branch.multipart.status({ upload })).toMatchObject({ ok: true });
     }
     expect(await ledgerOf(branch)).toMatchObject({ blobs: [], condemned: ["b/1"] });
     expect(await countCommits(branch)).toBe(0);
@@ -618,11 +621,13 @@ describe("a file that is there again, since its deletion was erased", () => {
     await put(branch, "logs/a");
     await setRules(branch, LOGS);
     await passed(branch, 5);
-    const version = committed(await branch.commit({ operations: [{ delete: "logs/a" }] })) ?? "";
+    const version = committed(await branch.files.commit({ operations: [{ delete: "logs/a" }] })) ?? "";
     await passed(branch, 4);
     await night(branch);
     expect(await alarmOf(branch)).toBeNull();
-    expect(await branch.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({
+      ok: true,
+    });
     expect(await listed(branch)).toEqual(["logs/a"]);
     expect(await alarmOf(branch)).toBeLessThan(Date.now() + DAY_MS);
     await passed(branch, 1);
@@ -644,7 +649,7 @@ describe("a rule of tags", () => {
     expiration: { days: 7 },
   };
   const tagged = (branch: BranchStub, path: string, tags: readonly ObjectTag[]) =>
-    branch.put({ path, content: inline(path), attributes: { tags } });
+    branch.files.put({ path, content: inline(path), attributes: { tags } });
   const ALL: readonly ObjectTag[] = [
     ["kind", "scratch"],
     ["more", "x"],
@@ -683,7 +688,7 @@ describe("a rule of tags", () => {
     await passed(branch, 4);
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/a", "logs/b", "logs/young"]);
-    expect(await branch.setTags({ path: "logs/a", tags: ALL })).toMatchObject({ ok: true });
+    expect(await branch.files.setTags({ path: "logs/a", tags: ALL })).toMatchObject({ ok: true });
     await passed(branch, 1);
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/b", "logs/young"]);
@@ -692,15 +697,15 @@ describe("a rule of tags", () => {
   test("spares what loses its tags while a round goes on, and finds in the next what gets them then", async () => {
     const branch = await freshBranch();
     for (const path of ["logs/gets", "logs/z-goes", "logs/z-loses"]) await put(branch, path);
-    for (const path of ["logs/z-goes", "logs/z-loses"]) await branch.setTags({ path, tags: ALL });
+    for (const path of ["logs/z-goes", "logs/z-loses"]) await branch.files.setTags({ path, tags: ALL });
     await setRules(branch, SCRATCH);
     await passed(branch, 9);
     const stopped = crashAt({ statement: /DELETE FROM staged\s+WHERE session/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await stopped.reached();
     // What it has staged is not committed yet: the round has gone by both.
-    await branch.setTags({ path: "logs/z-loses", tags: [] });
-    await branch.setTags({ path: "logs/gets", tags: ALL });
+    await branch.files.setTags({ path: "logs/z-loses", tags: [] });
+    await branch.files.setTags({ path: "logs/gets", tags: ALL });
     stopped.resume();
     await night(branch);
     expect(await listed(branch)).toEqual(["logs/gets", "logs/z-loses"]);
@@ -725,13 +730,15 @@ describe("a rule of tags", () => {
     await tagged(branch, "logs/a", ALL);
     await setRules(branch, SCRATCH);
     await passed(branch, 5);
-    const untagged = await branch.setTags({ path: "logs/a", tags: [] });
+    const untagged = await branch.files.setTags({ path: "logs/a", tags: [] });
     await passed(branch, 4);
     await night(branch);
     expect(await dueOf(branch)).toBeNull();
     expect(await alarmOf(branch)).toBeNull();
     const version = (untagged.ok && untagged.commit) || "";
-    expect(await branch.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions: [{ path: "logs/a", version }] })).toMatchObject({
+      ok: true,
+    });
     expect(await dueOf(branch)).toBeLessThan(Date.now() + DAY_MS);
     expect(await alarmOf(branch)).not.toBeNull();
     await passed(branch, 1);
@@ -755,7 +762,9 @@ describe("a rule of tags", () => {
       sql.exec("CREATE TRIGGER tell AFTER UPDATE ON rounds BEGIN INSERT INTO written VALUES (new.rule); END");
     });
     for (const team of ["a", "b", "c"]) {
-      expect(await branch.setTags({ path: "logs/a", tags: [["team", team]] })).toMatchObject({ ok: true });
+      expect(await branch.files.setTags({ path: "logs/a", tags: [["team", team]] })).toMatchObject({
+        ok: true,
+      });
     }
     expect(await planned()).toMatchObject([{ rests: 0 }, { rests: 0 }]);
     const written = await runInDurableObject(branch, (_, { storage: { sql } }) =>

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { ListFiles } from "../../../worker/branch/contract.ts";
+import type { ListFiles } from "../../../worker/branch/contract/files.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { pageScope, readPage } from "../../../worker/branch/read/listing.ts";
 import { NEAR_HEAD_CHANGES, openWalk } from "../../../worker/branch/read/walk.ts";
@@ -90,7 +90,7 @@ for (const [seed, options] of sampled([1, 2, 3], { every: 3 }))
           const limit = 1 + Math.floor(random() * 7);
           const request: ListFiles = { prefix, limit, commit, ...(delimiter && { delimiter }) };
           const entries = await allPages(async (after) => {
-            const page = await branch.list({ ...request, after });
+            const page = await branch.files.list({ ...request, after });
             if (!page.ok) throw new Error(page.reason);
             expect(page.entries.length).toBe(page.truncated ? limit : page.entries.length);
             return { entries: page.entries.map(shown), next: page.next };
@@ -137,12 +137,12 @@ for (const [seed, options] of sampled([1, 2, 3], { every: 3 }))
       const tree = new Set<string>();
       let cursor = { generation: 0, seq: 0 };
       for (let more = true; more; ) {
-        const page = await branch.feed({ cursor, limit: 3 });
+        const page = await branch.feed.read({ cursor, limit: 3 });
         for (const event of page.events) {
           const changes = [...event.changes];
           for (let after = event.next; after !== null; ) {
             const { generation, seq } = event;
-            const rest = await branch.changes({ generation, seq, after, limit: 2 });
+            const rest = await branch.feed.changes({ generation, seq, after, limit: 2 });
             changes.push(...rest.changes);
             after = rest.next;
           }

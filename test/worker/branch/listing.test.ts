@@ -46,12 +46,14 @@ describe("listing", () => {
 
   test("an empty directory is a common prefix with a delimiter, and a zero-byte key without", async () => {
     const branch = await branchWith("a");
-    committed(await branch.commit({ operations: [{ put: "empty/", digest: "0".repeat(64), size: 0 }] }));
+    committed(
+      await branch.files.commit({ operations: [{ put: "empty/", digest: "0".repeat(64), size: 0 }] }),
+    );
     expect(await listed(branch, { delimiter: "/" })).toEqual(["a", "[empty/]"]);
-    const page = await branch.list({ prefix: "empty/", delimiter: "/", limit: 10 });
+    const page = await branch.files.list({ prefix: "empty/", delimiter: "/", limit: 10 });
     expect(page.ok && page.entries).toMatchObject([{ kind: "dir", path: "empty/", size: 0 }]);
     expect(await listed(branch)).toEqual(["a", "empty/"]);
-    expect(await branch.read({ path: "empty/" })).toMatchObject({ ok: true, kind: "dir", size: 0 });
+    expect(await branch.files.read({ path: "empty/" })).toMatchObject({ ok: true, kind: "dir", size: 0 });
   });
 
   test("an empty directory that gets a file stays, and does not show twice", async () => {
@@ -67,7 +69,7 @@ describe("listing", () => {
     const seen: string[] = [];
     let after: string | null = "";
     while (after !== null) {
-      const page = await branch.list({ prefix: "", delimiter: "/", limit: 1, after });
+      const page = await branch.files.list({ prefix: "", delimiter: "/", limit: 1, after });
       if (!page.ok) throw new Error(page.reason);
       expect(page.truncated).toBe(page.next !== null);
       seen.push(...page.entries.map(shown));
@@ -78,7 +80,7 @@ describe("listing", () => {
 
   test("a page holds at most 1,000 entries", async () => {
     const branch = await branchWith(...Array.from({ length: 1001 }, (_, n) => `f${n}`));
-    const page = await branch.list({ prefix: "", limit: 5000 });
+    const page = await branch.files.list({ prefix: "", limit: 5000 });
     expect(page.ok && [page.entries.length, page.truncated, page.next]).toEqual([1000, true, "f998"]);
   });
 
@@ -86,7 +88,7 @@ describe("listing", () => {
     const branch = await freshBranch();
     const first = await put(branch, "a", "1");
     const second = await put(branch, "b", "2");
-    const third = committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    const third = committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
     expect(await listed(branch, { commit: first ?? "" })).toEqual(["a"]);
     expect(await listed(branch, { commit: second ?? "" })).toEqual(["a", "b"]);
     expect(await listed(branch, { commit: third ?? "" })).toEqual(["b"]);
@@ -96,7 +98,7 @@ describe("listing", () => {
   test("an unknown commit is no-such-version", async () => {
     const branch = await freshBranch();
     const refused = { ok: false, reason: "no-such-version" };
-    expect(await branch.list({ prefix: "", limit: 1, commit: "x" })).toEqual(refused);
-    expect(await branch.read({ path: "a", commit: "x" })).toEqual(refused);
+    expect(await branch.files.list({ prefix: "", limit: 1, commit: "x" })).toEqual(refused);
+    expect(await branch.files.read({ path: "a", commit: "x" })).toEqual(refused);
   });
 });

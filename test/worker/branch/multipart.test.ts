@@ -2,7 +2,6 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { describe, expect, test } from "vitest";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { REST } from "../../support/suite.ts";
 import {
   type BranchStub,
@@ -15,6 +14,7 @@ import {
   freshBranch,
   freshBucket,
   inline,
+  inObject,
   joined,
   ledgerOf,
   listed,
@@ -36,12 +36,12 @@ async function add(
   { upload, parts }: { upload: string; parts: Record<number, Content> },
 ) {
   for (const [number, content] of Object.entries(parts)) {
-    expect(await branch.addPart({ upload, number: Number(number), content })).toEqual({ ok: true });
+    expect(await branch.multipart.addPart({ upload, number: Number(number), content })).toEqual({ ok: true });
   }
 }
 
 async function numbers(branch: BranchStub, upload: string): Promise<number[]> {
-  const page = await branch.listParts({ upload, after: 0, limit: 1000 });
+  const page = await branch.multipart.parts({ upload, after: 0, limit: 1000 });
   if (!page.ok) throw new Error(page.reason);
   return page.parts.map(({ number }) => number);
 }
@@ -49,7 +49,7 @@ async function numbers(branch: BranchStub, upload: string): Promise<number[]> {
 describe("a multipart upload into an open commit", () => {
   test.each<[string, (branch: BranchStub, openCommit: string) => Promise<unknown>]>([
     ["is finished", (branch, openCommit) => finished(branch, openCommit)],
-    ["is aborted", (branch, openCommit) => branch.abortOpenCommit({ openCommit })],
+    ["is aborted", (branch, openCommit) => branch.openCommits.abort({ openCommit })],
     [
       "runs out",
       async (branch) => {
@@ -69,11 +69,11 @@ describe("a multipart upload into an open commit", () => {
     await end(branch, openCommit);
     const upload = into;
     const content = part("three");
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
-    expect(await branch.addPart({ upload, number: 3, content })).toEqual(REFUSED);
-    expect(await branch.listParts({ upload, after: 0, limit: 1 })).toEqual(REFUSED);
-    expect(await branch.completeMultipart(completion(upload, { 1: part("one") }))).toEqual(REFUSED);
-    expect(await branch.listMultiparts({ prefix: "", limit: 9, openCommit })).toMatchObject({ uploads: [] });
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.addPart({ upload, number: 3, content })).toEqual(REFUSED);
+    expect(await branch.multipart.parts({ upload, after: 0, limit: 1 })).toEqual(REFUSED);
+    expect(await branch.multipart.complete(completion(upload, { 1: part("one") }))).toEqual(REFUSED);
+    expect(await branch.multipart.list({ prefix: "", limit: 9, openCommit })).toMatchObject({ uploads: [] });
     expect(await numbers(branch, beside)).toEqual([1]);
     await expect.poll(async () => (await ledgerOf(branch)).uploads).toBe(1);
     expect(await ledgerOf(branch)).toMatchObject({ holds: 1, blobs: [["b/one", 1]] });
@@ -93,7 +93,7 @@ describe("a multipart upload into an open commit", () => {
       branch,
       (_, { storage: { sql } }) => void sql.exec("UPDATE sessions SET state = 0"),
     );
-    expect(await branch.completeMultipart(completion(upload, { 1: part("one") }))).toMatchObject({
+    expect(await branch.multipart.complete(completion(upload, { 1: part("one") }))).toMatchObject({
       ok: true,
     });
   });
@@ -104,11 +104,16 @@ describe("beginning a multipart upload", () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
     const attributes = { contentType: "video/mp4", metadata: { a: "1" }, cacheControl: "no-store" };
-    const opened = await branch.createMultipart({ path: "a/b", attributes, checksum: WANTED, ttlMs: DAY_MS });
+    const opened = await branch.multipart.create({
+      path: "a/b",
+      attributes,
+      checksum: WANTED,
+      ttlMs: DAY_MS,
+    });
     if (!opened.ok) throw new Error(opened.reason);
     const { upload, uid } = opened;
     expect(upload.startsWith(`${bucket}.`)).toBe(true);
-    expect(await branch.multipart({ upload })).toEqual({
+    expect(await branch.multipart.status({ upload })).toEqual({
       ok: true,
       path: "a/b",
       uid,
@@ -118,7 +123,7 @@ describe("beginning a multipart upload", () => {
       progress: null,
       completed: null,
     });
-    expect(await branch.renewUpload({ upload })).toEqual({ ok: true, upload, uid });
+    expect(await branch.uploads.renew({ upload })).toEqual({ ok: true, upload, uid });
   });
 
   test.each([
@@ -128,7 +133,7 @@ describe("beginning a multipart upload", () => {
     ["a/", "directory-with-bytes"],
   ])("the path %j is refused at once as %s", async (path, fault) => {
     const branch = await freshBranch();
-    expect(await branch.createMultipart({ path, attributes: {}, ttlMs: DAY_MS })).toEqual({
+    expect(await branch.multipart.create({ path, attributes: {}, ttlMs: DAY_MS })).toEqual({
       ok: false,
       reason: "bad-path",
       path,
@@ -139,10 +144,10 @@ describe("beginning a multipart upload", () => {
   test("a branch that is not there, and a pipeline's output, are refused", async () => {
     const request = { path: "a", attributes: {}, ttlMs: DAY_MS };
     const absent = branchOf(freshBucket());
-    expect(await absent.createMultipart(request)).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await absent.multipart.create(request)).toEqual({ ok: false, reason: "no-such-branch" });
     const output = branchOf(freshBucket());
-    await output.claim({ pipeline: "p", uid: "u" });
-    expect(await output.createMultipart(request)).toEqual({ ok: false, reason: "pipeline-output" });
+    await output.output.claim({ pipeline: "p", uid: "u" });
+    expect(await output.multipart.create(request)).toEqual({ ok: false, reason: "pipeline-output" });
   });
 
   test("a name that was never created answers that there is no upload, and of which there is no trace", async () => {
@@ -150,19 +155,19 @@ describe("beginning a multipart upload", () => {
     const upload = "x";
     const content = part("p");
     for (const answer of [
-      await branch.multipart({ upload }),
-      await branch.addPart({ upload, number: 1, content }),
-      await branch.listParts({ upload, after: 0, limit: 1 }),
-      await branch.partBodies({ upload, numbers: [1] }),
-      await branch.saveProgress({ upload, progress: "" }),
-      await branch.abortMultipart({ upload }),
+      await branch.multipart.status({ upload }),
+      await branch.multipart.addPart({ upload, number: 1, content }),
+      await branch.multipart.parts({ upload, after: 0, limit: 1 }),
+      await branch.multipart.bodies({ upload, numbers: [1] }),
+      await branch.multipart.saveProgress({ upload, progress: "" }),
+      await branch.multipart.abort({ upload }),
     ]) {
       expect(answer).toEqual(REFUSED);
     }
     const noBranch = { ok: false, reason: "no-such-branch" };
-    expect(await branch.completeMultipart(completion(upload, { 1: content }))).toEqual(noBranch);
-    expect(await branch.listMultiparts({ prefix: "", limit: 1 })).toEqual(noBranch);
-    expect(await branch.listVersions({ prefix: "", limit: 1 })).toEqual(noBranch);
+    expect(await branch.multipart.complete(completion(upload, { 1: content }))).toEqual(noBranch);
+    expect(await branch.multipart.list({ prefix: "", limit: 1 })).toEqual(noBranch);
+    expect(await branch.files.versions({ prefix: "", limit: 1 })).toEqual(noBranch);
   });
 });
 
@@ -173,10 +178,10 @@ describe("parts", () => {
     const order = [7, 3, 10_000, 1, 5];
     await Promise.all(
       order.map((number) =>
-        branch.addPart({ upload, number, content: part(`p${number}`), checksum: `c${number}` }),
+        branch.multipart.addPart({ upload, number, content: part(`p${number}`), checksum: `c${number}` }),
       ),
     );
-    const first = await branch.listParts({ upload, after: 0, limit: 3 });
+    const first = await branch.multipart.parts({ upload, after: 0, limit: 3 });
     expect(first).toMatchObject({ ok: true, path: "big", checksum: WANTED, truncated: true });
     if (!first.ok) throw new Error(first.reason);
     expect(first.parts.map(({ number, checksum }) => [number, checksum])).toEqual([
@@ -185,7 +190,7 @@ describe("parts", () => {
       [5, "c5"],
     ]);
     const { digest, size } = part("p7");
-    expect(await branch.listParts({ upload, after: 5, limit: 3 })).toMatchObject({
+    expect(await branch.multipart.parts({ upload, after: 5, limit: 3 })).toMatchObject({
       truncated: false,
       parts: [{ number: 7, digest, size, modifiedAt: expect.any(Number) }, { number: 10_000 }],
     });
@@ -241,10 +246,10 @@ describe("parts", () => {
     const upload = await begin(branch);
     const [first, last] = [part("first"), part("same")];
     await add(branch, { upload, parts: { 1: first, 2: last } });
-    const bodies = await branch.partBodies({ upload, numbers: [2] });
+    const bodies = await branch.multipart.bodies({ upload, numbers: [2] });
     expect(bodies).toMatchObject({ parts: [{ number: 2, body: { kind: "chunks" } }] });
-    await branch.completeMultipart(completion(upload, { 1: first, 2: last }));
-    await branch.commit({ operations: [{ delete: "small" }] });
+    await branch.multipart.complete(completion(upload, { 1: first, 2: last }));
+    await branch.files.commit({ operations: [{ delete: "small" }] });
     expect(await ledgerOf(branch)).toMatchObject({
       blobs: [
         ["b/first", 1],
@@ -252,14 +257,14 @@ describe("parts", () => {
       ],
       condemned: [],
     });
-    expect(await branch.read({ path: "small" })).toMatchObject({ reason: "no-such-file" });
+    expect(await branch.files.read({ path: "small" })).toMatchObject({ reason: "no-such-file" });
   });
 
   test("a part copied from a file keeps the file's content, also when the file's upload is long gone", async () => {
     const branch = await freshBranch();
     const source = part("source");
-    const { upload: first } = (await branch.openUpload({})) as { upload: string };
-    await branch.put({ path: "a", content: source, attributes: {}, upload: first });
+    const { upload: first } = (await branch.uploads.open({})) as { upload: string };
+    await branch.files.put({ path: "a", content: source, attributes: {}, upload: first });
     const upload = await begin(branch);
     const copy = { ...joined([source]), digest: "c".repeat(64) };
     await add(branch, { upload, parts: { 1: copy } });
@@ -270,7 +275,7 @@ describe("parts", () => {
         [6, 1],
       ],
     });
-    await branch.abortMultipart({ upload });
+    await branch.multipart.abort({ upload });
     expect(await ledgerOf(branch)).toMatchObject({ blobs: [["b/source", 1]], refs: [[6, 1]], condemned: [] });
   });
 
@@ -278,12 +283,12 @@ describe("parts", () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
     const content = joined([part("nowhere")]);
-    expect(await branch.addPart({ upload, number: 1, content })).toEqual({
+    expect(await branch.multipart.addPart({ upload, number: 1, content })).toEqual({
       ok: false,
       reason: "no-such-content",
     });
     const file = { path: "a", content, attributes: {} };
-    expect(await branch.put(file)).toEqual({ ok: false, reason: "no-such-content", path: "a" });
+    expect(await branch.files.put(file)).toEqual({ ok: false, reason: "no-such-content", path: "a" });
     expect(await numbers(branch, upload)).toEqual([]);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], holds: 0 });
   });
@@ -293,17 +298,17 @@ describe("parts", () => {
     const upload = await begin(branch);
     const [one, two] = [part("one"), part("two")];
     await add(branch, { upload, parts: { 1: one, 2: two } });
-    const read = await branch.partBodies({ upload, numbers: [1, 2] });
+    const read = await branch.multipart.bodies({ upload, numbers: [1, 2] });
     if (!read.ok) throw new Error(read.reason);
     const lives = read.parts.map(({ digest, size, life }) => ({ digest, size, life }));
     await add(branch, { upload, parts: { 1: part("other") } });
     await add(branch, { upload, parts: { 1: chunked("one", ["b/again"]) } });
     const named = completion(upload, { 1: one, 2: two });
     const request = { ...named, content: { ...named.content, keeps: lives } };
-    expect(await branch.completeMultipart(request)).toEqual({ ok: false, reason: "part-changed" });
+    expect(await branch.multipart.complete(request)).toEqual({ ok: false, reason: "part-changed" });
     const copy = { ...joined([one]), digest: "c".repeat(64), keeps: lives.slice(0, 1) };
     const third = { upload, number: 3, content: copy };
-    expect(await branch.addPart(third)).toEqual({ ok: false, reason: "no-such-content" });
+    expect(await branch.multipart.addPart(third)).toEqual({ ok: false, reason: "no-such-content" });
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/one", "b/other"] });
   });
 
@@ -311,7 +316,7 @@ describe("parts", () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
     await add(branch, { upload, parts: { 1: part("one"), 2: part("two"), 3: part("three") } });
-    const answer = await branch.partBodies({ upload, numbers: [3, 9, 1] });
+    const answer = await branch.multipart.bodies({ upload, numbers: [3, 9, 1] });
     const { digest, size, body } = part("three");
     expect(answer).toMatchObject({ ok: true, parts: [{ number: 3, digest, size, body }, { number: 1 }] });
   });
@@ -329,7 +334,7 @@ describe("parts", () => {
     const seen: number[] = [];
     const answers: number[] = [];
     while (seen.length < asked.length) {
-      const answer = await branch.partBodies({ upload, numbers: asked.slice(seen.length) });
+      const answer = await branch.multipart.bodies({ upload, numbers: asked.slice(seen.length) });
       if (!answer.ok) throw new Error(answer.reason);
       answers.push(answer.parts.length);
       seen.push(...answer.parts.map(({ number }) => number));
@@ -341,10 +346,12 @@ describe("parts", () => {
   test("an upload of parts takes no contents and no reservations, and no put or commit closes it", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
-    expect(await branch.addContents({ upload, contents: [inline("x")] })).toEqual(REFUSED);
-    expect(await branch.reserve({ upload, contents: [] })).toEqual(REFUSED);
-    expect(await branch.put({ path: "a", content: inline("x"), attributes: {}, upload })).toEqual(REFUSED);
-    expect(await branch.commit({ operations: [{ delete: "a" }], upload })).toEqual(REFUSED);
+    expect(await branch.uploads.add({ upload, contents: [inline("x")] })).toEqual(REFUSED);
+    expect(await branch.uploads.reserve({ upload, contents: [] })).toEqual(REFUSED);
+    expect(await branch.files.put({ path: "a", content: inline("x"), attributes: {}, upload })).toEqual(
+      REFUSED,
+    );
+    expect(await branch.files.commit({ operations: [{ delete: "a" }], upload })).toEqual(REFUSED);
     expect(await numbers(branch, upload)).toEqual([]);
   });
 });
@@ -358,10 +365,10 @@ describe("completing", () => {
     const request = completion(upload, { 1: one, 3: two }, "b/manifest");
     const checksum = { algorithm: "CRC32", type: "COMPOSITE", value: "AAAA-2" } as const;
     const parts = { sizes: [[3, 2]], checksums: ["x", "y"] } as const;
-    const completed = await branch.completeMultipart({ ...request, attributes: { checksum, parts } });
+    const completed = await branch.multipart.complete({ ...request, attributes: { checksum, parts } });
     const { digest, size } = request.content;
     expect(completed).toEqual({ ok: true, path: "big", digest, size, commit: expect.any(String), checksum });
-    expect(await branch.read({ path: "big" })).toMatchObject({
+    expect(await branch.files.read({ path: "big" })).toMatchObject({
       digest,
       size,
       attributes: { contentType: "a/b", metadata: { k: "v" }, checksum, parts },
@@ -383,10 +390,10 @@ describe("completing", () => {
       holds: 0,
       uploads: 0,
     });
-    expect(await branch.listParts({ upload, after: 0, limit: 1 })).toEqual(REFUSED);
-    expect(await branch.addPart({ upload, number: 1, content: one })).toEqual(REFUSED);
-    expect(await branch.abortMultipart({ upload })).toEqual(REFUSED);
-    expect(await branch.status()).toMatchObject({ head: completed.ok && completed.commit });
+    expect(await branch.multipart.parts({ upload, after: 0, limit: 1 })).toEqual(REFUSED);
+    expect(await branch.multipart.addPart({ upload, number: 1, content: one })).toEqual(REFUSED);
+    expect(await branch.multipart.abort({ upload })).toEqual(REFUSED);
+    expect(await branch.lifecycle.status()).toMatchObject({ head: completed.ok && completed.commit });
   });
 
   test("again, also after a restart, answers the same and makes no other commit", async () => {
@@ -395,18 +402,18 @@ describe("completing", () => {
     const one = part("one");
     await add(branch, { upload, parts: { 1: one } });
     const request = completion(upload, { 1: one });
-    const first = await branch.completeMultipart(request);
+    const first = await branch.multipart.complete(request);
     await put(branch, "big", "overwritten since");
-    const { head } = (await branch.status()) as { head: string };
-    expect(await branch.completeMultipart(request)).toEqual(first);
+    const { head } = (await branch.lifecycle.status()) as { head: string };
+    expect(await branch.multipart.complete(request)).toEqual(first);
     await evictDurableObject(branch);
-    expect(await branch.completeMultipart(request)).toEqual(first);
-    expect(await branch.multipart({ upload })).toMatchObject({
+    expect(await branch.multipart.complete(request)).toEqual(first);
+    expect(await branch.multipart.status({ upload })).toMatchObject({
       path: "big",
       checksum: WANTED,
       completed: first,
     });
-    expect(await branch.status()).toMatchObject({ head });
+    expect(await branch.lifecycle.status()).toMatchObject({ head });
   });
 
   test("again with other parts is refused", async () => {
@@ -414,8 +421,8 @@ describe("completing", () => {
     const upload = await begin(branch);
     const [one, two] = [part("one"), part("two")];
     await add(branch, { upload, parts: { 1: one, 2: two } });
-    await branch.completeMultipart(completion(upload, { 1: one }));
-    expect(await branch.completeMultipart(completion(upload, { 1: one, 2: two }))).toEqual(REFUSED);
+    await branch.multipart.complete(completion(upload, { 1: one }));
+    expect(await branch.multipart.complete(completion(upload, { 1: one, 2: two }))).toEqual(REFUSED);
   });
 
   test("with a part that is missing, changed, or kept though it is nowhere is refused, and the upload stays", async () => {
@@ -424,12 +431,12 @@ describe("completing", () => {
     const [one, two] = [part("one"), part("two")];
     await add(branch, { upload, parts: { 1: one, 2: two } });
     const changed = { ok: false, reason: "part-changed" };
-    expect(await branch.completeMultipart(completion(upload, { 1: one, 3: two }))).toEqual(changed);
-    expect(await branch.completeMultipart(completion(upload, { 1: two, 2: two }))).toEqual(changed);
+    expect(await branch.multipart.complete(completion(upload, { 1: one, 3: two }))).toEqual(changed);
+    expect(await branch.multipart.complete(completion(upload, { 1: two, 2: two }))).toEqual(changed);
     const keeping = { ...completion(upload, { 1: one }), content: joined([one, part("nowhere")]) };
-    expect(await branch.completeMultipart(keeping)).toEqual(changed);
+    expect(await branch.multipart.complete(keeping)).toEqual(changed);
     expect(await numbers(branch, upload)).toEqual([1, 2]);
-    expect(await branch.completeMultipart(completion(upload, { 1: one, 2: two }))).toMatchObject({
+    expect(await branch.multipart.complete(completion(upload, { 1: one, 2: two }))).toMatchObject({
       ok: true,
     });
   });
@@ -442,9 +449,9 @@ describe("completing", () => {
     await put(branch, "a");
     const request = completion(upload, { 1: one });
     const conflict = { ok: false, reason: "path-conflict", path: "a/b", other: "a" };
-    expect(await branch.completeMultipart(request)).toEqual(conflict);
-    await branch.commit({ operations: [{ delete: "a" }] });
-    expect(await branch.completeMultipart(request)).toMatchObject({ ok: true, path: "a/b" });
+    expect(await branch.multipart.complete(request)).toEqual(conflict);
+    await branch.files.commit({ operations: [{ delete: "a" }] });
+    expect(await branch.multipart.complete(request)).toMatchObject({ ok: true, path: "a/b" });
   });
 
   test("asks its condition of what is there then", async () => {
@@ -455,10 +462,10 @@ describe("completing", () => {
     await put(branch, "big", "there");
     const request = completion(upload, { 1: one });
     const failed = { ok: false, reason: "condition-failed", path: "big" };
-    expect(await branch.completeMultipart({ ...request, condition: { noneMatch: "any" } })).toEqual(failed);
+    expect(await branch.multipart.complete({ ...request, condition: { noneMatch: "any" } })).toEqual(failed);
     const { digest, size } = inline("there");
     const condition = { match: [{ digest, size }] };
-    expect(await branch.completeMultipart({ ...request, condition })).toMatchObject({ ok: true });
+    expect(await branch.multipart.complete({ ...request, condition })).toMatchObject({ ok: true });
   });
 
   test("an object that the key has already makes no commit, and what was brought for it is condemned", async () => {
@@ -467,7 +474,7 @@ describe("completing", () => {
     for (const [round, manifest] of ["b/m1", "b/m2"].entries()) {
       const upload = await begin(branch);
       await add(branch, { upload, parts: { 1: one } });
-      const completed = await branch.completeMultipart(completion(upload, { 1: one }, manifest));
+      const completed = await branch.multipart.complete(completion(upload, { 1: one }, manifest));
       expect(completed).toMatchObject({ ok: true, commit: round === 0 ? expect.any(String) : null });
     }
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/m2"], holds: 0, uploads: 0 });
@@ -480,11 +487,11 @@ describe("completing", () => {
     await add(branch, { upload: uploads[0] ?? "", parts: { 1: one } });
     await add(branch, { upload: uploads[1] ?? "", parts: { 1: same } });
     const first = completion(uploads[0] ?? "", { 1: one }, "b/m1");
-    await branch.completeMultipart(first);
+    await branch.multipart.complete(first);
     const second = completion(uploads[1] ?? "", { 1: same }, "b/m2");
     const { digest, size } = first.content;
-    await branch.completeMultipart({ ...second, content: { ...second.content, digest, size } });
-    expect(await branch.read({ path: "y" })).toMatchObject({ digest, body: first.content.body });
+    await branch.multipart.complete({ ...second, content: { ...second.content, digest, size } });
+    expect(await branch.files.read({ path: "y" })).toMatchObject({ digest, body: first.content.body });
     expect(await ledgerOf(branch)).toMatchObject({
       blobs: [
         ["b/first", 1],
@@ -501,9 +508,9 @@ describe("completing", () => {
     await add(branch, { upload, parts: { 1: one } });
     const { digest, size } = one;
     const content = { ...one, keeps: [{ digest, size }] };
-    await branch.completeMultipart({ ...completion(upload, { 1: one }), content });
+    await branch.multipart.complete({ ...completion(upload, { 1: one }), content });
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[3, 1]], blobs: [["b/one", 1]], condemned: [] });
-    expect(await branch.read({ path: "big" })).toMatchObject({ body: one.body });
+    expect(await branch.files.read({ path: "big" })).toMatchObject({ body: one.body });
   });
 
   test("10,000 parts become one object, and nothing else stays of the upload", {
@@ -514,12 +521,12 @@ describe("completing", () => {
     const upload = await begin(branch);
     const parts: Record<number, Content> = {};
     for (let number = 1; number <= 10_000; number++) parts[number] = part(`p${number}`);
-    await runInDurableObject(branch, async (object: BranchApi) => {
+    await inObject(branch, async (object) => {
       for (const [number, content] of Object.entries(parts)) {
-        await object.addPart({ upload, number: Number(number), content });
+        await object.multipart.addPart({ upload, number: Number(number), content });
       }
     });
-    const completed = await branch.completeMultipart(completion(upload, parts, "b/manifest"));
+    const completed = await branch.multipart.complete(completion(upload, parts, "b/manifest"));
     expect(completed).toMatchObject({ ok: true });
     // What the upload held is given up in slices.
     const held = async () => {
@@ -542,10 +549,13 @@ describe("races", () => {
     const one = part("one");
     await add(branch, { upload, parts: { 1: one } });
     const request = completion(upload, { 1: one });
-    const [a, b] = await Promise.all([branch.completeMultipart(request), branch.completeMultipart(request)]);
+    const [a, b] = await Promise.all([
+      branch.multipart.complete(request),
+      branch.multipart.complete(request),
+    ]);
     expect(a).toMatchObject({ ok: true, commit: expect.any(String) });
     expect(b).toEqual(a);
-    expect((await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 10 })).events).toHaveLength(1);
+    expect((await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 10 })).events).toHaveLength(1);
   });
 
   test("of two completions that each brought a list of the chunks, the list of the later one is condemned", async () => {
@@ -554,10 +564,10 @@ describe("races", () => {
     const one = part("one");
     await add(branch, { upload, parts: { 1: one } });
     const first = completion(upload, { 1: one }, "b/m1");
-    const completed = await branch.completeMultipart(first);
-    expect(await branch.completeMultipart(completion(upload, { 1: one }, "b/m2"))).toEqual(completed);
+    const completed = await branch.multipart.complete(first);
+    expect(await branch.multipart.complete(completion(upload, { 1: one }, "b/m2"))).toEqual(completed);
     // One that is only asked again, because its answer got lost, takes nothing away.
-    expect(await branch.completeMultipart(first)).toEqual(completed);
+    expect(await branch.multipart.complete(first)).toEqual(completed);
     expect(await ledgerOf(branch)).toMatchObject({
       blobs: [
         ["b/m1", 1],
@@ -573,8 +583,8 @@ describe("races", () => {
     const one = part("one");
     await add(branch, { upload, parts: { 1: one } });
     const [completed, aborted] = await Promise.all([
-      branch.completeMultipart(completion(upload, { 1: one })),
-      branch.abortMultipart({ upload }),
+      branch.multipart.complete(completion(upload, { 1: one })),
+      branch.multipart.abort({ upload }),
     ]);
     expect(completed.ok).not.toBe(aborted.ok);
     expect(await listed(branch)).toEqual(completed.ok ? ["big"] : []);
@@ -586,8 +596,8 @@ describe("races", () => {
     const one = part("one");
     await add(branch, { upload, parts: { 1: one } });
     const [replaced, completed] = await Promise.all([
-      branch.addPart({ upload, number: 1, content: part("other") }),
-      branch.completeMultipart(completion(upload, { 1: one })),
+      branch.multipart.addPart({ upload, number: 1, content: part("other") }),
+      branch.multipart.complete(completion(upload, { 1: one })),
     ]);
     expect(replaced.ok).not.toBe(completed.ok);
     const there = (await ledgerOf(branch)).blobs.map(([name]) => name);
@@ -598,14 +608,14 @@ describe("races", () => {
     const branch = await freshBranch();
     const uploads = await Promise.all(Array.from({ length: 5 }, () => begin(branch)));
     await Promise.all(
-      uploads.map((upload, n) => branch.addPart({ upload, number: 1, content: part(`p${n}`) })),
+      uploads.map((upload, n) => branch.multipart.addPart({ upload, number: 1, content: part(`p${n}`) })),
     );
     const completed = await Promise.all(
-      uploads.map((upload, n) => branch.completeMultipart(completion(upload, { 1: part(`p${n}`) }))),
+      uploads.map((upload, n) => branch.multipart.complete(completion(upload, { 1: part(`p${n}`) }))),
     );
-    const { head } = (await branch.status()) as { head: string };
+    const { head } = (await branch.lifecycle.status()) as { head: string };
     const last = completed.find((answer) => answer.ok && answer.commit === head);
-    expect(await branch.read({ path: "big" })).toMatchObject({ digest: last?.ok && last.digest });
+    expect(await branch.files.read({ path: "big" })).toMatchObject({ digest: last?.ok && last.digest });
   });
 });
 
@@ -614,7 +624,7 @@ describe("aborting", () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
     await add(branch, { upload, parts: { 1: part("one"), 2: part("two") } });
-    expect(await branch.abortMultipart({ upload })).toEqual({ ok: true });
+    expect(await branch.multipart.abort({ upload })).toEqual({ ok: true });
     expect(await ledgerOf(branch)).toEqual({
       refs: [],
       blobs: [],
@@ -622,26 +632,26 @@ describe("aborting", () => {
       holds: 0,
       uploads: 0,
     });
-    expect(await branch.abortMultipart({ upload })).toEqual(REFUSED);
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.abort({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
   });
 
   test("abortUpload ends it, too", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
-    await branch.abortUpload({ upload });
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
-    expect(await branch.listMultiparts({ prefix: "", limit: 10 })).toMatchObject({ uploads: [] });
+    await branch.uploads.abort({ upload });
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
+    expect(await branch.multipart.list({ prefix: "", limit: 10 })).toMatchObject({ uploads: [] });
   });
 
   test("progress is kept over a restart, and goes with the upload", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
-    expect(await branch.saveProgress({ upload, progress: "half" })).toEqual({ ok: true });
+    expect(await branch.multipart.saveProgress({ upload, progress: "half" })).toEqual({ ok: true });
     await evictDurableObject(branch);
-    expect(await branch.multipart({ upload })).toMatchObject({ progress: "half" });
-    await branch.abortMultipart({ upload });
-    expect(await branch.saveProgress({ upload, progress: "more" })).toEqual(REFUSED);
+    expect(await branch.multipart.status({ upload })).toMatchObject({ progress: "half" });
+    await branch.multipart.abort({ upload });
+    expect(await branch.multipart.saveProgress({ upload, progress: "more" })).toEqual(REFUSED);
   });
 });
 
@@ -650,7 +660,7 @@ describe("listing multipart uploads", () => {
     const found: string[] = [];
     let after: { path: string; upload: string } | undefined;
     for (let more = true; more; ) {
-      const page = await branch.listMultiparts({ prefix, limit: 2, ...(after && { after }) });
+      const page = await branch.multipart.list({ prefix, limit: 2, ...(after && { after }) });
       if (!page.ok) throw new Error(page.reason);
       found.push(...page.uploads.map(({ upload }) => upload));
       after = page.uploads.at(-1);
@@ -669,10 +679,10 @@ describe("listing multipart uploads", () => {
     expect(await paged(branch, "")).toEqual(of("a-", "a/1", "a/2", "b", "\uFFFD", "\u{1F600}"));
     expect(await paged(branch, "a/")).toEqual(of("a/1", "a/2"));
     expect(await paged(branch, "c")).toEqual([]);
-    expect(await branch.listMultiparts({ prefix: "", limit: 9, after: { path: "b" } })).toMatchObject({
+    expect(await branch.multipart.list({ prefix: "", limit: 9, after: { path: "b" } })).toMatchObject({
       uploads: [{ path: "\uFFFD" }, { path: "\u{1F600}" }],
     });
-    expect(await branch.listMultiparts({ prefix: "a/", limit: 1, after: { path: "a" } })).toMatchObject({
+    expect(await branch.multipart.list({ prefix: "a/", limit: 1, after: { path: "a" } })).toMatchObject({
       uploads: [{ path: "a/1", checksum: null, initiatedAt: expect.any(Number) }],
       truncated: true,
     });
@@ -681,16 +691,16 @@ describe("listing multipart uploads", () => {
   test("knows those of the branch as it is now, not of one that was deleted", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
-    await branch.destroy();
-    expect(await branch.listMultiparts({ prefix: "", limit: 9 })).toEqual({
+    await branch.lifecycle.destroy();
+    expect(await branch.multipart.list({ prefix: "", limit: 9 })).toEqual({
       ok: false,
       reason: "no-such-branch",
     });
-    await branch.create();
-    expect(await branch.listMultiparts({ prefix: "", limit: 9 })).toMatchObject({ uploads: [] });
-    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    await branch.lifecycle.create();
+    expect(await branch.multipart.list({ prefix: "", limit: 9 })).toMatchObject({ uploads: [] });
+    expect(await branch.multipart.status({ upload })).toEqual(REFUSED);
     const one = part("one");
-    expect(await branch.addPart({ upload, number: 1, content: one })).toEqual(REFUSED);
-    expect(await branch.completeMultipart(completion(upload, { 1: one }))).toEqual(REFUSED);
+    expect(await branch.multipart.addPart({ upload, number: 1, content: one })).toEqual(REFUSED);
+    expect(await branch.multipart.complete(completion(upload, { 1: one }))).toEqual(REFUSED);
   });
 });

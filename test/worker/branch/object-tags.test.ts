@@ -29,7 +29,7 @@ async function dayOld(
   bucket = freshBucket(),
 ): Promise<{ branch: BranchStub; writtenAt: number }> {
   const branch = await freshBranch(bucket);
-  expect(await branch.configure({ modified: "file" })).toEqual({ ok: true });
+  expect(await branch.settings.change({ modified: "file" })).toEqual({ ok: true });
   await put(branch, path, "bytes");
   await aged(branch, 1);
   return { branch, writtenAt: (await shownAt(branch, path)).modifiedAt };
@@ -51,10 +51,10 @@ async function aged(branch: BranchStub, days: number): Promise<void> {
 
 /** What a read shows of a file; the list says the same of its time. */
 async function shownAt(branch: BranchStub, path = "a", at: { openCommit?: string; commit?: string } = {}) {
-  const read = await branch.read({ path, ...at });
+  const read = await branch.files.read({ path, ...at });
   if (!read.ok) throw new Error(read.reason);
   if (at.commit === undefined) {
-    const list = await branch.list({ prefix: path, limit: 1, ...at });
+    const list = await branch.files.list({ prefix: path, limit: 1, ...at });
     if (!list.ok) throw new Error(list.reason);
     expect(list.entries).toMatchObject([{ path, modifiedAt: read.modifiedAt }]);
   }
@@ -67,7 +67,7 @@ async function setTags(
   tags: readonly ObjectTag[],
   request: { path?: string; openCommit?: string } = {},
 ): Promise<string | null> {
-  const set = await branch.setTags({ path: "a", tags, ...request });
+  const set = await branch.files.setTags({ path: "a", tags, ...request });
   if (!set.ok) throw new Error(set.reason);
   return set.commit;
 }
@@ -91,8 +91,8 @@ describe("other tags of a file", () => {
     const branch = await freshBranch();
     await put(branch, "a");
     await aged(branch, 1);
-    const set = await branch.setTags({ path: "a", tags: RED });
-    expect(await branch.read({ path: "a" })).toMatchObject({ modifiedAt: set.ok && set.modifiedAt });
+    const set = await branch.files.setTags({ path: "a", tags: RED });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ modifiedAt: set.ok && set.modifiedAt });
   });
 
   test("leave a file as young as its last write, though that changed nothing", async () => {
@@ -107,7 +107,10 @@ describe("other tags of a file", () => {
   test("are no commit if they are the same, and make nothing younger", async () => {
     const { branch, writtenAt } = await dayOld();
     const red = await setTags(branch, RED);
-    expect(await branch.setTags({ path: "a", tags: RED })).toMatchObject({ commit: null, version: red });
+    expect(await branch.files.setTags({ path: "a", tags: RED })).toMatchObject({
+      commit: null,
+      version: red,
+    });
     expect((await shownAt(branch)).modifiedAt).toBe(writtenAt);
   });
 
@@ -115,9 +118,11 @@ describe("other tags of a file", () => {
     const { branch, writtenAt } = await dayOld();
     const first = (await shownAt(branch)).commit;
     await setTags(branch, RED);
-    expect(await branch.configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+    expect(await branch.settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
     await givenBack(branch);
-    expect(await branch.read({ path: "a", commit: first })).toMatchObject({ reason: "no-such-version" });
+    expect(await branch.files.read({ path: "a", commit: first })).toMatchObject({
+      reason: "no-such-version",
+    });
     expect(await shownAt(branch)).toMatchObject({ tags: RED, modifiedAt: writtenAt });
   });
 
@@ -127,10 +132,10 @@ describe("other tags of a file", () => {
     await aged(branch, 1);
     const red = (await setTags(branch, RED)) ?? "";
     for (const modified of ["branch", "file"] as const) {
-      expect(await branch.configure({ modified, keep: null })).toEqual({ ok: true });
+      expect(await branch.settings.change({ modified, keep: null })).toEqual({ ok: true });
       const { modifiedAt } = await shownAt(branch, "a", { commit: red });
       await put(branch, "b", modified);
-      expect(await branch.configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+      expect(await branch.settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
       await givenBack(branch);
       expect((await shownAt(branch, "a", { commit: red })).modifiedAt).toBe(modifiedAt);
     }
@@ -140,7 +145,7 @@ describe("other tags of a file", () => {
     const { branch, writtenAt } = await dayOld();
     const first = (await shownAt(branch)).commit;
     const red = await setTags(branch, [["secret-key", "secret-value"]]);
-    const erased = await branch.erase({ versions: [{ path: "a", version: red ?? "" }] });
+    const erased = await branch.erasures.erase({ versions: [{ path: "a", version: red ?? "" }] });
     expect(erased).toMatchObject({ ok: true, erased: [{ version: red }] });
     expect(await shownAt(branch)).toMatchObject({ tags: [], modifiedAt: writtenAt, commit: first });
     const left = await runInDurableObject(branch, (_, { storage: { sql } }) =>
@@ -153,7 +158,7 @@ describe("other tags of a file", () => {
     const { branch, writtenAt } = await dayOld();
     const red = await setTags(branch, RED);
     const second = await put(branch, "a", "other bytes");
-    await branch.erase({ versions: [{ path: "a", version: second ?? "" }] });
+    await branch.erasures.erase({ versions: [{ path: "a", version: second ?? "" }] });
     expect(await shownAt(branch)).toMatchObject({ tags: RED, modifiedAt: writtenAt, commit: red });
   });
 
@@ -162,7 +167,7 @@ describe("other tags of a file", () => {
     const { branch, writtenAt } = await dayOld("a", bucket);
     await setTags(branch, RED);
     const { branch: fork } = await forkOf(bucket);
-    await fork.configure({ modified: "file" });
+    await fork.settings.change({ modified: "file" });
     const shown = await shownAt(fork);
     expect(shown.tags).toEqual(RED);
     expect(shown.modifiedAt).toBeGreaterThan(writtenAt + DAY_MS / 2);
@@ -170,13 +175,13 @@ describe("other tags of a file", () => {
 
   test("are refused in an output, and of what is no file there", async () => {
     const { branch } = await dayOld();
-    expect(await branch.setTags({ path: "b", tags: RED })).toMatchObject({ reason: "no-such-file" });
-    expect(await branch.setTags({ path: "a/b", tags: RED })).toMatchObject({ reason: "no-such-file" });
-    expect(await branch.setTags({ path: "a//b", tags: RED })).toMatchObject({ reason: "bad-path" });
+    expect(await branch.files.setTags({ path: "b", tags: RED })).toMatchObject({ reason: "no-such-file" });
+    expect(await branch.files.setTags({ path: "a/b", tags: RED })).toMatchObject({ reason: "no-such-file" });
+    expect(await branch.files.setTags({ path: "a//b", tags: RED })).toMatchObject({ reason: "bad-path" });
     expect((await shownAt(branch)).tags).toEqual([]);
     const output = branchOf(freshBucket());
-    expect(await output.claim({ uid: "u", pipeline: "p" })).toMatchObject({ ok: true });
-    expect(await output.setTags({ path: "a", tags: RED })).toMatchObject({ reason: "pipeline-output" });
+    expect(await output.output.claim({ uid: "u", pipeline: "p" })).toMatchObject({ ok: true });
+    expect(await output.files.setTags({ path: "a", tags: RED })).toMatchObject({ reason: "pipeline-output" });
   });
 });
 
@@ -184,7 +189,7 @@ describe("a put of the same bytes with other tags", () => {
   test("is a commit whose bytes are new", async () => {
     const { branch, writtenAt } = await dayOld();
     await setTags(branch, RED);
-    const done = await branch.put({ path: "a", content: inline("bytes"), attributes: { tags: BLUE } });
+    const done = await branch.files.put({ path: "a", content: inline("bytes"), attributes: { tags: BLUE } });
     expect(await shownAt(branch)).toMatchObject({ tags: BLUE, commit: committed(done) });
     expect((await shownAt(branch)).modifiedAt).toBeGreaterThan(writtenAt + DAY_MS / 2);
   });
@@ -192,7 +197,7 @@ describe("a put of the same bytes with other tags", () => {
 
 describe("a revert", () => {
   const revert = async (branch: BranchStub, commit: string) => {
-    const begun = await branch.revert({ commit });
+    const begun = await branch.openCommits.revert({ commit });
     if (!begun.ok) throw new Error(begun.reason);
     return await finished(branch, begun.openCommit);
   };
@@ -213,7 +218,7 @@ describe("a revert", () => {
       ["other", { tags: RED }],
       ["bytes", { tags: BLUE, contentType: "text/x" }],
     ] as const) {
-      await branch.put({ path: "a", content: inline(text), attributes });
+      await branch.files.put({ path: "a", content: inline(text), attributes });
       await revert(branch, red ?? "");
       const shown = await shownAt(branch);
       expect(shown.tags).toEqual(RED);
@@ -243,7 +248,7 @@ describe("an open commit", () => {
     await stage(branch, openCommit, { puts: ["a"] });
     await setTags(branch, RED, { openCommit });
     await setTags(branch, RED, { openCommit, path: "b" });
-    await branch.put({ path: "b", content: inline("bytes"), attributes: { tags: RED }, openCommit });
+    await branch.files.put({ path: "b", content: inline("bytes"), attributes: { tags: RED }, openCommit });
     await finished(branch, openCommit);
     for (const path of ["a", "b"]) {
       const shown = await shownAt(branch, path);
@@ -258,7 +263,7 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await setTags(branch, RED, { openCommit });
     await put(branch, "a", "written meanwhile");
-    const refused = await branch.finishOpenCommit({ openCommit });
+    const refused = await branch.openCommits.finish({ openCommit });
     expect(refused).toMatchObject({
       reason: "conditions-changed",
       changes: [{ path: "a", change: "changed" }],
@@ -282,7 +287,7 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await setTags(branch, RED, { openCommit });
     await put(branch, "a", "written meanwhile");
-    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ reason: "conditions-changed" });
+    expect(await branch.openCommits.finish({ openCommit })).toMatchObject({ reason: "conditions-changed" });
     await setTags(branch, RED, { openCommit });
     const { digest, modifiedAt } = await shownAt(branch);
     expect(await shownAt(branch, "a", { openCommit })).toMatchObject({ tags: RED, digest, modifiedAt });
@@ -304,9 +309,11 @@ describe("an open commit", () => {
   test("knows no file that it deletes, or that is not there", async () => {
     const { branch } = await dayOld();
     const openCommit = await startOpenCommit(branch);
-    await branch.commit({ openCommit, operations: [{ delete: "a" }] });
+    await branch.files.commit({ openCommit, operations: [{ delete: "a" }] });
     for (const path of ["a", "b"]) {
-      expect(await branch.setTags({ path, tags: RED, openCommit })).toMatchObject({ reason: "no-such-file" });
+      expect(await branch.files.setTags({ path, tags: RED, openCommit })).toMatchObject({
+        reason: "no-such-file",
+      });
     }
     expect(await listed(branch, { openCommit })).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { Operation, WriteCondition } from "../../../worker/branch/contract.ts";
+import type { Operation, WriteCondition } from "../../../worker/branch/contract/files.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import { crashAt, goOn, numbered, pagesOf } from "./large-support.ts";
 import {
@@ -45,7 +45,7 @@ function write(
   }: { openCommit?: string; path?: string; text: string; condition?: WriteCondition },
 ) {
   const more = { ...(openCommit && { openCommit }), ...(condition && { condition }) };
-  return branch.put({ path, content: inline(text), attributes: {}, ...more });
+  return branch.files.put({ path, content: inline(text), attributes: {}, ...more });
 }
 
 /** Deletes in an open commit. */
@@ -54,7 +54,7 @@ function remove(
   openCommit: string,
   ...operations: Extract<Operation, { delete: string }>[]
 ) {
-  return branch.commit({ openCommit, operations, onFailedCondition: "leave-out" });
+  return branch.files.commit({ openCommit, operations, onFailedCondition: "leave-out" });
 }
 
 const STAGED = { ok: true, commit: null };
@@ -65,14 +65,14 @@ function changed(changes: Record<string, "added" | "changed" | "deleted">, other
 }
 
 async function textAt(branch: BranchStub, path: string): Promise<string | null> {
-  const read = await branch.read({ path });
+  const read = await branch.files.read({ path });
   return read.ok && read.body.kind === "inline" ? new TextDecoder().decode(read.body.bytes) : null;
 }
 
 /** How an open commit ends that is asked to, however long it takes. */
 async function ended(branch: BranchStub, openCommit: string) {
   for (;;) {
-    const answer = await branch.finishOpenCommit({ openCommit });
+    const answer = await branch.openCommits.finish({ openCommit });
     if (!answer.ok || answer.state !== "applying") return answer;
     await scheduler.wait(1);
   }
@@ -81,7 +81,8 @@ async function ended(branch: BranchStub, openCommit: string) {
 /** Makes an open commit a large one: nothing of this is in the branch. */
 async function fill(branch: BranchStub, openCommit: string): Promise<void> {
   const deletions = numbered("fill/", MAX_COMMIT_OPERATIONS + 1).map((path) => ({ delete: path }));
-  for (const operations of pagesOf(deletions)) committed(await branch.commit({ openCommit, operations }));
+  for (const operations of pagesOf(deletions))
+    committed(await branch.files.commit({ openCommit, operations }));
 }
 
 const SIZES = [
@@ -97,12 +98,12 @@ describe.each(SIZES)("a condition in a %s open commit", (_size, grown) => {
     expect(await write(branch, { openCommit: two, text: "two", condition: ABSENT })).toMatchObject(STAGED);
     for (const openCommit of [one, two]) await grown(branch, openCommit);
     expect(await ended(branch, one)).toMatchObject({ state: "finished" });
-    const { head } = (await branch.status()) as { head: string };
+    const { head } = (await branch.lifecycle.status()) as { head: string };
     for (const _again of [1, 2]) expect(await ended(branch, two)).toEqual(changed({ x: "added" }));
     expect(await textAt(branch, "x")).toBe("one");
-    expect(await branch.status()).toMatchObject({ head });
-    expect(await branch.openCommitStatus({ openCommit: two })).toMatchObject({ state: "open" });
-    expect(await branch.abortOpenCommit({ openCommit: two })).toEqual({ ok: true });
+    expect(await branch.lifecycle.status()).toMatchObject({ head });
+    expect(await branch.openCommits.status({ openCommit: two })).toMatchObject({ state: "open" });
+    expect(await branch.openCommits.abort({ openCommit: two })).toEqual({ ok: true });
   });
 
   test("that was judged before a direct write refuses to overwrite that, until it is told to", async () => {
@@ -124,7 +125,7 @@ describe.each(SIZES)("a condition in a %s open commit", (_size, grown) => {
     await grown(branch, openCommit);
     await evictDurableObject(branch);
     await put(branch, "a", "acknowledged");
-    committed(await branch.commit({ operations: [{ delete: "b" }] }));
+    committed(await branch.files.commit({ operations: [{ delete: "b" }] }));
     await put(branch, "d", "acknowledged");
     await put(branch, "fresh", "acknowledged");
     const why = { a: "changed", b: "deleted", d: "changed", fresh: "added" } as const;
@@ -194,7 +195,7 @@ describe("what a condition stands for", () => {
     await write(branch, { openCommit, path: "a", text: "1" });
     await remove(branch, openCommit, { delete: "b" });
     const { digest, size } = inline("1");
-    committed(await branch.commit({ openCommit, operations: [{ put: "c", digest, size }] }));
+    committed(await branch.files.commit({ openCommit, operations: [{ put: "c", digest, size }] }));
     await finished(branch, openCommit);
     expect(await listed(branch)).toEqual(["a", "c"]);
     expect(await textAt(branch, "c")).toBe("1");
@@ -206,8 +207,8 @@ describe("what a condition stands for", () => {
     const openCommit = await startOpenCommit(branch);
     for (const path of ["a", "b"])
       await write(branch, { openCommit, path, text: "new", condition: is("old") });
-    await branch.put({ path: "a", content: inline("old"), attributes: { contentType: "text/x" } });
-    committed(await branch.commit({ operations: [{ delete: "b" }] }));
+    await branch.files.put({ path: "a", content: inline("old"), attributes: { contentType: "text/x" } });
+    committed(await branch.files.commit({ operations: [{ delete: "b" }] }));
     await put(branch, "b", "old");
     expect(await ended(branch, openCommit)).toEqual(changed({ a: "changed", b: "changed" }));
   });
@@ -218,12 +219,12 @@ describe("what a condition stands for", () => {
     const openCommit = await startOpenCommit(branch);
     const upload = await begin(branch, { openCommit, path: "parts" });
     const one = chunked("one", ["b/one"]);
-    await branch.addPart({ upload, number: 1, content: one });
+    await branch.multipart.addPart({ upload, number: 1, content: one });
     const completed = { ...completion(upload, { 1: one }), condition: ABSENT };
-    expect(await branch.completeMultipart(completed)).toMatchObject({ ok: true, commit: null });
+    expect(await branch.multipart.complete(completed)).toMatchObject({ ok: true, commit: null });
     const { digest, size } = inline("bytes");
     const copy = { put: "copy", digest, size, condition: ABSENT };
-    expect(await branch.commit({ openCommit, operations: [copy] })).toMatchObject(STAGED);
+    expect(await branch.files.commit({ openCommit, operations: [copy] })).toMatchObject(STAGED);
     for (const path of ["parts", "copy"]) await put(branch, path, "direct");
     expect(await ended(branch, openCommit)).toEqual(changed({ copy: "added", parts: "added" }));
   });
@@ -248,7 +249,7 @@ describe("what a condition stands for", () => {
       { put: "x", digest, size, condition: ABSENT },
       { put: "x", digest, size, attributes: { contentType: "text/x" } },
     ];
-    committed(await branch.commit({ openCommit, operations }));
+    committed(await branch.files.commit({ openCommit, operations }));
     await put(branch, "x", "direct");
     expect(await ended(branch, openCommit)).toEqual(changed({ x: "added" }));
   });
@@ -265,15 +266,15 @@ describe("a large open commit", () => {
       statement: /FROM staged WHERE session = \?2 AND gone = 0 AND path > \?3/,
       nth: 1,
     });
-    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ state: "applying" });
+    expect(await branch.openCommits.finish({ openCommit })).toMatchObject({ state: "applying" });
     await crash.reached();
     const direct = put(branch, "x", "direct");
     crash.resume();
     await goOn(branch);
     const { commit } = await finished(branch, openCommit);
     const later = await direct;
-    expect(await branch.read({ path: "x", commit: commit ?? "" })).toMatchObject(inline("mine"));
-    expect(await branch.read({ path: "x" })).toMatchObject({ ...inline("direct"), commit: later });
+    expect(await branch.files.read({ path: "x", commit: commit ?? "" })).toMatchObject(inline("mine"));
+    expect(await branch.files.read({ path: "x" })).toMatchObject({ ...inline("direct"), commit: later });
   });
 
   test("names what has changed wherever it is, and of very much the first thousand", REST, async () => {
@@ -284,15 +285,15 @@ describe("a large open commit", () => {
     const openCommit = await startOpenCommit(branch);
     for (const page of pagesOf(paths)) {
       const operations = page.map((path) => ({ put: path, digest, size, condition: ABSENT }));
-      committed(await branch.commit({ openCommit, operations }));
+      committed(await branch.files.commit({ openCommit, operations }));
     }
     const far = [paths[0] ?? "", paths[5000] ?? "", paths.at(-1) ?? ""];
-    committed(await branch.commit({ operations: far.map((path) => ({ put: path, digest, size })) }));
+    committed(await branch.files.commit({ operations: far.map((path) => ({ put: path, digest, size })) }));
     expect(await ended(branch, openCommit)).toEqual(
       changed(Object.fromEntries(far.map((path) => [path, "added"]))),
     );
     const many = paths.slice(0, 3000);
-    committed(await branch.commit({ operations: many.map((path) => ({ put: path, digest, size })) }));
+    committed(await branch.files.commit({ operations: many.map((path) => ({ put: path, digest, size })) }));
     const refused = await ended(branch, openCommit);
     expect(refused).toMatchObject({ reason: "conditions-changed", others: 2002 });
     const named = "changes" in refused ? refused.changes.map(({ path }) => path) : [];
@@ -399,7 +400,7 @@ for (const [seed, options] of sampled([1, 2, 3, 4, 5, 6], { every: 6 })) {
         else if (kind < 0.8)
           expect(await moved(branch, move, openCommit)).toBe(model.stage(openCommit, move));
         else if (kind < 0.85) {
-          await branch.abortOpenCommit({ openCommit });
+          await branch.openCommits.abort({ openCommit });
           model.open.delete(openCommit);
         } else {
           const refused = model.finish(openCommit);
@@ -424,10 +425,10 @@ async function moved(
   const into = { ...(openCommit && { openCommit }) };
   const given = { ...(condition && { condition }) };
   if (text === null) {
-    return (await branch.commit({ ...into, operations: [{ delete: path, ...given }] })).ok;
+    return (await branch.files.commit({ ...into, operations: [{ delete: path, ...given }] })).ok;
   }
   const content = inline(text);
-  if (text === "1") return (await branch.put({ ...into, path, content, attributes: {}, ...given })).ok;
+  if (text === "1") return (await branch.files.put({ ...into, path, content, attributes: {}, ...given })).ok;
   const { digest, size } = content;
-  return (await branch.commit({ ...into, operations: [{ put: path, digest, size, ...given }] })).ok;
+  return (await branch.files.commit({ ...into, operations: [{ put: path, digest, size, ...given }] })).ok;
 }

@@ -1,6 +1,5 @@
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { BranchApi, ListFiles, Operation } from "../../../worker/branch/contract.ts";
+import type { ListFiles, Operation } from "../../../worker/branch/contract/files.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
@@ -11,6 +10,7 @@ import {
   finished,
   freshBranch,
   inline,
+  inObject,
   listed,
   randomNumbers,
   shown,
@@ -67,7 +67,7 @@ function randomOperations(next: Map<string, string>, random: () => number): Oper
 async function allPages(branch: BranchStub, request: ListFiles): Promise<string[]> {
   const entries: string[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page = await branch.list({ ...request, after });
+    const page = await branch.files.list({ ...request, after });
     if (!page.ok) throw new Error(page.reason);
     expect(page.entries.length).toBeLessThanOrEqual(request.limit);
     entries.push(...page.entries.map(shown));
@@ -88,11 +88,11 @@ describe.each([1, 2, 3, 4])("random operations in an open commit %i", (seedNumbe
         (operation) => !("delete" in operation && operation.delete.startsWith("keep/")),
       );
       for (const [path, text] of Object.entries(contents)) tree.set(path, text);
-      committed(await branch.commit({ operations }));
+      committed(await branch.files.commit({ operations }));
     }
     const openCommit = await startOpenCommit(branch);
     for (let round = 0; round < ROUNDS; round++) {
-      committed(await branch.commit({ openCommit, operations: randomOperations(tree, random) }));
+      committed(await branch.files.commit({ openCommit, operations: randomOperations(tree, random) }));
       for (let n = 0; n < 3; n++) {
         const prefix = PREFIXES[Math.floor(random() * PREFIXES.length)] ?? "";
         const delimiter = random() < 0.5 ? ("/" as const) : undefined;
@@ -108,10 +108,10 @@ describe.each([1, 2, 3, 4])("random operations in an open commit %i", (seedNumbe
 
 /** How many rows the database read for a page of an open commit. */
 function rowsRead(branch: BranchStub, request: ListFiles): Promise<number> {
-  return runInDurableObject(branch, async (object: BranchApi) => {
+  return inObject(branch, async (object) => {
     const statements = vi.spyOn(Sql.prototype, "execute");
     try {
-      await object.list(request);
+      await object.files.list(request);
       const cursors = statements.mock.results.map(({ value }) => value as SqlStorageCursor<never>);
       return cursors.reduce((rows, cursor) => rows + cursor.rowsRead, 0);
     } finally {
@@ -127,7 +127,7 @@ describe("what is read for a page of an open commit", () => {
       const branch = await freshBranch();
       await seed(branch);
       const [there, added] = [numbered("d/", size), numbered("e/", size)];
-      committed(await branch.commit({ operations: there.map((path, n) => putText(path, n)) }));
+      committed(await branch.files.commit({ operations: there.map((path, n) => putText(path, n)) }));
       const openCommit = await stageAll(branch, [
         ...added.map((path, n) => putText(path, n)),
         ...there.filter((_, n) => n % 3 === 0).map((path) => ({ delete: path })),
@@ -147,14 +147,14 @@ describe("what is read for a page of an open commit", () => {
     const branch = await freshBranch();
     await seed(branch);
     const there = numbered("d/", 9000);
-    committed(await branch.commit({ operations: there.map((path, n) => putText(path, n)) }));
+    committed(await branch.files.commit({ operations: there.map((path, n) => putText(path, n)) }));
     const openCommit = await stageAll(
       branch,
       there.map((path) => ({ delete: path })),
     );
     for (const delimiter of ["/", undefined] as const) {
       const request = { openCommit, prefix: "", limit: 1000, ...(delimiter && { delimiter }) };
-      const page = await branch.list(request);
+      const page = await branch.files.list(request);
       expect(page).toMatchObject({ entries: [], truncated: true, next: expect.stringMatching(/^d\//) });
       expect(await allPages(branch, request)).toEqual(
         delimiter ? ["[seed/]"] : await listed(branch, { prefix: "seed/" }),

@@ -38,14 +38,17 @@ describe("an open commit", () => {
     await stage(branch, openCommit, { puts: ["a", "b"], deletes: ["gone"] });
     expect(await listed(branch)).toEqual(["gone", "old"]);
     expect(await listed(branch, { openCommit })).toEqual(["a", "b", "old"]);
-    expect(await branch.read({ path: "a" })).toEqual({ ok: false, reason: "no-such-file" });
-    expect(await branch.read({ path: "a", openCommit })).toMatchObject({ size: 1, commit: openCommit });
-    expect(await branch.read({ path: "gone", openCommit })).toEqual({ ok: false, reason: "no-such-file" });
-    expect(await branch.read({ path: "old", openCommit })).toMatchObject({ ok: true, size: 3 });
+    expect(await branch.files.read({ path: "a" })).toEqual({ ok: false, reason: "no-such-file" });
+    expect(await branch.files.read({ path: "a", openCommit })).toMatchObject({ size: 1, commit: openCommit });
+    expect(await branch.files.read({ path: "gone", openCommit })).toEqual({
+      ok: false,
+      reason: "no-such-file",
+    });
+    expect(await branch.files.read({ path: "old", openCommit })).toMatchObject({ ok: true, size: 3 });
     const { commit } = await finished(branch, openCommit);
-    expect(await branch.status()).toMatchObject({ head: commit });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
     expect(await listed(branch)).toEqual(["a", "b", "old"]);
-    const { events } = await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 10 });
+    const { events } = await branch.feed.read({ cursor: { generation: 1, seq: 2 }, limit: 10 });
     expect(events.map(({ id, changes }) => [id, changes.map(({ path }) => path)])).toEqual([
       [commit, ["a", "b", "gone"]],
     ]);
@@ -67,14 +70,19 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["x", "y"] });
     await stage(branch, openCommit, { deletes: ["x", "y"] });
-    await branch.put({ openCommit, path: "x", content: inline("new"), attributes: { contentType: "t/x" } });
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({ operations: 2, state: "open" });
-    expect(await branch.read({ path: "x", openCommit })).toMatchObject({
+    await branch.files.put({
+      openCommit,
+      path: "x",
+      content: inline("new"),
+      attributes: { contentType: "t/x" },
+    });
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({ operations: 2, state: "open" });
+    expect(await branch.files.read({ path: "x", openCommit })).toMatchObject({
       attributes: { contentType: "t/x" },
     });
     await finished(branch, openCommit);
     expect(await listed(branch)).toEqual(["x"]);
-    expect(await branch.read({ path: "x" })).toMatchObject({ digest: inline("new").digest });
+    expect(await branch.files.read({ path: "x" })).toMatchObject({ digest: inline("new").digest });
   });
 
   test("answers what it was made into, however often it is asked, and takes nothing more", async () => {
@@ -83,18 +91,18 @@ describe("an open commit", () => {
     await stage(branch, openCommit, { puts: ["a"] });
     const end = await finished(branch, openCommit);
     await put(branch, "b");
-    expect(await branch.finishOpenCommit({ openCommit })).toEqual(end);
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({
+    expect(await branch.openCommits.finish({ openCommit })).toEqual(end);
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({
       state: "finished",
       due: null,
       commit: end.commit,
     });
-    expect(await branch.put({ openCommit, path: "c", content: inline("c"), attributes: {} })).toEqual(
+    expect(await branch.files.put({ openCommit, path: "c", content: inline("c"), attributes: {} })).toEqual(
       NO_OPEN_COMMIT,
     );
-    expect(await branch.commit({ openCommit, operations: [{ delete: "a" }] })).toEqual(NO_OPEN_COMMIT);
-    expect(await branch.list({ openCommit, prefix: "", limit: 1 })).toEqual(NO_OPEN_COMMIT);
-    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
+    expect(await branch.files.commit({ openCommit, operations: [{ delete: "a" }] })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.files.list({ openCommit, prefix: "", limit: 1 })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.abort({ openCommit })).toEqual({ ok: true });
     expect(await listed(branch)).toEqual(["a", "b"]);
   });
 
@@ -104,7 +112,7 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["a"], deletes: ["never"] });
     expect(await finished(branch, openCommit)).toMatchObject({ commit: null });
-    expect(await branch.status()).toMatchObject({ head });
+    expect(await branch.lifecycle.status()).toMatchObject({ head });
     expect(await finished(branch, await startOpenCommit(branch))).toMatchObject({ commit: null });
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[1, 1]] });
   });
@@ -115,8 +123,8 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["d"] });
     const conflict = { ok: false, reason: "path-conflict", path: "d", other: "d/x" };
-    expect(await branch.finishOpenCommit({ openCommit })).toEqual(conflict);
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({ state: "open" });
+    expect(await branch.openCommits.finish({ openCommit })).toEqual(conflict);
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({ state: "open" });
     await stage(branch, openCommit, { deletes: ["d/x"] });
     await finished(branch, openCommit);
     expect(await listed(branch)).toEqual(["d"]);
@@ -133,18 +141,18 @@ describe("an open commit", () => {
       condition: { noneMatch: "any" },
     } as const;
     const failed = (path: string) => ({ ok: false, reason: "condition-failed", path });
-    expect(await branch.put({ ...anew, path: "a" })).toEqual(failed("a"));
-    expect(await branch.put({ ...anew, path: "b" })).toMatchObject({ ok: true, commit: null });
-    expect(await branch.put({ ...anew, path: "b" })).toEqual(failed("b"));
+    expect(await branch.files.put({ ...anew, path: "a" })).toEqual(failed("a"));
+    expect(await branch.files.put({ ...anew, path: "b" })).toMatchObject({ ok: true, commit: null });
+    expect(await branch.files.put({ ...anew, path: "b" })).toEqual(failed("b"));
     await stage(branch, openCommit, { deletes: ["a"] });
-    expect(await branch.put({ ...anew, path: "a" })).toMatchObject({ ok: true });
+    expect(await branch.files.put({ ...anew, path: "a" })).toMatchObject({ ok: true });
     const missing = { delete: "c", condition: { match: "any" } } as const;
-    expect(await branch.commit({ openCommit, operations: [missing] })).toEqual({
+    expect(await branch.files.commit({ openCommit, operations: [missing] })).toEqual({
       ok: false,
       reason: "no-such-file",
       path: "c",
     });
-    const answer = await branch.commit({
+    const answer = await branch.files.commit({
       openCommit,
       operations: [missing, { delete: "b" }],
       onFailedCondition: "leave-out",
@@ -156,24 +164,26 @@ describe("an open commit", () => {
   test("takes contents that came by an upload, and refuses what is not there", async () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
     const content = chunked("big", ["b/1"]);
-    await branch.addContents({ upload, contents: [content] });
+    await branch.uploads.add({ upload, contents: [content] });
     const { digest, size } = content;
     const lost = inline("nowhere");
     const operations = [
       { put: "big", digest, size },
       { put: "lost", digest: lost.digest, size: lost.size },
     ];
-    expect(await branch.commit({ openCommit, upload, operations })).toEqual({
+    expect(await branch.files.commit({ openCommit, upload, operations })).toEqual({
       ok: false,
       reason: "no-such-content",
       path: "lost",
     });
-    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({ operations: 0 });
-    expect(await branch.commit({ openCommit, upload, operations: operations.slice(0, 1) })).toMatchObject({
+    expect(await branch.openCommits.status({ openCommit })).toMatchObject({ operations: 0 });
+    expect(
+      await branch.files.commit({ openCommit, upload, operations: operations.slice(0, 1) }),
+    ).toMatchObject({
       ok: true,
       commit: null,
     });
@@ -185,13 +195,13 @@ describe("an open commit", () => {
   test("refuses paths that can't be, and more than one call takes", async () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
-    expect(await branch.put({ openCommit, path: "a//b", content: inline(""), attributes: {} })).toMatchObject(
-      {
-        reason: "bad-path",
-      },
-    );
+    expect(
+      await branch.files.put({ openCommit, path: "a//b", content: inline(""), attributes: {} }),
+    ).toMatchObject({
+      reason: "bad-path",
+    });
     const operations = Array.from({ length: 10_001 }, (_, n) => ({ delete: `f${n}` }));
-    expect(await branch.commit({ openCommit, operations })).toEqual({
+    expect(await branch.files.commit({ openCommit, operations })).toEqual({
       ok: false,
       reason: "too-many-operations",
     });
@@ -205,14 +215,14 @@ describe("an open commit", () => {
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE sessions SET written_at = 9e15");
     });
-    const page = await branch.list({ openCommit, prefix: "", limit: 10, modified: "file" });
-    const head = await branch.status();
+    const page = await branch.files.list({ openCommit, prefix: "", limit: 10, modified: "file" });
+    const head = await branch.lifecycle.status();
     expect(page).toMatchObject({ modifiedAt: 9e15, entries: [{ path: "new", modifiedAt: 9e15 }, {}] });
     expect(page.ok && page.entries[1]).toMatchObject({ modifiedAt: head.ok && head.modifiedAt });
-    expect(await branch.read({ openCommit, path: "old", modified: "file" })).toMatchObject({
+    expect(await branch.files.read({ openCommit, path: "old", modified: "file" })).toMatchObject({
       modifiedAt: head.ok && head.modifiedAt,
     });
-    expect(await branch.read({ openCommit, path: "new" })).toMatchObject({ modifiedAt: 9e15 });
+    expect(await branch.files.read({ openCommit, path: "new" })).toMatchObject({ modifiedAt: 9e15 });
   });
 });
 
@@ -221,10 +231,10 @@ describe("what an open commit keeps", () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     const staged = async (path: string, blob: string) => {
-      const opened = await branch.openUpload({});
+      const opened = await branch.uploads.open({});
       if (!opened.ok) throw new Error(opened.reason);
       const content = chunked(blob, [blob]);
-      await branch.put({ openCommit, path, content, attributes: {}, upload: opened.upload });
+      await branch.files.put({ openCommit, path, content, attributes: {}, upload: opened.upload });
     };
     await staged("a", "b/1");
     await staged("a", "b/2");
@@ -234,9 +244,9 @@ describe("what an open commit keeps", () => {
     await staged("a", "b/3");
     await staged("b", "b/3");
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[3, 2]], blobs: [["b/3", 1]] });
-    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
-    expect(await branch.openCommitStatus({ openCommit })).toEqual(NO_OPEN_COMMIT);
-    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
+    expect(await branch.openCommits.abort({ openCommit })).toEqual({ ok: true });
+    expect(await branch.openCommits.status({ openCommit })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.abort({ openCommit })).toEqual({ ok: true });
     await drained(branch);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], condemned: ["b/1", "b/2", "b/3"] });
   });
@@ -245,8 +255,8 @@ describe("what an open commit keeps", () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     const operations = Array.from({ length: 2500 }, (_, n) => ({ delete: `f${n}` }));
-    await branch.commit({ openCommit, operations });
-    await branch.abortOpenCommit({ openCommit });
+    await branch.files.commit({ openCommit, operations });
+    await branch.openCommits.abort({ openCommit });
     const left = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
         Number(sql.exec("SELECT count(*) AS n FROM staged").one().n),
@@ -271,12 +281,12 @@ describe("what an open commit keeps", () => {
     await runOut(branch);
     await stage(branch, openCommit, { puts: ["a"] });
     await runDurableObjectAlarm(branch);
-    const status = await branch.openCommitStatus({ openCommit });
+    const status = await branch.openCommits.status({ openCommit });
     expect(status.ok && status.due).toBeGreaterThan(Date.now() - 60_000);
     await runOut(branch);
     await runDurableObjectAlarm(branch);
-    expect(await branch.openCommitStatus({ openCommit })).toEqual(NO_OPEN_COMMIT);
-    expect(await branch.finishOpenCommit({ openCommit })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.status({ openCommit })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.finish({ openCommit })).toEqual(NO_OPEN_COMMIT);
     await drained(branch);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [] });
   });
@@ -285,16 +295,16 @@ describe("what an open commit keeps", () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["a"] });
-    await branch.destroy();
-    expect(await branch.read({ openCommit, path: "a" })).toEqual(NO_OPEN_COMMIT);
-    await branch.create();
+    await branch.lifecycle.destroy();
+    expect(await branch.files.read({ openCommit, path: "a" })).toEqual(NO_OPEN_COMMIT);
+    await branch.lifecycle.create();
     for (const answer of [
-      await branch.read({ openCommit, path: "a" }),
-      await branch.list({ openCommit, prefix: "", limit: 1 }),
-      await branch.openCommitStatus({ openCommit }),
-      await branch.finishOpenCommit({ openCommit }),
-      await branch.put({ openCommit, path: "a", content: inline("a"), attributes: {} }),
-      await branch.createMultipart({ openCommit, path: "a", attributes: {}, ttlMs: 1 }),
+      await branch.files.read({ openCommit, path: "a" }),
+      await branch.files.list({ openCommit, prefix: "", limit: 1 }),
+      await branch.openCommits.status({ openCommit }),
+      await branch.openCommits.finish({ openCommit }),
+      await branch.files.put({ openCommit, path: "a", content: inline("a"), attributes: {} }),
+      await branch.multipart.create({ openCommit, path: "a", attributes: {}, ttlMs: 1 }),
     ]) {
       expect(answer).toEqual(NO_OPEN_COMMIT);
     }
@@ -309,7 +319,7 @@ describe("what an open commit keeps", () => {
     await finished(branch, openCommit);
     await runOut(branch);
     await runDurableObjectAlarm(branch);
-    expect(await branch.openCommitStatus({ openCommit })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.status({ openCommit })).toEqual(NO_OPEN_COMMIT);
     expect(await listed(branch)).toEqual(["a"]);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[1, 1]] });
   });
@@ -318,17 +328,17 @@ describe("what an open commit keeps", () => {
 describe("opening", () => {
   test("needs a branch that everybody may write to", async () => {
     const branch = branchOf(freshBucket());
-    expect(await branch.startOpenCommit({ ttlMs: 1 })).toEqual({ ok: false, reason: "no-such-branch" });
-    expect(await branch.openCommitStatus({ openCommit: "x" })).toEqual(NO_OPEN_COMMIT);
-    await branch.claim({ pipeline: "p", uid: "u" });
-    expect(await branch.startOpenCommit({ ttlMs: 1 })).toEqual({ ok: false, reason: "pipeline-output" });
+    expect(await branch.openCommits.start({ ttlMs: 1 })).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.openCommits.status({ openCommit: "x" })).toEqual(NO_OPEN_COMMIT);
+    await branch.output.claim({ pipeline: "p", uid: "u" });
+    expect(await branch.openCommits.start({ ttlMs: 1 })).toEqual({ ok: false, reason: "pipeline-output" });
   });
 
   test("an open commit that never was is not found", async () => {
     const branch = await freshBranch();
-    expect(await branch.finishOpenCommit({ openCommit: "never" })).toEqual(NO_OPEN_COMMIT);
-    expect(await branch.abortOpenCommit({ openCommit: "never" })).toEqual({ ok: true });
-    expect(await branch.read({ openCommit: "never", path: "a" })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.finish({ openCommit: "never" })).toEqual(NO_OPEN_COMMIT);
+    expect(await branch.openCommits.abort({ openCommit: "never" })).toEqual({ ok: true });
+    expect(await branch.files.read({ openCommit: "never", path: "a" })).toEqual(NO_OPEN_COMMIT);
   });
 });
 
@@ -339,20 +349,20 @@ describe("a multipart upload into an open commit", () => {
     const upload = await begin(branch, { openCommit, path: "big" });
     const other = await begin(branch, { path: "other" });
     const uploads = async (of: { openCommit?: string }) => {
-      const page = await branch.listMultiparts({ ...of, prefix: "", limit: 10 });
+      const page = await branch.multipart.list({ ...of, prefix: "", limit: 10 });
       return page.ok && page.uploads.map((each) => each.upload);
     };
     expect(await uploads({ openCommit })).toEqual([upload]);
     expect(await uploads({})).toEqual([other]);
     const part = chunked("part", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: part });
+    await branch.multipart.addPart({ upload, number: 1, content: part });
     const asked = completion(upload, { 1: part });
-    expect(await branch.completeMultipart(asked)).toMatchObject({ ok: true, path: "big", commit: null });
-    expect(await branch.completeMultipart(asked)).toMatchObject({ ok: true, path: "big", commit: null });
+    expect(await branch.multipart.complete(asked)).toMatchObject({ ok: true, path: "big", commit: null });
+    expect(await branch.multipart.complete(asked)).toMatchObject({ ok: true, path: "big", commit: null });
     expect(await listed(branch)).toEqual([]);
     expect(await listed(branch, { openCommit })).toEqual(["big"]);
     await finished(branch, openCommit);
-    expect(await branch.read({ path: "big" })).toMatchObject({ size: 4 });
+    expect(await branch.files.read({ path: "big" })).toMatchObject({ size: 4 });
     expect(await ledgerOf(branch)).toMatchObject({ condemned: [], blobs: [["b/1", 1]] });
   });
 
@@ -361,14 +371,14 @@ describe("a multipart upload into an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     const upload = await begin(branch, { openCommit, path: "big" });
     const part = chunked("part", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: part });
+    await branch.multipart.addPart({ upload, number: 1, content: part });
     await finished(branch, openCommit);
     // It ended with the open commit.
-    expect(await branch.completeMultipart(completion(upload, { 1: part }))).toEqual({
+    expect(await branch.multipart.complete(completion(upload, { 1: part }))).toEqual({
       ok: false,
       reason: "no-such-upload",
     });
-    expect(await branch.createMultipart({ openCommit, path: "x", attributes: {}, ttlMs: 1 })).toEqual(
+    expect(await branch.multipart.create({ openCommit, path: "x", attributes: {}, ttlMs: 1 })).toEqual(
       NO_OPEN_COMMIT,
     );
     expect(await listed(branch)).toEqual([]);
@@ -379,13 +389,13 @@ describe("beside each other", () => {
   test("open commits do not see each other; the later one to finish wins a path", async () => {
     const branch = await freshBranch();
     const [one, two] = [await startOpenCommit(branch), await startOpenCommit(branch)];
-    await branch.put({ openCommit: one, path: "a", content: inline("1"), attributes: {} });
-    await branch.put({ openCommit: two, path: "a", content: inline("22"), attributes: {} });
+    await branch.files.put({ openCommit: one, path: "a", content: inline("1"), attributes: {} });
+    await branch.files.put({ openCommit: two, path: "a", content: inline("22"), attributes: {} });
     await stage(branch, two, { puts: ["b"] });
     expect(await listed(branch, { openCommit: one })).toEqual(["a"]);
     await finished(branch, two);
     await finished(branch, one);
-    expect(await branch.read({ path: "a" })).toMatchObject({ size: 1 });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ size: 1 });
     expect(await listed(branch)).toEqual(["a", "b"]);
   });
 
@@ -395,7 +405,7 @@ describe("beside each other", () => {
     const paths = Array.from({ length: 40 }, (_, n) => `p${String(n).padStart(2, "0")}`);
     const answers = await Promise.all(
       paths.map((path, n) =>
-        branch.put({
+        branch.files.put({
           path,
           content: inline(path),
           attributes: {},
@@ -414,12 +424,12 @@ test("a commit of many changes and an open commit of the same make the same tree
   for (const branch of [plain, open]) await commitFiles(branch, { puts: { "d/a": "1", "d/b": "2", e: "3" } });
   const openCommit = await startOpenCommit(open);
   const operations = [{ delete: "d/a" }, { delete: "e" }, { put: "e/f", ...without(inline("2")) }];
-  committed(await plain.commit({ operations }));
-  committed(await open.commit({ openCommit, operations }));
+  committed(await plain.files.commit({ operations }));
+  committed(await open.files.commit({ openCommit, operations }));
   await finished(open, openCommit);
   expect(await listed(open)).toEqual(await listed(plain));
   const at = { generation: 1, seq: 2, path: "" };
-  expect(await open.fingerprint(at)).toEqual(await plain.fingerprint(at));
+  expect(await open.feed.fingerprint(at)).toEqual(await plain.feed.fingerprint(at));
   expect(await ledgerOf(open)).toEqual(await ledgerOf(plain));
 });
 

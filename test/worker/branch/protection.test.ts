@@ -1,6 +1,6 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { Writer } from "../../../worker/branch/contract.ts";
+import type { Writer } from "../../../worker/branch/contract/answers.ts";
 import {
   type BranchStub,
   begin,
@@ -19,8 +19,8 @@ const PROTECTED = { ok: false, reason: "protected", writer: MINE };
 /** A protected branch with one file. */
 async function protectedBranch(writer: Writer = MINE): Promise<BranchStub> {
   const branch = await freshBranch();
-  await branch.put({ path: "a", content: inline("a"), attributes: {} });
-  expect(await branch.configure({ writer })).toEqual({ ok: true });
+  await branch.files.put({ path: "a", content: inline("a"), attributes: {} });
+  expect(await branch.settings.change({ writer })).toEqual({ ok: true });
   return branch;
 }
 
@@ -31,24 +31,25 @@ const WRITES: readonly (readonly [
 ])[] = [
   [
     "puts a file",
-    (branch, note) => branch.put({ path: "b", content: inline("b"), attributes: {}, ...(note && { note }) }),
+    (branch, note) =>
+      branch.files.put({ path: "b", content: inline("b"), attributes: {}, ...(note && { note }) }),
   ],
   [
     "deletes a file",
-    (branch, note) => branch.commit({ operations: [{ delete: "a" }], ...(note && { note }) }),
+    (branch, note) => branch.files.commit({ operations: [{ delete: "a" }], ...(note && { note }) }),
   ],
   [
     "sets the tags of a file",
-    (branch, note) => branch.setTags({ path: "a", tags: [["t", "1"]], ...(note && { note }) }),
+    (branch, note) => branch.files.setTags({ path: "a", tags: [["t", "1"]], ...(note && { note }) }),
   ],
-  ["opens an upload", (branch, note) => branch.openUpload({ ...note })],
+  ["opens an upload", (branch, note) => branch.uploads.open({ ...note })],
   [
     "begins an upload in parts",
     (branch, note) =>
-      branch.createMultipart({ path: "big", attributes: {}, ttlMs: 1e6, ...(note && { note }) }),
+      branch.multipart.create({ path: "big", attributes: {}, ttlMs: 1e6, ...(note && { note }) }),
   ],
-  ["opens a commit", (branch, note) => branch.startOpenCommit({ ttlMs: 1e6, ...(note && { note }) })],
-  ["deletes the branch", (branch, note) => branch.destroy({ ...note })],
+  ["opens a commit", (branch, note) => branch.openCommits.start({ ttlMs: 1e6, ...(note && { note }) })],
+  ["deletes the branch", (branch, note) => branch.lifecycle.destroy({ ...note })],
 ];
 
 describe("of a branch that is protected for a key", () => {
@@ -58,7 +59,7 @@ describe("of a branch that is protected for a key", () => {
     expect(await write(branch)).toEqual(PROTECTED);
     await evictDurableObject(branch);
     expect(await write(branch, OTHERS)).toEqual(PROTECTED);
-    expect((await branch.read({ path: "a" })).ok).toBe(true);
+    expect((await branch.files.read({ path: "a" })).ok).toBe(true);
     expect(await write(branch, MINE)).toMatchObject({ ok: true });
   });
 
@@ -66,26 +67,28 @@ describe("of a branch that is protected for a key", () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     const staged = { path: "staged", content: inline("x"), attributes: {}, openCommit };
-    expect((await branch.put({ ...staged, note: OTHERS })).ok).toBe(true);
+    expect((await branch.files.put({ ...staged, note: OTHERS })).ok).toBe(true);
     const upload = await begin(branch, { path: "parts", note: OTHERS });
     const part = chunked("part", ["b/part"]);
-    await branch.addPart({ upload, number: 1, content: part });
-    await branch.configure({ writer: MINE });
+    await branch.multipart.addPart({ upload, number: 1, content: part });
+    await branch.settings.change({ writer: MINE });
     const whole = completion(upload, { 1: part });
-    expect(await branch.completeMultipart({ ...whole, note: OTHERS })).toEqual(PROTECTED);
-    expect(await branch.put({ ...staged, path: "late", note: OTHERS })).toEqual(PROTECTED);
-    expect(await branch.finishOpenCommit({ openCommit, note: OTHERS })).toEqual(PROTECTED);
-    expect(await branch.status()).toMatchObject({ head: null });
-    expect(await branch.completeMultipart({ ...whole, note: MINE })).toMatchObject({ ok: true });
-    expect(await branch.finishOpenCommit({ openCommit, note: MINE })).toMatchObject({ state: "finished" });
-    expect(await branch.finishOpenCommit({ openCommit, note: OTHERS })).toMatchObject({ state: "finished" });
+    expect(await branch.multipart.complete({ ...whole, note: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.files.put({ ...staged, path: "late", note: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.openCommits.finish({ openCommit, note: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.lifecycle.status()).toMatchObject({ head: null });
+    expect(await branch.multipart.complete({ ...whole, note: MINE })).toMatchObject({ ok: true });
+    expect(await branch.openCommits.finish({ openCommit, note: MINE })).toMatchObject({ state: "finished" });
+    expect(await branch.openCommits.finish({ openCommit, note: OTHERS })).toMatchObject({
+      state: "finished",
+    });
   });
 
   test("puts that wait together are each held to it", async () => {
     const branch = await protectedBranch();
     const answers = await Promise.all(
       [MINE, OTHERS, MINE, OTHERS].map((note, n) =>
-        branch.put({ path: `p${n}`, content: inline("x"), attributes: {}, note }),
+        branch.files.put({ path: `p${n}`, content: inline("x"), attributes: {}, note }),
       ),
     );
     expect(answers.map(({ ok }) => ok)).toEqual([true, false, true, false]);
@@ -93,21 +96,21 @@ describe("of a branch that is protected for a key", () => {
 
   test("everybody reads, and everybody writes once it ends, also while the catalogue can't be told", async () => {
     const branch = await protectedBranch();
-    expect((await branch.read({ path: "a" })).ok).toBe(true);
-    expect(await withoutCatalogue(async () => await branch.configure({ writer: null }))).toEqual({
+    expect((await branch.files.read({ path: "a" })).ok).toBe(true);
+    expect(await withoutCatalogue(async () => await branch.settings.change({ writer: null }))).toEqual({
       ok: true,
     });
     const put = { path: "b", content: inline("b"), attributes: {}, note: OTHERS };
-    expect((await branch.put(put)).ok).toBe(true);
+    expect((await branch.files.put(put)).ok).toBe(true);
   });
 
   test("the protection ends with the branch", async () => {
     const branch = await protectedBranch();
-    expect(await branch.destroy(MINE)).toEqual({ ok: true });
-    await branch.create();
-    expect(await branch.settings()).toMatchObject({ writer: null });
+    expect(await branch.lifecycle.destroy(MINE)).toEqual({ ok: true });
+    await branch.lifecycle.create();
+    expect(await branch.settings.read()).toMatchObject({ writer: null });
     const put = { path: "b", content: inline("b"), attributes: {}, note: OTHERS };
-    expect((await branch.put(put)).ok).toBe(true);
+    expect((await branch.files.put(put)).ok).toBe(true);
   });
 });
 
@@ -116,8 +119,8 @@ describe("the output of a pipeline", () => {
 
   async function outputBranch(): Promise<{ branch: BranchStub; epoch: number }> {
     const branch = await freshBranch();
-    await branch.destroy();
-    const claimed = await branch.claim(owner);
+    await branch.lifecycle.destroy();
+    const claimed = await branch.output.claim(owner);
     if (!claimed.ok) throw new Error(claimed.reason);
     return { branch, epoch: claimed.epoch };
   }
@@ -125,41 +128,41 @@ describe("the output of a pipeline", () => {
   test("is protected for that pipeline, whose jobs write on, and stays so when the pipeline gives it up", async () => {
     const { branch, epoch } = await outputBranch();
     const writer = { pipeline: "edges" };
-    expect(await branch.configure({ writer })).toEqual({ ok: true });
+    expect(await branch.settings.change({ writer })).toEqual({ ok: true });
     const output = { uid: "u1", epoch, origin: "job", operations: [] };
-    expect(await branch.commitOutput(output)).toMatchObject({ ok: true });
-    expect((await branch.claim(owner)).ok).toBe(true);
+    expect(await branch.output.commit(output)).toMatchObject({ ok: true });
+    expect((await branch.output.claim(owner)).ok).toBe(true);
     const put = { path: "a", content: inline("a"), attributes: {}, note: OTHERS };
-    expect(await branch.put(put)).toEqual({ ok: false, reason: "pipeline-output" });
-    await branch.release({ uid: "u1", destroy: false });
-    expect(await branch.put(put)).toEqual({ ok: false, reason: "protected", writer });
-    expect(await branch.configure({ writer: null })).toEqual({ ok: true });
-    expect((await branch.put(put)).ok).toBe(true);
+    expect(await branch.files.put(put)).toEqual({ ok: false, reason: "pipeline-output" });
+    await branch.output.release({ uid: "u1", destroy: false });
+    expect(await branch.files.put(put)).toEqual({ ok: false, reason: "protected", writer });
+    expect(await branch.settings.change({ writer: null })).toEqual({ ok: true });
+    expect((await branch.files.put(put)).ok).toBe(true);
   });
 
   test("is not protected for another pipeline, or for a key", async () => {
     const { branch } = await outputBranch();
-    expect(await branch.configure({ writer: { pipeline: "other" } })).toEqual({
+    expect(await branch.settings.change({ writer: { pipeline: "other" } })).toEqual({
       ok: false,
       reason: "not-its-output",
     });
-    expect(await branch.configure({ writer: MINE, public: true })).toEqual({
+    expect(await branch.settings.change({ writer: MINE, public: true })).toEqual({
       ok: false,
       reason: "pipeline-output",
     });
-    expect(await branch.settings()).toMatchObject({ writer: null, public: false });
+    expect(await branch.settings.read()).toMatchObject({ writer: null, public: false });
   });
 
   test("goes with its pipeline, also if it is protected for that", async () => {
     const { branch } = await outputBranch();
-    await branch.configure({ writer: { pipeline: "edges" } });
-    await branch.release({ uid: "u1", destroy: true });
-    expect(await branch.status()).toEqual({ ok: false, reason: "no-such-branch" });
+    await branch.settings.change({ writer: { pipeline: "edges" } });
+    await branch.output.release({ uid: "u1", destroy: true });
+    expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
   });
 
   test("alone is protected for a pipeline", async () => {
     const branch = await freshBranch();
-    expect(await branch.configure({ writer: { pipeline: "edges" } })).toEqual({
+    expect(await branch.settings.change({ writer: { pipeline: "edges" } })).toEqual({
       ok: false,
       reason: "not-its-output",
     });

@@ -1,9 +1,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { Branch } from "../../../worker/branch/branch.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { DIFFERENCES } from "../../../worker/branch/history/diff.ts";
 import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
 import { AT_WORK } from "../../../worker/branch/settings/round-store.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
 import { branchOf, chunked, committed, completion, freshBucket, inline, joined } from "./support.ts";
@@ -44,91 +46,93 @@ const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES, AT_WORK];
 
 /** Calls whatever a Branch object can do. */
 async function useEverything(branch: BranchApi): Promise<void> {
-  await branch.create();
-  await branch.subscribe({ uid: "u", pipeline: "p" });
+  await branch.lifecycle.create();
+  await branch.feed.subscribe({ uid: "u", pipeline: "p" });
   const attributes = { contentType: "text/plain" };
-  const first = await branch.put({ path: "d/a/x", content: inline("1"), attributes });
-  await branch.put({ path: "d/a/x", content: inline("2"), attributes });
+  const first = await branch.files.put({ path: "d/a/x", content: inline("1"), attributes });
+  await branch.files.put({ path: "d/a/x", content: inline("2"), attributes });
   for (const content of [chunked("3", ["b/1"]), chunked("3", ["b/2"])]) {
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
-    await branch.addContents({ upload, contents: [content] });
-    await branch.renewUpload({ upload });
-    await branch.reserve({ upload, contents: [content] });
-    await branch.put({ path: "d/b", content, attributes, upload });
+    await branch.uploads.add({ upload, contents: [content] });
+    await branch.uploads.renew({ upload });
+    await branch.uploads.reserve({ upload, contents: [content] });
+    await branch.files.put({ path: "d/b", content, attributes, upload });
   }
-  const aborted = await branch.openUpload({});
+  const aborted = await branch.uploads.open({});
   if (!aborted.ok) throw new Error(aborted.reason);
-  await branch.addContents({ upload: aborted.upload, contents: [chunked("4", ["b/4"])] });
-  await branch.abortUpload({ upload: aborted.upload });
-  await branch.commit({ operations: [{ delete: "d/a/x" }, { put: "d", ...inline("2") }] });
-  await branch.commit({ operations: [{ delete: "d/a/x" }, { delete: "d/b" }, { put: "d", ...inline("2") }] });
-  await branch.setTags({ path: "d", tags: [["a", "1"]] });
+  await branch.uploads.add({ upload: aborted.upload, contents: [chunked("4", ["b/4"])] });
+  await branch.uploads.abort({ upload: aborted.upload });
+  await branch.files.commit({ operations: [{ delete: "d/a/x" }, { put: "d", ...inline("2") }] });
+  await branch.files.commit({
+    operations: [{ delete: "d/a/x" }, { delete: "d/b" }, { put: "d", ...inline("2") }],
+  });
+  await branch.files.setTags({ path: "d", tags: [["a", "1"]] });
   const commit = first.ok && first.commit ? first.commit : "";
   for (const delimiter of ["/", undefined] as const) {
     const page = { prefix: "d", limit: 2, ...(delimiter && { delimiter }) };
-    await branch.list(page);
-    await branch.list({ ...page, commit });
+    await branch.files.list(page);
+    await branch.files.list({ ...page, commit });
   }
   for (const delimiter of ["/", undefined] as const) {
     const page = { prefix: "d", limit: 1, ...(delimiter && { delimiter }) };
-    await branch.list({ ...page, modified: "file" });
-    await branch.listVersions(page);
-    await branch.listVersions({ ...page, after: { path: "d/a/x", version: commit } });
+    await branch.files.list({ ...page, modified: "file" });
+    await branch.files.versions(page);
+    await branch.files.versions({ ...page, after: { path: "d/a/x", version: commit } });
   }
   await useMultiparts(branch);
   await useOpenCommits(branch);
   await useViews(branch, commit);
   await useForks(branch, commit);
-  await branch.status();
-  await branch.read({ path: "d" });
-  await branch.read({ path: "d", commit });
-  await branch.content(inline("1"));
+  await branch.lifecycle.status();
+  await branch.files.read({ path: "d" });
+  await branch.files.read({ path: "d", commit });
+  await branch.files.content(inline("1"));
   const position = { generation: 1, seq: 2 };
-  await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 5 });
-  await branch.changes({ ...position, after: "", limit: 5 });
-  await branch.filesAt({ ...position, prefix: "", after: "", limit: 5 });
-  await branch.fingerprint({ ...position, path: "", since: { generation: 1, seq: 1 } });
-  await branch.position({ commit });
+  await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 5 });
+  await branch.feed.changes({ ...position, after: "", limit: 5 });
+  await branch.feed.filesAt({ ...position, prefix: "", after: "", limit: 5 });
+  await branch.feed.fingerprint({ ...position, path: "", since: { generation: 1, seq: 1 } });
+  await branch.feed.position({ commit });
   await useChecks(branch);
-  await branch.unsubscribe({ uid: "u" });
+  await branch.feed.unsubscribe({ uid: "u" });
   await useErasures(branch);
   await useRetention(branch, commit);
   await useExports(branch);
-  await branch.destroy();
-  const claim = await branch.claim({ pipeline: "p", uid: "u" });
-  await branch.openUpload({ lease: "l" });
+  await branch.lifecycle.destroy();
+  const claim = await branch.output.claim({ pipeline: "p", uid: "u" });
+  await branch.uploads.open({ lease: "l" });
   if (claim.ok) {
     const { epoch } = claim;
     const job = { uid: "u", epoch, operations: [{ delete: "x" }] };
-    await branch.commitOutput({ ...job, origin: "j" });
-    for (const anew of [true, false]) await branch.stageOutput({ ...job, origin: "k", anew });
-    await branch.commitOutput({ ...job, origin: "k", operations: [], staged: true });
-    await branch.stageOutput({ ...job, origin: "l", anew: true });
+    await branch.output.commit({ ...job, origin: "j" });
+    for (const anew of [true, false]) await branch.output.stage({ ...job, origin: "k", anew });
+    await branch.output.commit({ ...job, origin: "k", operations: [], staged: true });
+    await branch.output.stage({ ...job, origin: "l", anew: true });
   }
-  await branch.release({ uid: "u", destroy: true });
+  await branch.output.release({ uid: "u", destroy: true });
   await useImports(branch);
 }
 
 /** Erases versions of all kinds, while a reader has yet to hear of them and a fork has their bytes. */
 async function useErasures(branch: BranchApi): Promise<void> {
   const write = async (path: string, text: string) => {
-    const version = committed(await branch.put({ path, content: inline(text), attributes: {} }));
+    const version = committed(await branch.files.put({ path, content: inline(text), attributes: {} }));
     return { path, version: version ?? "" };
   };
   const remove = async (path: string) => {
-    const version = committed(await branch.commit({ operations: [{ delete: path }] }));
+    const version = committed(await branch.files.commit({ operations: [{ delete: path }] }));
     return { path, version: version ?? "" };
   };
-  await branch.subscribe({ uid: "r", pipeline: "p" });
+  await branch.feed.subscribe({ uid: "r", pipeline: "p" });
   const [first, second] = [await write("erased/a", "e1"), await write("erased/a", "e2")];
   const [dead, gone] = [await write("erased/b", "e3"), await remove("erased/b")];
   await write("erased/c/d", "e4");
   const deleted = await remove("erased/c/d");
-  await branch.spans({ versions: [first, second] });
-  await branch.addRoot({ fork: "g", bucket: "x.y" });
-  await branch.erase({ versions: [second, dead, deleted] });
+  await branch.erasures.spans({ versions: [first, second] });
+  await branch.forks.addRoot({ fork: "g", bucket: "x.y" });
+  await branch.erasures.erase({ versions: [second, dead, deleted] });
   const has = [inline("e1")];
   const forks = [{ fork: "g", has }];
   // `first` is current again, under its own name; `gone` is all that is left of its path.
@@ -136,26 +140,26 @@ async function useErasures(branch: BranchApi): Promise<void> {
     [second, dead, deleted],
     [first, gone],
   ]) {
-    expect(await branch.erase({ versions, forks })).toMatchObject({ ok: true });
+    expect(await branch.erasures.erase({ versions, forks })).toMatchObject({ ok: true });
   }
   // So many that their contents are looked up ahead.
   const many = Array.from({ length: 201 }, (_, n) => ({ path: `none/${n}`, version: first.version }));
-  await branch.erase({ versions: many });
-  await branch.giveBack({ fork: "g", contents: has, number: 1 });
-  await branch.dropRoot({ fork: "g" });
-  const { upTo } = await branch.erasures({ uid: "r", after: 0 });
-  await branch.erasures({ uid: "r", after: upTo });
-  await branch.unsubscribe({ uid: "r" });
+  await branch.erasures.erase({ versions: many });
+  await branch.forks.giveBack({ fork: "g", contents: has, number: 1 });
+  await branch.forks.dropRoot({ fork: "g" });
+  const { upTo } = await branch.erasures.list({ uid: "r", after: 0 });
+  await branch.erasures.list({ uid: "r", after: upTo });
+  await branch.feed.unsubscribe({ uid: "r" });
 }
 
 async function useExports(branch: BranchApi): Promise<void> {
-  const begun = await branch.beginExport();
+  const begun = await branch.exports.begin();
   if (!begun.ok) throw new Error(begun.reason);
   const { export: id } = begun;
-  await branch.exportCommits({ export: id, after: 0 });
-  await branch.exportTags({ export: id, after: "" });
-  await branch.exportFiles({ export: id, after: { path: "", born: 0 } });
-  await branch.endExport({ export: id });
+  await branch.exports.commits({ export: id, after: 0 });
+  await branch.exports.tags({ export: id, after: "" });
+  await branch.exports.files({ export: id, after: { path: "", born: 0 } });
+  await branch.exports.end({ export: id });
 }
 
 /** Of an archive that is given up, and then of one that is finished. */
@@ -163,130 +167,135 @@ async function useImports(branch: BranchApi): Promise<void> {
   const settings = { public: false, cors: null, writer: null, modified: null, emptyOnly: false };
   for (const archive of ["0", "1"]) {
     const head = { createdAt: 1, head: 1, floor: 0, settings };
-    const begun = await branch.beginImport({ archive: archive.repeat(64), branch: head });
+    const begun = await branch.imports.begin({ archive: archive.repeat(64), branch: head });
     if (!begun.ok) throw new Error(begun.reason);
     const { import: id } = begun;
     const commit = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     const lineage = JSON.stringify({ P1: 1 });
-    await branch.importCommits({
+    await branch.imports.commits({
       ...{ import: id, after: 0, commits: [[1, commit, 1, 1, 0, "J1", "K1", null, lineage, 0]] },
     });
-    await branch.importTags({ import: id, after: "", tags: [["v1", commit, 1]] });
+    await branch.imports.tags({ import: id, after: "", tags: [["v1", commit, 1]] });
     const { digest, size, body } = inline("imported");
     const bytes = body.kind === "inline" ? body.bytes : new Uint8Array(0);
-    await branch.importFiles({
+    await branch.imports.files({
       ...{ import: id, after: { path: "", born: 0 }, contents: [{ digest, size, bytes }] },
       files: [{ path: "a", born: 1, died: null, digest, size, attributes: {}, more: null }],
     });
-    if (archive === "0") await branch.abortImport({ import: id });
+    if (archive === "0") await branch.imports.abort({ import: id });
     const counts = { commits: 1, tags: 1, files: 1 };
-    const finished = await branch.finishImport({ import: id, counts });
+    const finished = await branch.imports.finish({ import: id, counts });
     expect(finished.ok).toBe(archive === "1");
   }
-  await branch.destroy();
+  await branch.lifecycle.destroy();
 }
 
 async function useChecks(branch: BranchApi): Promise<void> {
-  await branch.keepBlobs({ blobs: ["b/1", "b/4"] });
-  for (const after of [null, { gen: 1, path: "a", born: 1 }]) await branch.checkNames({ after });
-  await branch.checkContents({ after: 0 });
-  await branch.namesOf({ ...inline("2"), gen: 1, limit: 5 });
-  const swept = await branch.sweep({ remove: true });
-  if (swept.ok) await branch.sweepStatus(swept);
+  await branch.files.keepBlobs({ blobs: ["b/1", "b/4"] });
+  for (const after of [null, { gen: 1, path: "a", born: 1 }]) await branch.admin.checkNames({ after });
+  await branch.admin.checkContents({ after: 0 });
+  await branch.admin.namesOf({ ...inline("2"), gen: 1, limit: 5 });
+  const swept = await branch.admin.sweep({ remove: true });
+  if (swept.ok) await branch.admin.sweepStatus(swept);
 }
 
 async function useViews(branch: BranchApi, commit: string): Promise<void> {
-  for (const name of ["v1", "v2"]) await branch.createTag({ name, commit, force: true });
-  await branch.createTag({ name: "v2", force: true });
-  await branch.tag({ name: "v1" });
-  await branch.put({ path: "d/noted", content: inline("n"), attributes: {}, note: { message: "n" } });
-  const log = await branch.commits({ limit: 1 });
+  for (const name of ["v1", "v2"]) await branch.tags.create({ name, commit, force: true });
+  await branch.tags.create({ name: "v2", force: true });
+  await branch.tags.find({ name: "v1" });
+  await branch.files.put({ path: "d/noted", content: inline("n"), attributes: {}, note: { message: "n" } });
+  const log = await branch.history.list({ limit: 1 });
   for (const name of [log.ok ? (log.commits[0]?.id ?? "") : "", commit]) {
-    await branch.redactCommit({ commit: name, key: "k" });
+    await branch.history.redact({ commit: name, key: "k" });
   }
-  await branch.deleteTag({ name: "v2" });
+  await branch.tags.delete({ name: "v2" });
   for (const view of [commit, "v1"]) {
-    await branch.view({ view });
-    await branch.read({ path: "d/a/x", openCommit: view });
-    await branch.list({ prefix: "d", limit: 2, openCommit: view });
-    await branch.openUpload({ openCommit: view });
+    await branch.files.view({ view });
+    await branch.files.read({ path: "d/a/x", openCommit: view });
+    await branch.files.list({ prefix: "d", limit: 2, openCommit: view });
+    await branch.uploads.open({ openCommit: view });
   }
 }
 
 async function useMultiparts(branch: BranchApi): Promise<void> {
   for (const round of [1, 2]) {
     const path = `m/${round}`;
-    const opened = await branch.createMultipart({ path, attributes: {}, ttlMs: 1000 });
+    const opened = await branch.multipart.create({ path, attributes: {}, ttlMs: 1000 });
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
     const [one, two] = [chunked("one", ["b/p1"]), chunked("two", ["b/p2"])];
-    for (const content of [two, one]) await branch.addPart({ upload, number: 1, content });
-    await branch.addPart({ upload, number: 2, content: two });
-    await branch.addPart({ upload, number: 3, content: { ...joined([one]), body: two.body } });
-    await branch.listParts({ upload, after: 0, limit: 1 });
-    await branch.partBodies({ upload, numbers: [2, 1] });
-    await branch.multipart({ upload });
-    await branch.saveProgress({ upload, progress: "half" });
-    await branch.listMultiparts({ prefix: "m/", limit: 1, after: { path, upload } });
-    if (round === 1) await branch.completeMultipart(completion(upload, { 1: one, 2: two }));
-    else await branch.abortMultipart({ upload });
-    await branch.multipart({ upload });
+    for (const content of [two, one]) await branch.multipart.addPart({ upload, number: 1, content });
+    await branch.multipart.addPart({ upload, number: 2, content: two });
+    await branch.multipart.addPart({ upload, number: 3, content: { ...joined([one]), body: two.body } });
+    await branch.multipart.parts({ upload, after: 0, limit: 1 });
+    await branch.multipart.bodies({ upload, numbers: [2, 1] });
+    await branch.multipart.status({ upload });
+    await branch.multipart.saveProgress({ upload, progress: "half" });
+    await branch.multipart.list({ prefix: "m/", limit: 1, after: { path, upload } });
+    if (round === 1) await branch.multipart.complete(completion(upload, { 1: one, 2: two }));
+    else await branch.multipart.abort({ upload });
+    await branch.multipart.status({ upload });
   }
 }
 
 /** Keeps one commit, and those that something names. */
 async function useRetention(branch: BranchApi, commit: string): Promise<void> {
   const at = { generation: 1, seq: 1 };
-  await branch.subscribe({ uid: "n", pipeline: "p", starts: [{ commit, ...at }] });
-  await branch.need({ uid: "n", generation: 2, seq: 0, job: null, starts: [{ commit, ...at }] });
-  await branch.configure({ keep: { commits: 1, days: 1 } });
-  await branch.configure({ keep: { commits: 1 } });
-  await vi.waitUntil(async () => (await branch.feed({ cursor: at, limit: 5 })).events[0]?.gap, 60_000);
-  await branch.read({ path: "d/a/x", commit });
-  await branch.commits({ limit: 2 });
-  await branch.commits({ limit: 2, after: commit });
-  await branch.unsubscribe({ uid: "n" });
+  await branch.feed.subscribe({ uid: "n", pipeline: "p", starts: [{ commit, ...at }] });
+  await branch.feed.need({ uid: "n", generation: 2, seq: 0, job: null, starts: [{ commit, ...at }] });
+  await branch.settings.change({ keep: { commits: 1, days: 1 } });
+  await branch.settings.change({ keep: { commits: 1 } });
+  await vi.waitUntil(async () => (await branch.feed.read({ cursor: at, limit: 5 })).events[0]?.gap, 60_000);
+  await branch.files.read({ path: "d/a/x", commit });
+  await branch.history.list({ limit: 2 });
+  await branch.history.list({ limit: 2, after: commit });
+  await branch.feed.unsubscribe({ uid: "n" });
 }
 
 /** Is the parent of a fork, and goes back to a commit. */
 async function useForks(branch: BranchApi, commit: string): Promise<void> {
   const root = { fork: "f", bucket: "x.y", commit };
-  for (let time = 0; time < 2; time++) await branch.addRoot(root);
-  await branch.rootPage({ fork: "f", after: "" });
-  await branch.dropRoot({ fork: "f" });
-  await branch.inspect();
-  const begun = await branch.revert({ commit });
+  for (let time = 0; time < 2; time++) await branch.forks.addRoot(root);
+  await branch.forks.rootPage({ fork: "f", after: "" });
+  await branch.forks.dropRoot({ fork: "f" });
+  await branch.lifecycle.inspect();
+  const begun = await branch.openCommits.revert({ commit });
   if (!begun.ok) throw new Error(begun.reason);
   await vi.waitUntil(async () => {
-    const status = await branch.openCommitStatus(begun);
+    const status = await branch.openCommits.status(begun);
     return !status.ok || status.state === "finished";
   }, 60_000);
 }
 
 async function useOpenCommits(branch: BranchApi): Promise<void> {
   for (const paths of [["s/1"], ["s/1", ...numbered("s/", 9999)], numbered("t/", 20_001)]) {
-    const opened = await branch.startOpenCommit({ ttlMs: 1000 });
+    const opened = await branch.openCommits.start({ ttlMs: 1000 });
     if (!opened.ok) throw new Error(opened.reason);
     const { openCommit } = opened;
-    await branch.put({ openCommit, path: "s/0", content: inline("2"), attributes: {} });
-    await branch.put({ openCommit, path: "s/0", content: inline(`${paths.length}`), attributes: {} });
+    await branch.files.put({ openCommit, path: "s/0", content: inline("2"), attributes: {} });
+    await branch.files.put({ openCommit, path: "s/0", content: inline(`${paths.length}`), attributes: {} });
     for (const page of pagesOf(paths.map((path) => ({ delete: path })))) {
-      await branch.commit({ openCommit, operations: page });
+      await branch.files.commit({ openCommit, operations: page });
     }
-    await branch.read({ openCommit, path: "s/0" });
-    await branch.list({ openCommit, prefix: "s", delimiter: "/", limit: 2 });
-    await branch.openCommitStatus({ openCommit });
-    await branch.finishOpenCommit({ openCommit });
+    await branch.files.read({ openCommit, path: "s/0" });
+    await branch.files.list({ openCommit, prefix: "s", delimiter: "/", limit: 2 });
+    await branch.openCommits.status({ openCommit });
+    await branch.openCommits.finish({ openCommit });
     await vi.waitUntil(async () => {
-      const status = await branch.openCommitStatus({ openCommit });
+      const status = await branch.openCommits.status({ openCommit });
       return !status.ok || status.state === "finished";
     }, 60_000);
-    await branch.abortOpenCommit({ openCommit });
+    await branch.openCommits.abort({ openCommit });
   }
-  const aborted = await branch.startOpenCommit({ ttlMs: 1000 });
+  const aborted = await branch.openCommits.start({ ttlMs: 1000 });
   if (!aborted.ok) throw new Error(aborted.reason);
-  await branch.put({ openCommit: aborted.openCommit, path: "s/0", content: inline("5"), attributes: {} });
-  await branch.abortOpenCommit(aborted);
+  await branch.files.put({
+    openCommit: aborted.openCommit,
+    path: "s/0",
+    content: inline("5"),
+    attributes: {},
+  });
+  await branch.openCommits.abort(aborted);
 }
 
 /** The columns of `(a, b) IN (...)` in a statement that changes rows, which are to be found by all of them. */
@@ -298,8 +307,8 @@ function lookedUpBy(text: string): string[] {
 describe("query plans", () => {
   test("no statement scans or sorts a table that grows", async () => {
     const statements = vi.spyOn(Sql.prototype, "execute");
-    await runInDurableObject(branchOf(freshBucket()), async (branch, state) => {
-      await useEverything(branch);
+    await runInDurableObject(branchOf(freshBucket()), async (branch: Branch, state) => {
+      await useEverything(clientOf<BranchApi>(branch));
       await branch.alarm();
       const planned = [
         ...new Set([...statements.mock.calls.map(([text]) => text), PAST, ALIVE_ALL, DIED_NEXT]),

@@ -1,6 +1,7 @@
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { BranchApi, FileRead } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { FileRead } from "../../../worker/branch/contract/files.ts";
 import { type CachedRead, ReadCache } from "../../../worker/branch/tree/read-cache.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import {
@@ -11,19 +12,20 @@ import {
   completion,
   freshBranch,
   inline,
+  inObject,
   put,
   randomNumbers,
 } from "./support.ts";
 
 async function text(branch: BranchStub, path: string): Promise<string | null> {
-  const read = await branch.read({ path });
+  const read = await branch.files.read({ path });
   if (!read.ok) return null;
   return read.body.kind === "inline" ? new TextDecoder().decode(read.body.bytes) : read.body.kind;
 }
 
 /** How many statements a call runs inside of the object. */
 function statementsOf(branch: BranchStub, call: (object: BranchApi) => Promise<unknown>): Promise<number> {
-  return runInDurableObject(branch, async (object: BranchApi) => {
+  return inObject(branch, async (object) => {
     const statements = vi.spyOn(Sql.prototype, "execute");
     try {
       await call(object);
@@ -37,13 +39,13 @@ function statementsOf(branch: BranchStub, call: (object: BranchApi) => Promise<u
 describe("whose time and version a read answers", () => {
   test("at HEAD: the branch's time or the file's own, and always the commit that wrote it", async () => {
     const branch = await freshBranch();
-    const first = await branch.put({ path: "a", content: inline("a"), attributes: {} });
-    const last = await branch.put({ path: "b", content: inline("b"), attributes: {} });
+    const first = await branch.files.put({ path: "a", content: inline("a"), attributes: {} });
+    const last = await branch.files.put({ path: "b", content: inline("b"), attributes: {} });
     if (!first.ok || !last.ok) throw new Error("refused");
     for (let times = 0; times < 2; times++) {
       const { commit } = first;
-      expect(await branch.read({ path: "a" })).toMatchObject({ commit, modifiedAt: last.modifiedAt });
-      expect(await branch.read({ path: "a", modified: "file" })).toMatchObject({
+      expect(await branch.files.read({ path: "a" })).toMatchObject({ commit, modifiedAt: last.modifiedAt });
+      expect(await branch.files.read({ path: "a", modified: "file" })).toMatchObject({
         commit,
         modifiedAt: first.modifiedAt,
       });
@@ -52,12 +54,15 @@ describe("whose time and version a read answers", () => {
 
   test("at a commit: that one is the version, and the time is its own or the file's", async () => {
     const branch = await freshBranch();
-    const first = await branch.put({ path: "a", content: inline("a"), attributes: {} });
-    const last = await branch.put({ path: "b", content: inline("b"), attributes: {} });
+    const first = await branch.files.put({ path: "a", content: inline("a"), attributes: {} });
+    const last = await branch.files.put({ path: "b", content: inline("b"), attributes: {} });
     if (!first.ok || !last.ok || last.commit === null) throw new Error("refused");
     const { commit } = last;
-    expect(await branch.read({ path: "a", commit })).toMatchObject({ commit, modifiedAt: last.modifiedAt });
-    expect(await branch.read({ path: "a", commit, modified: "file" })).toMatchObject({
+    expect(await branch.files.read({ path: "a", commit })).toMatchObject({
+      commit,
+      modifiedAt: last.modifiedAt,
+    });
+    expect(await branch.files.read({ path: "a", commit, modified: "file" })).toMatchObject({
       commit,
       modifiedAt: first.modifiedAt,
     });
@@ -67,21 +72,21 @@ describe("whose time and version a read answers", () => {
     const branch = await freshBranch();
     const times: number[] = [];
     for (const path of ["a", "b", "d/x", "e/"]) {
-      const answer = await branch.put({
+      const answer = await branch.files.put({
         path,
         content: inline(path.endsWith("/") ? "" : path),
         attributes: {},
       });
       if (answer.ok) times.push(answer.modifiedAt);
     }
-    const { head } = (await branch.status()) as { head: string };
+    const { head } = (await branch.lifecycle.status()) as { head: string };
     for (const commit of [undefined, head]) {
       const request = { prefix: "", limit: 10, ...(commit && { commit }) };
-      const own = await branch.list({ ...request, modified: "file" });
+      const own = await branch.files.list({ ...request, modified: "file" });
       expect(own.ok && own.entries.map((entry) => "modifiedAt" in entry && entry.modifiedAt)).toEqual(times);
-      const folded = await branch.list({ ...request, modified: "file", delimiter: "/", prefix: "d" });
+      const folded = await branch.files.list({ ...request, modified: "file", delimiter: "/", prefix: "d" });
       expect(folded).toMatchObject({ entries: [{ kind: "prefix", path: "d/" }] });
-      const plain = await branch.list(request);
+      const plain = await branch.files.list(request);
       expect(plain.ok && plain.entries.some((entry) => "modifiedAt" in entry)).toBe(false);
     }
   });
@@ -100,13 +105,15 @@ describe("attributes", () => {
       metadata: { b: "2", a: "1" },
       checksum: { value: "AAAA", type: "FULL_OBJECT", algorithm: "CRC32" },
     } as const;
-    committed(await branch.put({ path: "a", content: inline("a"), attributes }));
-    expect(await branch.read({ path: "a" })).toMatchObject({ attributes });
+    committed(await branch.files.put({ path: "a", content: inline("a"), attributes }));
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ attributes });
     const reversed = Object.fromEntries(Object.entries(attributes).toReversed());
-    expect(committed(await branch.put({ path: "a", content: inline("a"), attributes: reversed }))).toBeNull();
+    expect(
+      committed(await branch.files.put({ path: "a", content: inline("a"), attributes: reversed })),
+    ).toBeNull();
     const other = { ...attributes, cacheControl: "private" };
     expect(
-      committed(await branch.put({ path: "a", content: inline("a"), attributes: other })),
+      committed(await branch.files.put({ path: "a", content: inline("a"), attributes: other })),
     ).not.toBeNull();
   });
 });
@@ -115,14 +122,14 @@ describe("a small file that was read before", () => {
   test("is read from memory, and one in blobs by one statement", async () => {
     const branch = await freshBranch();
     await put(branch, "a");
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
-    await branch.put({ path: "b", content: chunked("large", ["b/1"]), attributes: {}, upload });
-    expect(await statementsOf(branch, (object) => object.read({ path: "a" }))).toBe(1);
-    expect(await statementsOf(branch, (object) => object.read({ path: "a" }))).toBe(0);
-    expect(await statementsOf(branch, (object) => object.read({ path: "b" }))).toBe(1);
-    expect(await statementsOf(branch, (object) => object.read({ path: "b" }))).toBe(1);
+    await branch.files.put({ path: "b", content: chunked("large", ["b/1"]), attributes: {}, upload });
+    expect(await statementsOf(branch, (object) => object.files.read({ path: "a" }))).toBe(1);
+    expect(await statementsOf(branch, (object) => object.files.read({ path: "a" }))).toBe(0);
+    expect(await statementsOf(branch, (object) => object.files.read({ path: "b" }))).toBe(1);
+    expect(await statementsOf(branch, (object) => object.files.read({ path: "b" }))).toBe(1);
   });
 
   test("is what was written since, by whichever way", async () => {
@@ -131,16 +138,16 @@ describe("a small file that was read before", () => {
     expect(await text(branch, "big")).toBe("1");
     await put(branch, "big", "2");
     expect(await text(branch, "big")).toBe("2");
-    await branch.commit({ operations: [{ delete: "big" }] });
+    await branch.files.commit({ operations: [{ delete: "big" }] });
     expect(await text(branch, "big")).toBeNull();
     await put(branch, "other", "3");
     const { digest, size } = inline("3");
-    await branch.commit({ operations: [{ put: "big", digest, size }] });
+    await branch.files.commit({ operations: [{ put: "big", digest, size }] });
     expect(await text(branch, "big")).toBe("3");
     const upload = await begin(branch);
     const part = chunked("part", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: part });
-    await branch.completeMultipart(completion(upload, { 1: part }));
+    await branch.multipart.addPart({ upload, number: 1, content: part });
+    await branch.multipart.complete(completion(upload, { 1: part }));
     expect(await text(branch, "big")).toBe("chunks");
   });
 
@@ -148,8 +155,8 @@ describe("a small file that was read before", () => {
     const branch = await freshBranch();
     await put(branch, "a", "old");
     expect(await text(branch, "a")).toBe("old");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     expect(await text(branch, "a")).toBeNull();
     await put(branch, "a", "new");
     expect(await text(branch, "a")).toBe("new");
@@ -161,11 +168,11 @@ describe("a small file that was read before", () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
     expect(await text(branch, "a")).toBe("1");
-    await runInDurableObject(branch, async (object: BranchApi, { storage }) => {
+    await inObject(branch, async (object, { storage }) => {
       storage.sql.exec(
         "CREATE TRIGGER failing BEFORE INSERT ON commits BEGIN SELECT RAISE(ABORT, 'failing'); END",
       );
-      await expect(object.put({ path: "a", content: inline("2"), attributes: {} })).rejects.toThrow();
+      await expect(object.files.put({ path: "a", content: inline("2"), attributes: {} })).rejects.toThrow();
       storage.sql.exec("DROP TRIGGER failing");
     });
     expect(await text(branch, "a")).toBe("1");
@@ -184,7 +191,7 @@ describe("a small file that was read before", () => {
         await put(branch, path, `${n}`);
         files.set(path, `${n}`);
       } else if (choice < 0.35) {
-        await branch.commit({ operations: [{ delete: path }] });
+        await branch.files.commit({ operations: [{ delete: path }] });
         files.delete(path);
       } else expect(await text(branch, path)).toBe(files.get(path) ?? null);
     }

@@ -1,6 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { CommitEntry, CommitNote } from "../../../worker/branch/contract.ts";
+import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { CommitEntry } from "../../../worker/branch/contract/history.ts";
 import { ready } from "./fork-support.ts";
 import { crashAt, pagesOf } from "./large-support.ts";
 import {
@@ -24,11 +25,11 @@ const NOTHING_SAID = { redacted: null, change: "none" };
 
 /** Puts a file, and says something of it. */
 async function said(branch: BranchStub, path = "a", note: CommitNote = SAID): Promise<string> {
-  return committed(await branch.put({ path, content: inline(path), attributes: {}, note })) ?? "";
+  return committed(await branch.files.put({ path, content: inline(path), attributes: {}, note })) ?? "";
 }
 
 async function entryOf(branch: BranchStub, commit: string): Promise<CommitEntry> {
-  const entry = await branch.commitEntry({ commit });
+  const entry = await branch.history.commit({ commit });
   if (!entry.ok) throw new Error(entry.reason);
   const { ok: _, ...rest } = entry;
   return rest;
@@ -59,7 +60,7 @@ function owesRewrite(branch: BranchStub): Promise<boolean> {
 /** Redacts a commit that something was said of. */
 async function redact(branch: BranchStub, commit: string, key = "k9"): Promise<{ at: number; by: string }> {
   const before = Date.now();
-  const done = await branch.redactCommit({ commit, key });
+  const done = await branch.history.redact({ commit, key });
   if (!done.ok || !done.redacted) throw new Error(JSON.stringify(done));
   expect(done).toMatchObject({ commit, change: "redacted", redacted: { by: key } });
   expect(done.redacted.at).toBeGreaterThanOrEqual(before);
@@ -72,17 +73,17 @@ describe("redacting a commit", () => {
     await said(branch, "a", { key: "k0", message: "before" });
     const commit = await said(branch, "b");
     await said(branch, "c", { key: "k2", message: "after" });
-    const [entry, log] = [await entryOf(branch, commit), await branch.commits({ limit: 10 })];
-    const file = await branch.read({ path: "b", commit });
+    const [entry, log] = [await entryOf(branch, commit), await branch.history.list({ limit: 10 })];
+    const file = await branch.files.read({ path: "b", commit });
     const redacted = await redact(branch, commit);
     expect(await entryOf(branch, commit)).toEqual({ ...entry, note: { key: "k1", redacted } });
-    const after = await branch.commits({ limit: 10 });
+    const after = await branch.history.list({ limit: 10 });
     if (!after.ok || !log.ok) throw new Error("no log");
     expect(after.commits.filter(({ id }) => id !== commit)).toEqual(
       log.commits.filter(({ id }) => id !== commit),
     );
     expect(after.commits[1]).toEqual({ ...entry, note: { key: "k1", redacted } });
-    expect(await branch.read({ path: "b", commit })).toEqual(file);
+    expect(await branch.files.read({ path: "b", commit })).toEqual(file);
     expect(await tablesWithSecret(branch)).toEqual([]);
     expect(await owesRewrite(branch)).toBe(true);
   });
@@ -90,9 +91,9 @@ describe("redacting a commit", () => {
   test("asked again changes nothing, whoever asks; named by a tag it is the same commit", async () => {
     const branch = await freshBranch();
     const commit = await said(branch);
-    await branch.createTag({ name: "v1", commit, force: false });
+    await branch.tags.create({ name: "v1", commit, force: false });
     const redacted = await redact(branch, commit);
-    expect(await branch.redactCommit({ commit: "v1", key: "k8" })).toEqual({
+    expect(await branch.history.redact({ commit: "v1", key: "k8" })).toEqual({
       ok: true,
       commit,
       redacted,
@@ -105,7 +106,7 @@ describe("redacting a commit", () => {
     const [plain = "", keyed] = [await put(branch, "a"), await said(branch, "b", { key: "k1" })];
     for (const commit of [plain ?? "", keyed]) {
       const entry = await entryOf(branch, commit);
-      expect(await branch.redactCommit({ commit, key: "k9" })).toMatchObject(NOTHING_SAID);
+      expect(await branch.history.redact({ commit, key: "k9" })).toMatchObject(NOTHING_SAID);
       expect(await entryOf(branch, commit)).toEqual(entry);
     }
     expect(await owesRewrite(branch)).toBe(false);
@@ -115,13 +116,13 @@ describe("redacting a commit", () => {
     const branch = await freshBranch();
     await put(branch, "a");
     for (const commit of ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "v1"]) {
-      expect(await branch.redactCommit({ commit, key: "k9" })).toEqual({
+      expect(await branch.history.redact({ commit, key: "k9" })).toEqual({
         ok: false,
         reason: "no-such-version",
       });
     }
     const never = branchOf(freshBucket());
-    expect(await never.redactCommit({ commit: "v1", key: "k9" })).toEqual({
+    expect(await never.history.redact({ commit: "v1", key: "k9" })).toEqual({
       ok: false,
       reason: "no-such-branch",
     });
@@ -130,8 +131,8 @@ describe("redacting a commit", () => {
   test("of a protected branch is for its writer alone", async () => {
     const branch = await freshBranch();
     const commit = await said(branch);
-    await branch.configure({ writer: { key: "mine" } });
-    expect(await branch.redactCommit({ commit, key: "k9" })).toMatchObject({
+    await branch.settings.change({ writer: { key: "mine" } });
+    expect(await branch.history.redact({ commit, key: "k9" })).toMatchObject({
       ok: false,
       reason: "protected",
     });
@@ -145,18 +146,18 @@ describe("redacting a commit", () => {
       [{ key: "k1", message: "said at the end", meta: { a: "b" } }, {}],
     ] as const) {
       const branch = await freshBranch();
-      const opened = await branch.startOpenCommit({ ttlMs: DAY_MS, note: SAID });
+      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: SAID });
       if (!opened.ok) throw new Error(opened.reason);
       const { openCommit } = opened;
-      await branch.put({ openCommit, path: "a", content: inline("a"), attributes: also });
+      await branch.files.put({ openCommit, path: "a", content: inline("a"), attributes: also });
       const finish = { openCommit, ...(ended && { note: ended }) };
-      const end = await branch.finishOpenCommit(finish);
+      const end = await branch.openCommits.finish(finish);
       if (!end.ok || end.state !== "finished") throw new Error(JSON.stringify(end));
       expect(await tablesWithSecret(branch)).toContain("sessions");
       await redact(branch, end.commit ?? "");
       expect(await tablesWithSecret(branch)).toEqual([]);
       // Who asks again for its end has the same answer, and brings nothing back.
-      expect(await branch.finishOpenCommit({ ...finish, note: SAID })).toEqual(end);
+      expect(await branch.openCommits.finish({ ...finish, note: SAID })).toEqual(end);
       expect(await tablesWithSecret(branch)).toEqual([]);
     }
   });
@@ -165,9 +166,9 @@ describe("redacting a commit", () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { note: SAID });
     const one = chunked("one", ["b/1"]);
-    await branch.addPart({ upload, number: 1, content: one });
+    await branch.multipart.addPart({ upload, number: 1, content: one });
     expect(await tablesWithSecret(branch)).toEqual(["multiparts"]);
-    const done = await branch.completeMultipart(completion(upload, { 1: one }));
+    const done = await branch.multipart.complete(completion(upload, { 1: one }));
     if (!done.ok) throw new Error(done.reason);
     await redact(branch, done.commit ?? "");
     expect(await tablesWithSecret(branch)).toEqual([]);
@@ -178,9 +179,9 @@ describe("redacting a commit", () => {
     const parent = await freshBranch(bucket);
     await said(parent);
     const fork = branchOf(freshBucket());
-    expect(await fork.fork({ parent: bucket, note: SAID })).toMatchObject({ ok: true });
+    expect(await fork.lifecycle.fork({ parent: bucket, note: SAID })).toMatchObject({ ok: true });
     await ready(fork);
-    const log = await fork.commits({ limit: 10 });
+    const log = await fork.history.list({ limit: 10 });
     const [first] = log.ok ? log.commits : [];
     expect(first?.note?.message).toBe(SAID.message);
     await redact(fork, first?.id ?? "");
@@ -192,21 +193,22 @@ describe("redacting a commit", () => {
   test("waits for a large commit, of which the note is then nowhere either", async () => {
     const branch = await freshBranch();
     const first = await said(branch);
-    const opened = await branch.startOpenCommit({ ttlMs: DAY_MS, note: SAID });
+    const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: SAID });
     if (!opened.ok) throw new Error(opened.reason);
     const { openCommit } = opened;
     const operations = Array.from({ length: 10_001 }, (_, n) => ({ delete: `${n}` }));
-    for (const page of pagesOf(operations)) committed(await branch.commit({ openCommit, operations: page }));
-    await branch.put({ openCommit, path: "b", content: inline("b"), attributes: {} });
+    for (const page of pagesOf(operations))
+      committed(await branch.files.commit({ openCommit, operations: page }));
+    await branch.files.put({ openCommit, path: "b", content: inline("b"), attributes: {} });
     const crash = crashAt({ statement: /INSERT INTO files[^;]*FROM staged/, nth: 1 });
-    const ending = branch.finishOpenCommit({ openCommit });
+    const ending = branch.openCommits.finish({ openCommit });
     await crash.reached();
     const redacting = redact(branch, first);
     crash.resume();
     await ending.catch(() => {});
     await runDurableObjectAlarm(branch);
     await redacting;
-    const log = await branch.commits({ limit: 1 });
+    const log = await branch.history.list({ limit: 1 });
     await redact(branch, (log.ok && log.commits[0]?.id) || "");
     expect(await tablesWithSecret(branch)).toEqual([]);
   });
@@ -214,16 +216,16 @@ describe("redacting a commit", () => {
   test("ends exports; one that begins then tells that it was redacted", async () => {
     const branch = await freshBranch();
     const commit = await said(branch);
-    const before = await branch.beginExport();
+    const before = await branch.exports.begin();
     if (!before.ok) throw new Error(before.reason);
     const redacted = await redact(branch, commit);
-    expect(await branch.exportCommits({ export: before.export, after: 0 })).toEqual({
+    expect(await branch.exports.commits({ export: before.export, after: 0 })).toEqual({
       ok: false,
       reason: "no-such-export",
     });
-    const begun = await branch.beginExport();
+    const begun = await branch.exports.begin();
     if (!begun.ok) throw new Error(begun.reason);
-    const page = await branch.exportCommits({ export: begun.export, after: 0 });
+    const page = await branch.exports.commits({ export: begun.export, after: 0 });
     if (!page.ok) throw new Error("no page");
     expect(JSON.parse(String(page.commits[0]?.[7]))).toEqual({ redacted });
     expect(JSON.stringify(page)).not.toContain(SECRET);

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
-import type { CompleteMultipart } from "../../../worker/branch/contract.ts";
+import type { CompleteMultipart } from "../../../worker/branch/contract/multipart.ts";
 import { sampled } from "../../support/suite.ts";
 import {
   type BranchStub,
@@ -144,7 +144,7 @@ class Play {
   async check(): Promise<void> {
     const { condemned } = this.#model.settle();
     for (const id of this.#model.contents) {
-      const answer = await this.#branch.content(id);
+      const answer = await this.#branch.files.content(id);
       if (!answer.ok) throw new Error(`${contentName(id)}: ${answer.reason}`);
       const { body } = answer;
       const blobs = body.kind === "chunks" ? body.chunks.map(({ blob }) => blob) : [];
@@ -153,12 +153,14 @@ class Play {
   }
 
   async #putFile(): Promise<void> {
-    const opened = await this.#branch.openUpload({});
+    const opened = await this.#branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const [path, content] = [this.#pick(PATHS) ?? "", this.#content()];
     this.#model.bring(content);
     const { upload } = opened;
-    expect(await this.#branch.put({ path, content, attributes: {}, upload })).toMatchObject({ ok: true });
+    expect(await this.#branch.files.put({ path, content, attributes: {}, upload })).toMatchObject({
+      ok: true,
+    });
     this.#model.write(path, content);
   }
 
@@ -174,7 +176,7 @@ class Play {
 
   async #replacePart(upload: string, number: number, content: Content): Promise<void> {
     this.#model.bring(content);
-    expect(await this.#branch.addPart({ upload, number, content })).toEqual({ ok: true });
+    expect(await this.#branch.multipart.addPart({ upload, number, content })).toEqual({ ok: true });
     const { digest, size } = content;
     this.#model.uploads.get(upload)?.set(number, { digest, size });
     this.#model.settle();
@@ -205,31 +207,33 @@ class Play {
     const content = await this.#whole(named.map(([, id]) => id));
     const parts = named.map(([number, id]) => ({ number, ...id }));
     const request = { upload, parts, content, attributes: {} };
-    const first = await this.#branch.completeMultipart(request);
+    const first = await this.#branch.multipart.complete(request);
     if (!first.ok) throw new Error(first.reason);
     this.#model.bring(content);
     this.#model.write(first.path, content);
     this.#model.uploads.delete(upload);
-    if (this.#random() < 0.3) expect(await this.#branch.completeMultipart(request)).toEqual(first);
+    if (this.#random() < 0.3) expect(await this.#branch.multipart.complete(request)).toEqual(first);
   }
 
   async #abort(): Promise<void> {
     const upload = this.#anyUpload();
     if (!upload) return;
-    expect(await this.#branch.abortMultipart({ upload })).toEqual({ ok: true });
+    expect(await this.#branch.multipart.abort({ upload })).toEqual({ ok: true });
     this.#model.uploads.delete(upload);
   }
 
   async #copyFile(): Promise<void> {
     const [source, path] = [this.#pick([...this.#model.files.values()]), this.#pick(PATHS) ?? ""];
     if (!source) return;
-    expect(await this.#branch.commit({ operations: [{ put: path, ...source }] })).toMatchObject({ ok: true });
+    expect(await this.#branch.files.commit({ operations: [{ put: path, ...source }] })).toMatchObject({
+      ok: true,
+    });
     this.#model.write(path, source);
   }
 
   async #deleteFile(): Promise<void> {
     const path = this.#pick(PATHS) ?? "";
-    await this.#branch.commit({ operations: [{ delete: path }] });
+    await this.#branch.files.commit({ operations: [{ delete: path }] });
     this.#model.files.delete(path);
   }
 
@@ -239,13 +243,13 @@ class Play {
 
   async #stageFile(): Promise<void> {
     const openCommit = this.#anyOpenCommit();
-    const opened = await this.#branch.openUpload({});
+    const opened = await this.#branch.uploads.open({});
     if (!openCommit || !opened.ok) return;
     const [path, content] = [this.#pick(PATHS) ?? "", this.#content()];
     this.#model.bring(content);
     const { upload } = opened;
     const put = { openCommit, path, content, attributes: {}, upload };
-    expect(await this.#branch.put(put)).toMatchObject({ ok: true, commit: null });
+    expect(await this.#branch.files.put(put)).toMatchObject({ ok: true, commit: null });
     const { digest, size } = content;
     this.#model.openCommits.get(openCommit)?.set(path, { digest, size });
   }
@@ -255,28 +259,31 @@ class Play {
     const [source, path] = [this.#pick(this.#model.contents), this.#pick(PATHS) ?? ""];
     if (!openCommit || !source) return;
     const operations = [{ put: path, ...source }];
-    expect(await this.#branch.commit({ openCommit, operations })).toMatchObject({ ok: true, commit: null });
+    expect(await this.#branch.files.commit({ openCommit, operations })).toMatchObject({
+      ok: true,
+      commit: null,
+    });
     this.#model.openCommits.get(openCommit)?.set(path, source);
   }
 
   async #stageDeletion(): Promise<void> {
     const [openCommit, path] = [this.#anyOpenCommit(), this.#pick(PATHS) ?? ""];
     if (!openCommit) return;
-    await this.#branch.commit({ openCommit, operations: [{ delete: path }] });
+    await this.#branch.files.commit({ openCommit, operations: [{ delete: path }] });
     this.#model.openCommits.get(openCommit)?.set(path, null);
   }
 
   async #finishOpenCommit(): Promise<void> {
     const openCommit = this.#anyOpenCommit();
     if (!openCommit) return;
-    expect(await this.#branch.finishOpenCommit({ openCommit })).toMatchObject({ state: "finished" });
+    expect(await this.#branch.openCommits.finish({ openCommit })).toMatchObject({ state: "finished" });
     this.#model.finish(openCommit);
   }
 
   async #abortOpenCommit(): Promise<void> {
     const openCommit = this.#anyOpenCommit();
     if (!openCommit) return;
-    expect(await this.#branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
+    expect(await this.#branch.openCommits.abort({ openCommit })).toEqual({ ok: true });
     this.#model.openCommits.delete(openCommit);
     await drained(this.#branch);
   }
@@ -286,7 +293,7 @@ class Play {
     const upload = this.#anyUpload();
     const named = [...(this.#model.uploads.get(upload ?? "") ?? [])];
     if (!upload || named.length === 0) return;
-    const read = await this.#branch.partBodies({ upload, numbers: named.map(([number]) => number) });
+    const read = await this.#branch.multipart.bodies({ upload, numbers: named.map(([number]) => number) });
     if (!read.ok) throw new Error(read.reason);
     const chunks = read.parts.flatMap(({ body }) => (body.kind === "chunks" ? body.chunks : []));
     const { digest, size } = chunked(named.map(([, id]) => contentName(id)).join(), []);
@@ -300,7 +307,7 @@ class Play {
   async #completeLate(): Promise<void> {
     const request = this.#late.shift();
     if (!request) return;
-    const answer = await this.#branch.completeMultipart(request);
+    const answer = await this.#branch.multipart.complete(request);
     // Another completion of the same parts may have been made: then this is its answer.
     if (!answer.ok || !this.#model.uploads.has(request.upload)) return;
     this.#model.bring(request.content);
@@ -327,7 +334,7 @@ class Play {
   async #whole(ids: readonly ContentId[]): Promise<Content> {
     const chunks = [];
     for (const id of ids) {
-      const answer = await this.#branch.content(id);
+      const answer = await this.#branch.files.content(id);
       if (!answer.ok) throw new Error(answer.reason);
       if (answer.body.kind === "chunks") chunks.push(...answer.body.chunks);
     }

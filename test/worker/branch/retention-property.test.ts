@@ -1,7 +1,7 @@
 // @module-tag rest
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { Keep } from "../../../worker/branch/contract.ts";
+import type { Keep } from "../../../worker/branch/contract/settings.ts";
 import { expectRefsRight } from "./large-support.ts";
 import { dayAfterTags, floorOf, givenBack, tornCommits } from "./retention-support.ts";
 import {
@@ -148,7 +148,7 @@ class Play {
   async #readAll(): Promise<Map<number, readonly string[] | string>> {
     const found = new Map<number, readonly string[] | string>();
     for (const { id, seq, tree } of this.#commits) {
-      const page = await this.#branch.list({ prefix: "", limit: 100, commit: id });
+      const page = await this.#branch.files.list({ prefix: "", limit: 100, commit: id });
       found.set(
         seq,
         page.ok
@@ -157,7 +157,7 @@ class Play {
       );
       const [path] = tree.keys();
       if (path !== undefined && this.#named().has(id)) {
-        expect((await this.#branch.read({ path, commit: id })).ok).toBe(true);
+        expect((await this.#branch.files.read({ path, commit: id })).ok).toBe(true);
       }
     }
     return found;
@@ -165,10 +165,10 @@ class Play {
 
   /** Every version that is listed is read by the id that the list names it by; a deletion says that it is one. */
   async #checkVersions(): Promise<void> {
-    const versions = await this.#branch.listVersions({ prefix: "", limit: 1000 });
+    const versions = await this.#branch.files.versions({ prefix: "", limit: 1000 });
     for (const entry of versions.ok ? versions.entries : []) {
       if (entry.kind === "prefix") continue;
-      const read = await this.#branch.read({ path: entry.path, commit: entry.version });
+      const read = await this.#branch.files.read({ path: entry.path, commit: entry.version });
       expect(read).toMatchObject(
         entry.kind === "version"
           ? { ok: true, digest: entry.digest }
@@ -209,7 +209,7 @@ class Play {
     const commit = this.#pick(this.#commits);
     const name = this.#pick(["v1", "v2", "v3"]) ?? "v1";
     if (!commit) return;
-    const made = await this.#branch.createTag({ name, commit: commit.id, force: true });
+    const made = await this.#branch.tags.create({ name, commit: commit.id, force: true });
     const before = this.#tags.get(name);
     if (made.ok && before !== undefined && before !== commit.id) this.#untagged.add(before);
     if (made.ok) this.#tags.set(name, commit.id);
@@ -219,7 +219,7 @@ class Play {
   async #untag(): Promise<void> {
     const name = this.#pick([...this.#tags.keys()]);
     if (name === undefined) return;
-    await this.#branch.deleteTag({ name });
+    await this.#branch.tags.delete({ name });
     this.#untagged.add(this.#tags.get(name) ?? "");
     this.#tags.delete(name);
   }
@@ -233,7 +233,7 @@ class Play {
     const commit = this.#pick(this.#commits);
     if (!commit) return;
     const fork = `fork ${this.#texts++}`;
-    const rooted = await this.#branch.addRoot({ fork, bucket: "fork.repo", commit: commit.id });
+    const rooted = await this.#branch.forks.addRoot({ fork, bucket: "fork.repo", commit: commit.id });
     if (rooted.ok) this.#roots.set(fork, commit.id);
     await this.#expectKept(commit, rooted.ok);
   }
@@ -247,23 +247,23 @@ class Play {
   async #dropFork(): Promise<void> {
     const fork = this.#pick([...this.#roots.keys()]);
     if (fork === undefined) return;
-    await this.#branch.dropRoot({ fork });
+    await this.#branch.forks.dropRoot({ fork });
     this.#roots.delete(fork);
   }
 
   async #begin(): Promise<void> {
-    const opened = await this.#branch.startOpenCommit({ ttlMs: 1e9 });
+    const opened = await this.#branch.openCommits.start({ ttlMs: 1e9 });
     if (opened.ok) this.#openCommits.set(opened.openCommit, this.#commits.at(-1));
   }
 
   async #end(): Promise<void> {
     const openCommit = this.#pick([...this.#openCommits.keys()]);
     if (openCommit === undefined) return;
-    if (this.#random() < 0.5) await this.#branch.abortOpenCommit({ openCommit });
+    if (this.#random() < 0.5) await this.#branch.openCommits.abort({ openCommit });
     else {
       const text = `text ${this.#texts++}`;
-      await this.#branch.put({ openCommit, path: "f", content: inline(text), attributes: {} });
-      const end = await this.#branch.finishOpenCommit({ openCommit });
+      await this.#branch.files.put({ openCommit, path: "f", content: inline(text), attributes: {} });
+      const end = await this.#branch.openCommits.finish({ openCommit });
       if (!end.ok || end.state !== "finished") throw new Error(JSON.stringify(end));
       this.#committed(end.commit, new Map([...this.#head, ["f", text]]));
     }
@@ -272,10 +272,10 @@ class Play {
 
   async #subscribe(): Promise<void> {
     if (this.#need === undefined) {
-      const { cursor } = await this.#branch.subscribe({ uid: "u", pipeline: "p", starts: [] });
+      const { cursor } = await this.#branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [] });
       this.#need = cursor.seq;
     } else if (this.#random() < 0.3) {
-      await this.#branch.unsubscribe({ uid: "u" });
+      await this.#branch.feed.unsubscribe({ uid: "u" });
       this.#need = undefined;
     }
   }
@@ -284,24 +284,24 @@ class Play {
     if (this.#need === undefined) return;
     const ahead = this.#commits.length - this.#need;
     this.#need += Math.floor(this.#random() * (ahead + 1));
-    await this.#branch.need({ uid: "u", generation: 1, seq: this.#need, job: null, starts: [] });
+    await this.#branch.feed.need({ uid: "u", generation: 1, seq: this.#need, job: null, starts: [] });
   }
 
   async #setKeep(): Promise<void> {
     const commits = this.#pick([1, 2, 5, 12]) ?? 1;
     this.#keep = this.#random() < 0.2 ? null : { commits };
     // A round may begin at once, under what is set.
-    await this.#branch.configure({ keep: this.#keep });
+    await this.#branch.settings.change({ keep: this.#keep });
   }
 
   async #revert(): Promise<void> {
     const target = this.#pick(this.#commits);
     if (!target) return;
-    const begun = await this.#branch.revert({ commit: target.id });
+    const begun = await this.#branch.openCommits.revert({ commit: target.id });
     if (!begun.ok) return await this.#expectKept(target, false);
     const { openCommit } = begun;
     for (;;) {
-      const end = await this.#branch.finishOpenCommit({ openCommit });
+      const end = await this.#branch.openCommits.finish({ openCommit });
       if (!end.ok) throw new Error(JSON.stringify(end));
       if (end.state === "finished") return this.#committed(end.commit, target.tree);
     }

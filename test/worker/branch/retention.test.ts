@@ -1,7 +1,7 @@
 // @module-tag rest
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { BranchApi, ListVersions } from "../../../worker/branch/contract.ts";
+import type { ListVersions } from "../../../worker/branch/contract/files.ts";
 import { forkOf, treeOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import { dayAfterTags, floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
@@ -15,6 +15,7 @@ import {
   freshBranch,
   freshBucket,
   inline,
+  inObject,
   ledgerOf,
   listed,
   put,
@@ -37,21 +38,21 @@ async function overwrites(branch: BranchStub, count: number, path = "a"): Promis
 
 /** Writes a file anew, whose bytes are then in a blob of this number. */
 async function putBlob(branch: BranchStub, n: number): Promise<void> {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const content = chunked(`large ${n}`, [`b/${n}`]);
-  committed(await branch.put({ path: "l", content, attributes: {}, upload: opened.upload }));
+  committed(await branch.files.put({ path: "l", content, attributes: {}, upload: opened.upload }));
 }
 
 /** Which of these commits can be read. */
 async function readable(branch: BranchStub, commits: readonly string[]): Promise<boolean[]> {
   const can: boolean[] = [];
-  for (const commit of commits) can.push((await branch.commitEntry({ commit })).ok);
+  for (const commit of commits) can.push((await branch.history.commit({ commit })).ok);
   return can;
 }
 
 async function versionsOf(branch: BranchStub, request: Partial<ListVersions> = {}): Promise<string[]> {
-  const page = await branch.listVersions({ prefix: "", limit: 1000, ...request });
+  const page = await branch.files.versions({ prefix: "", limit: 1000, ...request });
   if (!page.ok) throw new Error(page.reason);
   return page.entries.map((entry) =>
     entry.kind === "prefix" ? entry.path : `${entry.path} ${entry.kind} ${entry.version}`,
@@ -63,33 +64,33 @@ describe("a branch that keeps its newest commits", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 10);
     const [first = "", second = ""] = commits;
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    await branch.createTag({ name: "v4", commit: commits[3] ?? "", force: false });
-    expect(await branch.configure({ keep: { commits: 3 } })).toEqual({ ok: true });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    await branch.tags.create({ name: "v4", commit: commits[3] ?? "", force: false });
+    expect(await branch.settings.change({ keep: { commits: 3 } })).toEqual({ ok: true });
     await givenBack(branch);
     expect(await floorOf(branch)).toBe(8);
     const kept = commits.map((_, n) => n === 0 || n === 3 || n >= 7);
     expect(await readable(branch, commits)).toEqual(kept);
     for (const [n, commit] of commits.entries()) {
-      const read = await branch.read({ path: "a", commit });
-      const listing = await branch.list({ prefix: "", limit: 10, commit });
-      const asBucket = await branch.list({ prefix: "", limit: 10, openCommit: commit });
-      const diff = await branch.diff({ from: first, to: commit, after: "", limit: 10 });
-      for (const answer of [read, listing, asBucket, diff, await branch.view({ view: commit })]) {
+      const read = await branch.files.read({ path: "a", commit });
+      const listing = await branch.files.list({ prefix: "", limit: 10, commit });
+      const asBucket = await branch.files.list({ prefix: "", limit: 10, openCommit: commit });
+      const diff = await branch.history.diff({ from: first, to: commit, after: "", limit: 10 });
+      for (const answer of [read, listing, asBucket, diff, await branch.files.view({ view: commit })]) {
         if (kept[n]) expect(answer.ok, `commit ${n}`).toBe(true);
         else expect(answer, `commit ${n}`).toEqual(NO_VERSION);
       }
-      expect((await branch.position({ commit })) !== null).toBe(kept[n]);
+      expect((await branch.feed.position({ commit })) !== null).toBe(kept[n]);
       if (kept[n]) expect(read).toMatchObject(inlineOf(`a ${n} ${n}`));
     }
     for (const call of [
-      branch.createTag({ name: "late", commit: second, force: false }),
-      branch.revert({ commit: second }),
-      branch.addRoot({ fork: "f", bucket: "x.y", commit: second }),
+      branch.tags.create({ name: "late", commit: second, force: false }),
+      branch.openCommits.revert({ commit: second }),
+      branch.forks.addRoot({ fork: "f", bucket: "x.y", commit: second }),
     ]) {
       expect(await call).toEqual(NO_VERSION);
     }
-    const log = await branch.commits({ limit: 100 });
+    const log = await branch.history.list({ limit: 100 });
     expect(log.ok && log.commits.map(({ id }) => id)).toEqual(commits.filter((_, n) => kept[n]).reverse());
     expect(log.ok && log.commits.map(({ changes }) => changes.written)).toEqual([1, 1, 1, 1, 1]);
     expect(await rowsLeft(branch)).toMatchObject({ files: 5, contents: 5, held: 2 });
@@ -99,40 +100,41 @@ describe("a branch that keeps its newest commits", () => {
   test("lists its commits page by page while the floor rises", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 8);
-    await branch.createTag({ name: "v1", commit: commits[0] ?? "", force: false });
-    const first = await branch.commits({ limit: 3 });
+    await branch.tags.create({ name: "v1", commit: commits[0] ?? "", force: false });
+    const first = await branch.history.list({ limit: 3 });
     expect(first.ok && first.commits.map(({ id }) => id)).toEqual(commits.slice(5).reverse());
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     const after = first.ok && first.next ? first.next : "";
-    const second = await branch.commits({ limit: 3, after });
+    const second = await branch.history.list({ limit: 3, after });
     expect(second).toMatchObject({ ok: true, commits: [{ id: commits[0] }], next: null });
-    expect(await branch.commits({ limit: 3, after: "01ZZZZZZZZZZZZZZZZZZZZZZZZ" })).toEqual(NO_VERSION);
+    expect(await branch.history.list({ limit: 3, after: "01ZZZZZZZZZZZZZZZZZZZZZZZZ" })).toEqual(NO_VERSION);
   });
 
   test("keeps all that HEAD has, however old", async () => {
     const branch = await freshBranch();
     for (const path of ["x", "y", "z"]) await put(branch, path);
     await overwrites(branch, 5);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await listed(branch)).toEqual(["a", "x", "y", "z"]);
-    for (const path of ["x", "y", "z"]) expect(await branch.read({ path })).toMatchObject(inlineOf(path));
-    expect(await branch.list({ prefix: "", limit: 10, modified: "file" })).toMatchObject({ ok: true });
+    for (const path of ["x", "y", "z"])
+      expect(await branch.files.read({ path })).toMatchObject(inlineOf(path));
+    expect(await branch.files.list({ prefix: "", limit: 10, modified: "file" })).toMatchObject({ ok: true });
     expect(await rowsLeft(branch)).toMatchObject({ files: 4, contents: 4 });
   });
 
   test("condemns the blobs of what it gives back, and no others", async () => {
     const branch = await freshBranch();
     for (const n of [1, 2, 3]) await putBlob(branch, n);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await ledgerOf(branch)).toMatchObject({ blobs: [["b/3", 1]], condemned: ["b/1", "b/2"] });
   });
 
   test("goes on as commits come, without being asked again", async () => {
     const branch = await freshBranch();
-    await branch.configure({ keep: { commits: 2 } });
+    await branch.settings.change({ keep: { commits: 2 } });
     const commits = await overwrites(branch, 6);
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([false, false, false, false, true, true]);
@@ -146,9 +148,9 @@ describe("a branch that keeps its newest commits", () => {
   test("keeps more from then on if it is told to, and has nothing back", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 4);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
-    await branch.configure({ keep: null });
+    await branch.settings.change({ keep: null });
     const later = await overwrites(branch, 3, "b");
     await givenBack(branch);
     expect(await readable(branch, [...commits, ...later])).toEqual([
@@ -165,7 +167,7 @@ describe("a branch that keeps its newest commits", () => {
   test("rests when all is given back", async () => {
     const branch = await freshBranch();
     await overwrites(branch, 4);
-    await branch.configure({ keep: { commits: 2 } });
+    await branch.settings.change({ keep: { commits: 2 } });
     await givenBack(branch);
     await expect
       .poll(async () => {
@@ -179,10 +181,10 @@ describe("a branch that keeps its newest commits", () => {
 
   test("is told so for one life alone", async () => {
     const branch = await freshBranch();
-    await branch.configure({ keep: { commits: 2 } });
-    await branch.destroy();
-    await branch.create();
-    expect(await branch.settings()).toMatchObject({ keep: null });
+    await branch.settings.change({ keep: { commits: 2 } });
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
+    expect(await branch.settings.read()).toMatchObject({ keep: null });
   });
 });
 
@@ -201,7 +203,7 @@ describe("a branch that keeps what was replaced lately", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 5);
     await age(branch, [40, 30, 20, 4, 2]);
-    await branch.configure({ keep: { days: 7 } });
+    await branch.settings.change({ keep: { days: 7 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([false, false, true, true, true]);
   });
@@ -210,10 +212,10 @@ describe("a branch that keeps what was replaced lately", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 5);
     await age(branch, [40, 30, 20, 4, 2]);
-    await branch.configure({ keep: { days: 7, commits: 4 } });
+    await branch.settings.change({ keep: { days: 7, commits: 4 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([false, true, true, true, true]);
-    await branch.configure({ keep: { days: 7, commits: 1 } });
+    await branch.settings.change({ keep: { days: 7, commits: 1 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([false, false, true, true, true]);
   });
@@ -222,7 +224,7 @@ describe("a branch that keeps what was replaced lately", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 3);
     await age(branch, [40, 30, 20]);
-    await branch.configure({ keep: { days: 1 } });
+    await branch.settings.change({ keep: { days: 1 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([false, false, true]);
   });
@@ -231,7 +233,7 @@ describe("a branch that keeps what was replaced lately", () => {
     const branch = await freshBranch();
     await overwrites(branch, 3);
     await age(branch, [40, 30, 2]);
-    await branch.configure({ keep: { days: 7 } });
+    await branch.settings.change({ keep: { days: 7 } });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -248,32 +250,32 @@ describe("versions of a key, when history was given back,", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 6);
     const other = (await put(branch, "b")) ?? "";
-    await branch.createTag({ name: "v2", commit: commits[1] ?? "", force: false });
+    await branch.tags.create({ name: "v2", commit: commits[1] ?? "", force: false });
     await overwrites(branch, 2, "c");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await versionsOf(branch, { prefix: "a" })).toEqual([
       `a version ${commits[5]}`,
       `a version ${commits[1]}`,
     ]);
     expect(await readable(branch, [commits[5] ?? "", commits[1] ?? "", other])).toEqual([false, true, false]);
-    expect(await branch.read({ path: "a", commit: commits[5] ?? "" })).toMatchObject({
+    expect(await branch.files.read({ path: "a", commit: commits[5] ?? "" })).toMatchObject({
       ...inlineOf("a 5 5"),
       commit: commits[5],
     });
-    expect(await branch.read({ path: "a", commit: other })).toEqual(NO_VERSION);
-    expect(await branch.read({ path: "b", commit: other })).toMatchObject(inlineOf("b"));
-    expect(await branch.read({ path: "b", commit: commits[5] ?? "" })).toEqual(NO_VERSION);
+    expect(await branch.files.read({ path: "a", commit: other })).toEqual(NO_VERSION);
+    expect(await branch.files.read({ path: "b", commit: other })).toMatchObject(inlineOf("b"));
+    expect(await branch.files.read({ path: "b", commit: commits[5] ?? "" })).toEqual(NO_VERSION);
   });
 
   test("show a deletion where the path was deleted, and none where it was replaced", async () => {
     const branch = await freshBranch();
     const [first = ""] = await overwrites(branch, 3);
-    await branch.createTag({ name: "v1", commit: first, force: false });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
     const deletion = committed(await commitFiles(branch, { deletes: ["a"] }));
     const [again = ""] = await overwrites(branch, 1);
     await put(branch, "z");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await versionsOf(branch, { prefix: "a" })).toEqual([
       `a version ${again}`,
@@ -285,10 +287,10 @@ describe("versions of a key, when history was given back,", () => {
   test("are listed on after one that was given back meanwhile", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 6);
-    await branch.createTag({ name: "v1", commit: commits[0] ?? "", force: false });
-    const page = await branch.listVersions({ prefix: "", limit: 2 });
+    await branch.tags.create({ name: "v1", commit: commits[0] ?? "", force: false });
+    const page = await branch.files.versions({ prefix: "", limit: 2 });
     expect(page).toMatchObject({ ok: true, next: { path: "a", version: commits[4] } });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     const after = page.ok && page.next ? page.next : { path: "" };
     expect(await versionsOf(branch, { after })).toEqual([`a version ${commits[0]}`]);
@@ -300,14 +302,14 @@ describe("what names a commit holds it, and lets go:", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 6);
     const [first = "", second = ""] = commits;
-    await branch.createTag({ name: "one", commit: first, force: false });
-    await branch.createTag({ name: "two", commit: second, force: false });
-    await branch.configure({ keep: { commits: 2 } });
+    await branch.tags.create({ name: "one", commit: first, force: false });
+    await branch.tags.create({ name: "two", commit: second, force: false });
+    await branch.settings.change({ keep: { commits: 2 } });
     await givenBack(branch);
     expect(await rowsLeft(branch)).toMatchObject({ files: 4, held: 2 });
     const before = Date.now();
-    await branch.deleteTag({ name: "one" });
-    await branch.createTag({ name: "two", commit: commits[5] ?? "", force: true });
+    await branch.tags.delete({ name: "one" });
+    await branch.tags.create({ name: "two", commit: commits[5] ?? "", force: true });
     // A crash does not let go of them either.
     await evictDurableObject(branch);
     await givenBack(branch);
@@ -316,7 +318,7 @@ describe("what names a commit holds it, and lets go:", () => {
     const alarm = await runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
     expect(alarm).toBeGreaterThanOrEqual(before + DAY_MS);
     await dayAfterTags(branch);
-    expect((await branch.commitEntry({ commit: first })).ok).toBe(false);
+    expect((await branch.history.commit({ commit: first })).ok).toBe(false);
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -331,20 +333,20 @@ describe("what names a commit holds it, and lets go:", () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 4);
     const [first = ""] = commits;
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    await branch.deleteTag({ name: "v1" });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    await branch.tags.delete({ name: "v1" });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await floorOf(branch)).toBe(4);
     expect(await readable(branch, commits)).toEqual([true, false, false, true]);
-    const log = await branch.commits({ limit: 10 });
+    const log = await branch.history.list({ limit: 10 });
     expect(log.ok && log.commits.map(({ id }) => id)).toEqual([commits[3], first]);
-    expect(await branch.createTag({ name: "v1", commit: first, force: false })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1", commit: first, force: false })).toMatchObject({
       change: "made",
     });
     await dayAfterTags(branch);
     await givenBack(branch);
-    expect(await branch.read({ path: "a", openCommit: "v1" })).toMatchObject(inlineOf("a 0 0"));
+    expect(await branch.files.read({ path: "a", openCommit: "v1" })).toMatchObject(inlineOf("a 0 0"));
   });
 
   test("a tag that went twice, a day after the last time", async () => {
@@ -354,15 +356,15 @@ describe("what names a commit holds it, and lets go:", () => {
       runInDurableObject(branch, (_, { storage: { sql } }) =>
         sql.exec("SELECT seq, due, name FROM untagged").toArray(),
       );
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    await branch.deleteTag({ name: "v1" });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    await branch.tags.delete({ name: "v1" });
     await runInDurableObject(
       branch,
       (_, { storage: { sql } }) => void sql.exec("UPDATE untagged SET due = 5"),
     );
     const before = Date.now();
-    await branch.createTag({ name: "v2", commit: first, force: false });
-    await branch.deleteTag({ name: "v2" });
+    await branch.tags.create({ name: "v2", commit: first, force: false });
+    await branch.tags.delete({ name: "v2" });
     const [row, ...others] = await until();
     expect([row?.seq, row?.name, others]).toEqual([1, "v2", []]);
     expect(row?.due).toBeGreaterThanOrEqual(before + DAY_MS);
@@ -371,10 +373,10 @@ describe("what names a commit holds it, and lets go:", () => {
   test("a tag that went, when the branch is deleted, and nothing wakes the branch for it", async () => {
     const branch = await freshBranch();
     await overwrites(branch, 3);
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     await put(branch, "a", "later");
-    await branch.deleteTag({ name: "v1" });
-    await branch.destroy();
+    await branch.tags.delete({ name: "v1" });
+    await branch.lifecycle.destroy();
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -396,25 +398,25 @@ describe("what names a commit holds it, and lets go:", () => {
     const branch = await freshBranch();
     const [first = ""] = await overwrites(branch, 1);
     const openCommit = await startOpenCommit(branch);
-    await branch.put({
+    await branch.files.put({
       openCommit,
       path: "new",
       content: inline("new"),
       attributes: {},
       condition: { noneMatch: "any" },
     });
-    await branch.put({
+    await branch.files.put({
       openCommit,
       path: "a",
       content: inline("x"),
       attributes: {},
       condition: { match: "any" },
     });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await put(branch, "b");
     await givenBack(branch);
     expect(await readable(branch, [first])).toEqual([true]);
-    expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ ok: true, state: "finished" });
+    expect(await branch.openCommits.finish({ openCommit })).toMatchObject({ ok: true, state: "finished" });
     await givenBack(branch);
     expect(await readable(branch, [first])).toEqual([false]);
     expect(await listed(branch)).toEqual(["a", "b", "new"]);
@@ -426,20 +428,20 @@ describe("what names a commit holds it, and lets go:", () => {
     await put(parent, "x");
     const [first = ""] = await overwrites(parent, 1);
     const tree = await treeOf(parent);
-    await parent.addRoot({ fork: "slow", bucket: "a.b", commit: first });
+    await parent.forks.addRoot({ fork: "slow", bucket: "a.b", commit: first });
     await overwrites(parent, 4);
-    await parent.configure({ keep: { commits: 1 } });
+    await parent.settings.change({ keep: { commits: 1 } });
     await givenBack(parent);
-    const page = await parent.rootPage({ fork: "slow", after: "" });
+    const page = await parent.forks.rootPage({ fork: "slow", after: "" });
     expect(page.ok && page.slices.flatMap(({ files }) => files.map(([path]) => path))).toEqual(["a", "x"]);
     const { branch } = await forkOf(bucket, { commit: first });
-    await parent.destroy();
+    await parent.lifecycle.destroy();
     await givenBack(parent);
     expect(await treeOf(branch)).toEqual(tree);
-    expect((await parent.rootPage({ fork: "slow", after: "" })).ok).toBe(true);
+    expect((await parent.forks.rootPage({ fork: "slow", after: "" })).ok).toBe(true);
     expect(await rowsLeft(parent)).toMatchObject({ files: 2 });
-    await parent.dropRoot({ fork: "slow" });
-    await branch.destroy();
+    await parent.forks.dropRoot({ fork: "slow" });
+    await branch.lifecycle.destroy();
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -452,14 +454,14 @@ describe("what names a commit holds it, and lets go:", () => {
   test("a revert that is under way", async () => {
     const branch = await freshBranch();
     const [first = ""] = await overwrites(branch, 6);
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     const crash = crashAt({ statement: /INSERT OR REPLACE INTO staged/, nth: 1 });
     vi.spyOn(console, "warn").mockImplementation(() => {});
-    const begun = await branch.revert({ commit: "v1" });
+    const begun = await branch.openCommits.revert({ commit: "v1" });
     await crash.reached();
-    await branch.deleteTag({ name: "v1" });
+    await branch.tags.delete({ name: "v1" });
     await dayAfterTags(branch);
     await runDurableObjectAlarm(branch);
     expect(await rowsLeft(branch)).toMatchObject({ files: 2, held: 1 });
@@ -467,9 +469,9 @@ describe("what names a commit holds it, and lets go:", () => {
     await runDurableObjectAlarm(branch);
     const openCommit = begun.ok ? begun.openCommit : "";
     await expect
-      .poll(() => branch.finishOpenCommit({ openCommit }))
+      .poll(() => branch.openCommits.finish({ openCommit }))
       .toMatchObject({ ok: true, state: "finished" });
-    expect(await branch.read({ path: "a" })).toMatchObject(inlineOf("a 0 0"));
+    expect(await branch.files.read({ path: "a" })).toMatchObject(inlineOf("a 0 0"));
   });
 });
 
@@ -477,19 +479,19 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
   /** The second blob replaces the first one, which a commit that something names still has. */
   async function holdsFirst(branch: BranchStub): Promise<void> {
     await putBlob(branch, 2);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
   }
 
   /** Of what lets the first blob go: makes a branch ready for it, and returns it. */
   const CAUSES: Readonly<Record<string, (branch: BranchStub) => Promise<() => Promise<unknown>>>> = {
     "a commit": async (branch) => {
-      await branch.configure({ keep: { commits: 1 } });
+      await branch.settings.change({ keep: { commits: 1 } });
       return () => putBlob(branch, 2);
     },
     "what is said to be kept": async (branch) => {
       await putBlob(branch, 2);
-      return () => branch.configure({ keep: { commits: 1 } });
+      return () => branch.settings.change({ keep: { commits: 1 } });
     },
     "a lifecycle rule": async (branch) => {
       await putBlob(branch, 2);
@@ -498,33 +500,33 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
       });
       await evictDurableObject(branch);
       const rule = { id: "old", enabled: true, prefix: "", filter: "empty", noncurrentDays: 1 } as const;
-      return () => branch.configure({ lifecycle: { rules: [rule] } });
+      return () => branch.settings.change({ lifecycle: { rules: [rule] } });
     },
-    "its deletion": async (branch) => () => branch.destroy(),
+    "its deletion": async (branch) => () => branch.lifecycle.destroy(),
     "the deletion of a tag": async (branch) => {
-      await branch.createTag({ name: "v1", force: false });
+      await branch.tags.create({ name: "v1", force: false });
       await holdsFirst(branch);
       return async () => {
-        await branch.deleteTag({ name: "v1" });
+        await branch.tags.delete({ name: "v1" });
         await dayAfterTags(branch);
       };
     },
     "the abortion of an open commit": async (branch) => {
       const openCommit = await startOpenCommit(branch);
       await holdsFirst(branch);
-      return () => branch.abortOpenCommit({ openCommit });
+      return () => branch.openCommits.abort({ openCommit });
     },
     "the end of an open commit that changes nothing": async (branch) => {
       const openCommit = await startOpenCommit(branch);
       await holdsFirst(branch);
-      return () => branch.finishOpenCommit({ openCommit });
+      return () => branch.openCommits.finish({ openCommit });
     },
     "the end of an open commit, when all is kept by then": async (branch) => {
       const openCommit = await startOpenCommit(branch);
       await holdsFirst(branch);
-      await branch.configure({ keep: null });
-      await branch.put({ openCommit, path: "new", content: inline("new"), attributes: {} });
-      return () => branch.finishOpenCommit({ openCommit });
+      await branch.settings.change({ keep: null });
+      await branch.files.put({ openCommit, path: "new", content: inline("new"), attributes: {} });
+      return () => branch.openCommits.finish({ openCommit });
     },
     "the time at which an open commit runs out": async (branch) => {
       await startOpenCommit(branch);
@@ -536,9 +538,9 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
         });
     },
     "the reading on of a subscriber": async (branch) => {
-      await branch.subscribe({ uid: "u", pipeline: "p", starts: [] });
+      await branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [] });
       await holdsFirst(branch);
-      return () => branch.need({ uid: "u", generation: 1, seq: 2, job: null, starts: [] });
+      return () => branch.feed.need({ uid: "u", generation: 1, seq: 2, job: null, starts: [] });
     },
   };
 
@@ -575,11 +577,11 @@ describe("a subscriber", () => {
   test("that never told what it needs holds everything", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 5);
-    await branch.subscribe({ uid: "u", pipeline: "p" });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p" });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([true, true, true, true, true]);
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -593,18 +595,18 @@ describe("a subscriber", () => {
   test("holds all since the position that it told last, and what comes late takes nothing back", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 3);
-    const { cursor } = await branch.subscribe({ uid: "u", pipeline: "p", starts: [] });
+    const { cursor } = await branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [] });
     expect(cursor).toEqual({ ...at, seq: 3 });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     const later = await overwrites(branch, 4, "b");
     await givenBack(branch);
     expect(await floorOf(branch)).toBe(3);
-    const { events } = await branch.feed({ cursor, limit: 100 });
+    const { events } = await branch.feed.read({ cursor, limit: 100 });
     expect(events.map(({ seq, gap, changes }) => [seq, gap, changes.length])).toEqual(
       [4, 5, 6, 7].map((seq) => [seq, undefined, 1]),
     );
-    await branch.need({ uid: "u", ...at, seq: 5, job: null, starts: [] });
-    await branch.need({ uid: "u", ...at, seq: 4, job: null, starts: [] });
+    await branch.feed.need({ uid: "u", ...at, seq: 5, job: null, starts: [] });
+    await branch.feed.need({ uid: "u", ...at, seq: 4, job: null, starts: [] });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -621,21 +623,25 @@ describe("a subscriber", () => {
       true,
       true,
     ]);
-    expect((await branch.filesAt({ ...at, seq: 5, prefix: "", after: "", limit: 9 })).files).toHaveLength(2);
-    expect((await branch.changes({ ...at, seq: 6, after: "", limit: 9 })).changes).toHaveLength(1);
-    await runInDurableObject(branch, async (object) => {
+    expect(
+      (await branch.feed.filesAt({ ...at, seq: 5, prefix: "", after: "", limit: 9 })).files,
+    ).toHaveLength(2);
+    expect((await branch.feed.changes({ ...at, seq: 6, after: "", limit: 9 })).changes).toHaveLength(1);
+    await inObject(branch, async (object) => {
       const asked = { ...at, seq: 4, prefix: "", after: "", limit: 9 };
-      await expect((object as unknown as BranchApi).filesAt(asked)).rejects.toThrow("kept no more");
+      await expect(object.feed.filesAt(asked)).rejects.toThrow("kept no more");
     });
-    expect(await branch.compare({ from: { ...at, seq: 4 }, to: { ...at, seq: 6 }, paths: ["b"] })).toBeNull();
+    expect(
+      await branch.feed.compare({ from: { ...at, seq: 4 }, to: { ...at, seq: 6 }, paths: ["b"] }),
+    ).toBeNull();
   });
 
   test("that was put back to before the floor hears that something is lost", async () => {
     const branch = await freshBranch();
     await overwrites(branch, 6);
-    await branch.configure({ keep: { commits: 2 } });
+    await branch.settings.change({ keep: { commits: 2 } });
     await givenBack(branch);
-    const { events, more } = await branch.feed({ cursor: { ...at, seq: 1 }, limit: 100 });
+    const { events, more } = await branch.feed.read({ cursor: { ...at, seq: 1 }, limit: 100 });
     expect(events.map(({ seq, gap }) => [seq, gap])).toEqual([
       [5, true],
       [6, undefined],
@@ -647,27 +653,27 @@ describe("a subscriber", () => {
     const branch = await freshBranch();
     const [commit = "", ...others] = await overwrites(branch, 4);
     const starts = [{ commit, ...at, seq: 1 }];
-    await branch.subscribe({ uid: "u", pipeline: "p", starts });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p", starts });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
-    await branch.unsubscribe({ uid: "u", stopped: true });
+    await branch.feed.unsubscribe({ uid: "u", stopped: true });
     await put(branch, "b");
     await givenBack(branch);
     expect(await readable(branch, [commit, ...others])).toEqual([true, false, false, false]);
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     await put(branch, "c");
     await givenBack(branch);
     expect(await readable(branch, [commit])).toEqual([false]);
-    expect(await branch.position({ commit })).toBeNull();
+    expect(await branch.feed.position({ commit })).toBeNull();
   });
 
   test("is told where a commit stood that was given back before it could hold it", async () => {
     const branch = await freshBranch();
     const [commit = ""] = await overwrites(branch, 4);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
-    await branch.subscribe({ uid: "u", pipeline: "p", starts: [{ commit, ...at, seq: 1 }] });
-    expect(await branch.position({ commit })).toEqual({ ...at, seq: 1 });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [{ commit, ...at, seq: 1 }] });
+    expect(await branch.feed.position({ commit })).toEqual({ ...at, seq: 1 });
     expect(await readable(branch, [commit])).toEqual([false]);
   });
 });
@@ -677,9 +683,9 @@ describe("a deleted generation", () => {
     const branch = await freshBranch();
     await overwrites(branch, 5);
     await put(branch, "b");
-    await branch.createTag({ name: "v1", force: false });
-    await branch.destroy();
-    await branch.create();
+    await branch.tags.create({ name: "v1", force: false });
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await put(branch, "new");
     await expect
       .poll(async () => {
@@ -693,37 +699,37 @@ describe("a deleted generation", () => {
 
   test("stays while a subscriber needs it", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "p", starts: [] });
+    await branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [] });
     await overwrites(branch, 3);
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await givenBack(branch);
     expect(await rowsLeft(branch)).toMatchObject({ files: 3 });
-    const { events } = await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 });
+    const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
     expect(events.map(({ kind }) => kind)).toEqual(["commit", "commit", "commit", "deletion"]);
-    await branch.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
         return await rowsLeft(branch);
       })
       .toMatchObject({ files: 0, contents: 0, commits: 1 });
-    expect((await branch.feed({ cursor: { generation: 1, seq: 4 }, limit: 100 })).events).toEqual([]);
+    expect((await branch.feed.read({ cursor: { generation: 1, seq: 4 }, limit: 100 })).events).toEqual([]);
   });
 });
 
 describe("what the commits of jobs descend from", () => {
   /** An output branch with a commit for each of these versions of a pipeline. Nobody claims it any more. */
   async function descending(branch: BranchStub, versions: readonly number[]): Promise<string[]> {
-    const claim = await branch.claim({ pipeline: "p", uid: "P1" });
+    const claim = await branch.output.claim({ pipeline: "p", uid: "P1" });
     if (!claim.ok) throw new Error(claim.reason);
     const commits: string[] = [];
     for (const [n, version] of versions.entries()) {
       const content = inline(`${n}`);
       const operations = [{ put: "a", digest: content.digest, size: content.size }];
       const job = { uid: "P1", epoch: claim.epoch, origin: `J${n}`, operations, contents: [content] };
-      commits.push(committed(await branch.commitOutput({ ...job, lineage: { P0: version } })) ?? "");
+      commits.push(committed(await branch.output.commit({ ...job, lineage: { P0: version } })) ?? "");
     }
-    await branch.release({ uid: "P1", destroy: false });
+    await branch.output.release({ uid: "P1", destroy: false });
     return commits;
   }
 
@@ -741,7 +747,7 @@ describe("what the commits of jobs descend from", () => {
   async function told(branch: BranchStub, seqs: readonly number[]): Promise<unknown[]> {
     const versions: unknown[] = [];
     for (const seq of seqs) {
-      const { events } = await branch.feed({ cursor: { generation: 1, seq: seq - 1 }, limit: 1 });
+      const { events } = await branch.feed.read({ cursor: { generation: 1, seq: seq - 1 }, limit: 1 });
       versions.push([events[0]?.seq, events[0]?.lineage?.P0]);
     }
     return versions;
@@ -752,8 +758,8 @@ describe("what the commits of jobs descend from", () => {
     // Rows at 1, 3, 5, 6 and 9: each holds until the next.
     const commits = await descending(branch, [1, 1, 2, 2, 3, 4, 4, 4, 5, 5]);
     expect(await lineagesOf(branch)).toEqual([1, 3, 5, 6, 9]);
-    await branch.createTag({ name: "v1", commit: commits[3] ?? "", force: false });
-    await branch.configure({ keep: { commits: 3 } });
+    await branch.tags.create({ name: "v1", commit: commits[3] ?? "", force: false });
+    await branch.settings.change({ keep: { commits: 3 } });
     await givenBack(branch);
     expect(await floorOf(branch)).toBe(8);
     expect(await lineagesOf(branch)).toEqual([3, 6, 9]);
@@ -762,7 +768,7 @@ describe("what the commits of jobs descend from", () => {
       [9, 5],
       [10, 5],
     ]);
-    await branch.deleteTag({ name: "v1" });
+    await branch.tags.delete({ name: "v1" });
     await dayAfterTags(branch);
     await givenBack(branch);
     await expect.poll(() => lineagesOf(branch)).toEqual([6, 9]);
@@ -770,13 +776,13 @@ describe("what the commits of jobs descend from", () => {
 
   test("stays for the commits that a job which has not ended needs, until it has", async () => {
     const branch = branchOf(freshBucket());
-    await branch.subscribe({ uid: "u", pipeline: "q", starts: [] });
+    await branch.feed.subscribe({ uid: "u", pipeline: "q", starts: [] });
     await descending(branch, [1, 2, 3, 4, 5, 6]);
-    await branch.need({ uid: "u", generation: 1, seq: 3, job: "J", starts: [] });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 3, job: "J", starts: [] });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await lineagesOf(branch)).toEqual([3, 4, 5, 6]);
-    await branch.need({ uid: "u", generation: 1, seq: 6, job: null, starts: [] });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 6, job: null, starts: [] });
     await givenBack(branch);
     await expect.poll(() => lineagesOf(branch)).toEqual([6]);
     expect(await told(branch, [6])).toEqual([[6, 6]]);
@@ -793,10 +799,10 @@ describe("what the commits of jobs descend from", () => {
          SELECT 1, seq, '{}' FROM numbers`,
       );
     });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     await expect.poll(() => lineagesOf(branch)).toEqual([3]);
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -830,7 +836,7 @@ describe("a crash while history is given back", () => {
       const puts = Object.fromEntries(Array.from({ length: FILES }, (_, n) => [`${n}`, `${n} in ${round}`]));
       commits.push(committed(await commitFiles(branch, { puts })) ?? "");
     }
-    await branch.createTag({ name: "first", commit: commits[0] ?? "", force: false });
+    await branch.tags.create({ name: "first", commit: commits[0] ?? "", force: false });
     return { branch, commits };
   }
 
@@ -839,7 +845,7 @@ describe("a crash while history is given back", () => {
       vi.spyOn(console, "warn").mockImplementation(() => {});
       const { branch, commits } = await written();
       const crash = crashAt({ statement, nth });
-      await branch.configure({ keep: { commits: 1 } });
+      await branch.settings.change({ keep: { commits: 1 } });
       await crash.reached();
       await restarted(branch);
       expect(await tornCommits(branch)).toEqual([]);
@@ -849,10 +855,10 @@ describe("a crash while history is given back", () => {
         [commits[0], 1],
         [commits[3], 4],
       ] as const) {
-        expect(await branch.read({ path: "699", commit: commit ?? "" })).toMatchObject(
+        expect(await branch.files.read({ path: "699", commit: commit ?? "" })).toMatchObject(
           inlineOf(`699 in ${round}`),
         );
-        expect(await branch.read({ path: "0", commit: commit ?? "" })).toMatchObject(
+        expect(await branch.files.read({ path: "0", commit: commit ?? "" })).toMatchObject(
           inlineOf(`0 in ${round}`),
         );
       }
@@ -877,7 +883,7 @@ describe("a crash while history is given back", () => {
       [/DELETE FROM tags/, 1],
     ] as const) {
       const crash = crashAt({ statement, nth });
-      await branch.destroy();
+      await branch.lifecycle.destroy();
       await runDurableObjectAlarm(branch);
       await crash.reached();
       await restarted(branch);
@@ -896,7 +902,7 @@ describe("a mark on what is gone", () => {
   test("is on each commit that lacks rows: one below the floor that is not marked yet has all of them", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 8);
-    await branch.configure({ keep: { commits: 4 } });
+    await branch.settings.change({ keep: { commits: 4 } });
     await givenBack(branch);
     const kinds = await runInDurableObject(branch, (_, { storage: { sql } }) =>
       sql
@@ -912,7 +918,7 @@ describe("a mark on what is gone", () => {
       [7, 0],
       [8, 0],
     ]);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     // It names a commit below the floor that is not marked yet.
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE horizons SET floor = 8");
@@ -923,7 +929,7 @@ describe("a mark on what is gone", () => {
     });
     await evictDurableObject(branch);
     await givenBack(branch);
-    expect(await branch.read({ path: "a", openCommit: "old" })).toMatchObject(inlineOf("a 5 5"));
+    expect(await branch.files.read({ path: "a", openCommit: "old" })).toMatchObject(inlineOf("a 5 5"));
     expect(await readable(branch, commits.slice(4))).toEqual([false, true, false, true]);
   });
 
@@ -934,7 +940,7 @@ describe("a mark on what is gone", () => {
       branch,
       (_, { storage: { sql } }) => void sql.exec("INSERT INTO subscribers (uid, pipeline) VALUES ('u', 'p')"),
     );
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await readable(branch, commits)).toEqual([true, true, true, true]);
   });

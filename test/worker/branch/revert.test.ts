@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { AnswerOf } from "../../../worker/branch/contract.ts";
+import type { AnswerOf } from "../../../worker/branch/contract/answers.ts";
+import type { OpenCommitCalls } from "../../../worker/branch/contract/open-commits.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { REST } from "../../support/suite.ts";
 import { treeOf } from "./fork-support.ts";
@@ -41,7 +42,7 @@ afterEach(() => {
 
 /** Begins a revert and returns what tells its end. */
 async function begun(branch: BranchStub, commit: string): Promise<string> {
-  const answer: AnswerOf<"revert"> = await branch.revert({ commit });
+  const answer: AnswerOf<OpenCommitCalls["revert"]> = await branch.openCommits.revert({ commit });
   if (!answer.ok) throw new Error(`revert answered ${answer.reason}`);
   return answer.openCommit;
 }
@@ -58,15 +59,15 @@ async function prepared(): Promise<{ branch: BranchStub; target: string; tree: u
   await put(branch, "changes", "1");
   await put(branch, "goes and comes", "1");
   await put(branch, "is a file");
-  await branch.put({ path: "attributes", content: inline("x"), attributes: { contentType: "text/x" } });
+  await branch.files.put({ path: "attributes", content: inline("x"), attributes: { contentType: "text/x" } });
   const target =
-    committed(await branch.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] })) ?? "";
+    committed(await branch.files.commit({ operations: [{ put: "empty/", digest: "", size: 0 }] })) ?? "";
   const tree = await treeOf(branch);
   await put(branch, "changes", "2");
   await put(branch, "changes", "3");
   await put(branch, "added");
-  await branch.put({ path: "attributes", content: inline("x"), attributes: { contentType: "text/y" } });
-  await branch.commit({
+  await branch.files.put({ path: "attributes", content: inline("x"), attributes: { contentType: "text/y" } });
+  await branch.files.commit({
     operations: [{ delete: "goes and comes" }, { delete: "is a file" }, { delete: "empty/" }],
   });
   await put(branch, "is a file/no more");
@@ -81,12 +82,14 @@ describe("a revert", () => {
     const commit = await reverted(branch, target);
     expect(await treeOf(branch)).toEqual(tree);
     expect(await countOf(branch, "commits")).toBe(before + 1);
-    expect(await branch.status()).toMatchObject({ head: commit });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
     // What was there the same was not written again.
-    expect(await branch.diff({ from: target, to: commit ?? "", after: "", limit: 100 })).toMatchObject({
+    expect(
+      await branch.history.diff({ from: target, to: commit ?? "", after: "", limit: 100 }),
+    ).toMatchObject({
       changes: [],
     });
-    expect(await branch.commitEntry({ commit: commit ?? "" })).toMatchObject({
+    expect(await branch.history.commit({ commit: commit ?? "" })).toMatchObject({
       changes: { written: 4, ended: 4 },
     });
     await expectRefsRight(branch);
@@ -95,28 +98,28 @@ describe("a revert", () => {
   test("that changes attributes alone is a commit", async () => {
     const branch = await freshBranch();
     const target = await put(branch, "a", "x");
-    await branch.put({ path: "a", content: inline("x"), attributes: { contentType: "text/y" } });
+    await branch.files.put({ path: "a", content: inline("x"), attributes: { contentType: "text/y" } });
     expect(await reverted(branch, target ?? "")).not.toBeNull();
-    expect(await branch.read({ path: "a" })).toMatchObject({ attributes: {} });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ attributes: {} });
   });
 
   test("makes no commit if nothing differs", async () => {
     const { branch, target } = await prepared();
     await reverted(branch, target);
-    const before = await branch.status();
+    const before = await branch.lifecycle.status();
     expect(await reverted(branch, target)).toBeNull();
-    expect(await branch.status()).toEqual(before);
+    expect(await branch.lifecycle.status()).toEqual(before);
     expect(await countOf(branch, "staged")).toBe(0);
   });
 
   test("can be reverted itself, and tells its end to whoever asks again", async () => {
     const { branch, target } = await prepared();
-    const status = await branch.status();
+    const status = await branch.lifecycle.status();
     const tree = await treeOf(branch);
     const openCommit = await begun(branch, target);
     const end = await finished(branch, openCommit);
     expect(await finished(branch, openCommit)).toEqual(end);
-    const entry = await branch.commitEntry({ commit: end.commit ?? "" });
+    const entry = await branch.history.commit({ commit: end.commit ?? "" });
     expect(entry).toMatchObject({ note: { message: `revert to ${target}` } });
     await reverted(branch, (status.ok && status.head) || "");
     expect(await treeOf(branch)).toEqual(tree);
@@ -124,18 +127,21 @@ describe("a revert", () => {
 
   test("is refused on the output of a pipeline, and to what is not there", async () => {
     const branch = branchOf(freshBucket());
-    expect(await branch.revert({ commit: "c" })).toEqual({ ok: false, reason: "no-such-branch" });
-    await branch.claim({ uid: "u", pipeline: "p" });
-    expect(await branch.revert({ commit: "c" })).toEqual({ ok: false, reason: "pipeline-output" });
+    expect(await branch.openCommits.revert({ commit: "c" })).toEqual({ ok: false, reason: "no-such-branch" });
+    await branch.output.claim({ uid: "u", pipeline: "p" });
+    expect(await branch.openCommits.revert({ commit: "c" })).toEqual({
+      ok: false,
+      reason: "pipeline-output",
+    });
     const other = await freshBranch();
-    expect(await other.revert({ commit: "c" })).toEqual({ ok: false, reason: "no-such-version" });
+    expect(await other.openCommits.revert({ commit: "c" })).toEqual({ ok: false, reason: "no-such-version" });
     expect(await countOf(other, "commits")).toBe(0);
     const first = await put(other, "a");
     await put(other, "a", "changed");
-    await other.configure({ writer: { key: "mine" } });
+    await other.settings.change({ writer: { key: "mine" } });
     const asked = { commit: first ?? "", note: { key: "theirs" } };
-    expect(await other.revert(asked)).toMatchObject({ ok: false, reason: "protected" });
-    expect(await other.revert({ ...asked, note: { key: "mine" } })).toMatchObject({ ok: true });
+    expect(await other.openCommits.revert(asked)).toMatchObject({ ok: false, reason: "protected" });
+    expect(await other.openCommits.revert({ ...asked, note: { key: "mine" } })).toMatchObject({ ok: true });
   });
 
   test("reverts what was written before it began, and keeps what comes after", async () => {
@@ -143,8 +149,10 @@ describe("a revert", () => {
     const crash = crashAt({ statement: SLICE, nth: 1 });
     const openCommit = await begun(branch, target);
     await crash.reached();
-    const late = branch.put({ path: "late", content: inline("late"), attributes: {} });
-    const bulk = branch.commit({ operations: [{ put: "bulk", ...inline("late") }, { delete: "stays" }] });
+    const late = branch.files.put({ path: "late", content: inline("late"), attributes: {} });
+    const bulk = branch.files.commit({
+      operations: [{ put: "bulk", ...inline("late") }, { delete: "stays" }],
+    });
     expect(await listed(branch)).not.toContain("late");
     crash.resume();
     await goOn(branch);
@@ -152,7 +160,7 @@ describe("a revert", () => {
     const put = committed(await late);
     expect(await bulk).toMatchObject({ ok: true });
     expect(await treeOf(branch, commit ?? "")).toEqual(tree);
-    expect(await branch.commitEntry({ commit: put ?? "" })).toMatchObject({ parent: commit });
+    expect(await branch.history.commit({ commit: put ?? "" })).toMatchObject({ parent: commit });
     const paths = await listed(branch);
     expect(paths).toEqual(expect.arrayContaining(["late", "bulk"]));
     expect(paths).not.toContain("stays");
@@ -164,11 +172,11 @@ describe("a revert", () => {
     const crash = crashAt({ statement: SLICE, nth: 1 });
     const openCommit = await begun(branch, target);
     await crash.reached();
-    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
+    expect(await branch.openCommits.abort({ openCommit })).toEqual({ ok: true });
     crash.resume();
     expect(await treeOf(branch)).toEqual(tree);
     await put(branch, "next");
-    expect(await branch.finishOpenCommit({ openCommit })).toEqual({
+    expect(await branch.openCommits.finish({ openCommit })).toEqual({
       ok: false,
       reason: "no-such-open-commit",
     });
@@ -181,7 +189,7 @@ describe("a revert", () => {
     const crash = crashAt({ statement: SLICE, nth: 1 });
     const openCommit = await begun(branch, target);
     const into = { openCommit, path: "mine", content: inline("x"), attributes: {} };
-    const answer = branch.put(into);
+    const answer = branch.files.put(into);
     crash.resume();
     await goOn(branch);
     await finished(branch, openCommit);
@@ -219,15 +227,15 @@ describe("a revert of more than 10,000 changes", REST, () => {
     const branch = await freshBranch();
     await seed(branch);
     const old = numbered("many/", 1000);
-    await branch.commit({ operations: old.map((path, n) => putText(path, n)) });
+    await branch.files.commit({ operations: old.map((path, n) => putText(path, n)) });
     const stay = numbered("stay/", 500);
     const target =
-      committed(await branch.commit({ operations: stay.map((path, n) => putText(path, n)) })) ?? "";
+      committed(await branch.files.commit({ operations: stay.map((path, n) => putText(path, n)) })) ?? "";
     const before = await allPaths(branch);
     for (const page of pagesOf(numbered("many/", 12_000).map((path, n) => putText(path, n + 1)))) {
-      committed(await branch.commit({ operations: page }));
+      committed(await branch.files.commit({ operations: page }));
     }
-    await branch.commit({ operations: numbered("many/", 300).map((path) => ({ delete: path })) });
+    await branch.files.commit({ operations: numbered("many/", 300).map((path) => ({ delete: path })) });
     return { branch, target, before };
   }
 
@@ -245,7 +253,7 @@ describe("a revert of more than 10,000 changes", REST, () => {
     expect(await finished(branch, openCommit)).toMatchObject({ commit: expect.any(String) });
     expect(await allPaths(branch)).toEqual(before);
     expect(
-      await branch.diff({ from: target, to: await headOf(branch), after: "", limit: 100 }),
+      await branch.history.diff({ from: target, to: await headOf(branch), after: "", limit: 100 }),
     ).toMatchObject({
       changes: [],
     });
@@ -279,6 +287,6 @@ describe("a revert of more than 10,000 changes", REST, () => {
 });
 
 async function headOf(branch: BranchStub): Promise<string> {
-  const status = await branch.status();
+  const status = await branch.lifecycle.status();
   return (status.ok && status.head) || "";
 }

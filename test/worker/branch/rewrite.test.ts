@@ -21,14 +21,16 @@ async function pay(branch: BranchStub, { for: good = false } = {}): Promise<void
 }
 
 async function erase(branch: BranchStub, path: string, version: string | null): Promise<void> {
-  expect(await branch.erase({ versions: [{ path, version: version ?? "" }] })).toMatchObject({ ok: true });
+  expect(await branch.erasures.erase({ versions: [{ path, version: version ?? "" }] })).toMatchObject({
+    ok: true,
+  });
 }
 
 describe("a branch owes to be written anew", () => {
   test("if it erased something, until the time is over in which rows are remembered", async () => {
     const branch = await freshBranch();
     const version = await put(branch, "a");
-    committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
     expect(await debt(branch)).toBe("none");
     await erase(branch, "a", "01ARZ3NDEKTSV4RRFFQ69G5FAV");
     expect(await debt(branch)).toBe("none");
@@ -46,7 +48,7 @@ describe("a branch owes to be written anew", () => {
     const versions = [];
     for (const path of paths)
       versions.push({ path, version: (await put(branch, path, `bytes of ${path}`)) ?? "" });
-    await branch.erase({ versions });
+    await branch.erasures.erase({ versions });
     await pay(branch);
     await drained(branch);
     expect(await listed(branch)).toEqual([]);
@@ -58,27 +60,27 @@ describe("a branch owes to be written anew", () => {
 
   test("again when those have heard of it who were to hear, and its name goes", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "none" });
+    await branch.feed.subscribe({ uid: "u", pipeline: "none" });
     await erase(branch, "a", await put(branch, "a"));
     await pay(branch, { for: true });
-    await branch.erasures({ uid: "u", after: 0 });
+    await branch.erasures.list({ uid: "u", after: 0 });
     expect(await debt(branch)).toBe("none");
-    await branch.erasures({ uid: "u", after: 1 });
+    await branch.erasures.list({ uid: "u", after: 1 });
     expect(await debt(branch)).toBe("owed");
     await pay(branch, { for: true });
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     expect(await debt(branch)).toBe("owed");
     await pay(branch, { for: true });
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     expect(await debt(branch)).toBe("none");
   });
 
   test("not for what is deleted, and given back", async () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await put(branch, "a", "2");
-    committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
     await drained(branch);
     expect(await debt(branch)).toBe("none");
   });
@@ -87,7 +89,7 @@ describe("a branch owes to be written anew", () => {
     const bucket = freshBucket();
     await put(await freshBranch(bucket), "the-last-one");
     const { branch: fork } = await forkOf(bucket);
-    const first = await fork.listVersions({ prefix: "", limit: 1 });
+    const first = await fork.files.versions({ prefix: "", limit: 1 });
     const [entry] = first.ok ? first.entries : [];
     await erase(fork, "the-last-one", entry && "version" in entry ? entry.version : null);
     const places = await runInDurableObject(fork, (_, { storage: { sql } }) =>

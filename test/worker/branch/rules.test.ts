@@ -1,10 +1,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { Operation } from "../../../worker/branch/contract.ts";
+import type { Reach } from "../../../worker/branch/calls/facet.ts";
+import { uploads } from "../../../worker/branch/calls/uploads.ts";
+import type { Operation } from "../../../worker/branch/contract/files.ts";
 import { CommitClock } from "../../../worker/branch/ledger/clock.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { justAfter, rangeOf, subtree } from "../../../worker/branch/tree/path-ranges.ts";
-import { UploadCalls } from "../../../worker/branch/uploads/calls.ts";
 import { commitChanges, putFile } from "../../../worker/branch/write/commit.ts";
 import { finishOpenCommit } from "../../../worker/branch/write/finish.ts";
 import { PutQueue } from "../../../worker/branch/write/put-queue.ts";
@@ -178,7 +179,7 @@ describe("a full branch", () => {
 
   test("takes no commit and no put, and can still be read", async () => {
     const branch = await freshBranch();
-    await runInDurableObject(branch, (_, { storage }) => {
+    await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger({
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_900_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
@@ -194,7 +195,7 @@ describe("a full branch", () => {
         expect(commitChanges(tx, ledger, { request, moment })).toEqual(full);
       });
     });
-    expect((await branch.status()).ok).toBe(true);
+    expect((await branch.lifecycle.status()).ok).toBe(true);
   });
 
   test("takes deletions longer than puts, staged ones too, and no contents of clients for puts to come", async () => {
@@ -203,9 +204,9 @@ describe("a full branch", () => {
     const [deletes, puts] = [await startOpenCommit(branch), await startOpenCommit(branch)];
     await stage(branch, deletes, { deletes: ["a"] });
     await stage(branch, puts, { puts: ["b"], deletes: ["a"] });
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     const upload = opened.ok ? opened.upload : "";
-    await runInDurableObject(branch, (_, { storage }) => {
+    await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger({
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_600_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
@@ -215,14 +216,14 @@ describe("a full branch", () => {
       const finish = (id: string) => ledger.transaction((tx) => finishOpenCommit(tx, ledger, { id, moment }));
       // It looks at the size once in so many operations, and from then on each time.
       ledger.isFull(1000);
-      const uploads = new UploadCalls({
+      const reach = {
         ledger,
         now: () => moment.now,
-        turn: async () => {},
-        newId: () => upload,
-      });
-      expect(uploads.open({})).toEqual(full);
-      expect(uploads.add({ upload, contents: [inline("c")] })).toEqual(full);
+        moment: () => moment,
+        bucket: () => "b",
+      } as unknown as Reach;
+      expect(await uploads.open(reach, {})).toEqual(full);
+      expect(await uploads.add(reach, { upload, contents: [inline("c")] })).toEqual(full);
       expect(finish(puts)).toEqual(full);
       expect(finish(deletes)).toMatchObject({ ok: true, state: "finished" });
     });

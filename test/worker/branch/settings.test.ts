@@ -42,9 +42,9 @@ async function withoutSettings<T>(work: () => Promise<T>): Promise<T> {
 /** All reads that somebody without a key makes. */
 async function publicReads(branch: BranchStub): Promise<unknown[]> {
   const all = [
-    await branch.status({ publicOnly: true }),
-    await branch.read({ path: "a", publicOnly: true }),
-    await branch.list({ prefix: "", limit: 10, publicOnly: true }),
+    await branch.lifecycle.status({ publicOnly: true }),
+    await branch.files.read({ path: "a", publicOnly: true }),
+    await branch.files.list({ prefix: "", limit: 10, publicOnly: true }),
   ];
   return all.map((answer) => (answer.ok ? "ok" : answer));
 }
@@ -62,29 +62,29 @@ describe("a branch that is set to be public", () => {
     const commit = await put(branch, "a");
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     expect(await openness(bucket)).toBeUndefined();
-    expect(await branch.configure({ public: true })).toEqual({ ok: true });
+    expect(await branch.settings.change({ public: true })).toEqual({ ok: true });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
     expect(await publicReads(branch)).toEqual(["ok", "ok", "ok"]);
-    expect((await branch.read({ path: "a", commit: commit ?? "", publicOnly: true })).ok).toBe(true);
+    expect((await branch.files.read({ path: "a", commit: commit ?? "", publicOnly: true })).ok).toBe(true);
     await evictDurableObject(branch);
     expect(await publicReads(branch)).toEqual(["ok", "ok", "ok"]);
   });
 
   test("shows no open commit to public reads", async () => {
     const branch = await freshBranch();
-    await branch.configure({ public: true });
+    await branch.settings.change({ public: true });
     const openCommit = await startOpenCommit(branch);
     const absent = { ok: false, reason: "no-such-open-commit" };
-    expect(await branch.read({ path: "a", openCommit, publicOnly: true })).toEqual(absent);
-    expect(await branch.list({ prefix: "", limit: 1, openCommit, publicOnly: true })).toEqual(absent);
-    expect(await branch.view({ view: openCommit, publicOnly: true })).toEqual(absent);
-    expect(await branch.view({ view: openCommit })).toMatchObject({ ok: true });
+    expect(await branch.files.read({ path: "a", openCommit, publicOnly: true })).toEqual(absent);
+    expect(await branch.files.list({ prefix: "", limit: 1, openCommit, publicOnly: true })).toEqual(absent);
+    expect(await branch.files.view({ view: openCommit, publicOnly: true })).toEqual(absent);
+    expect(await branch.files.view({ view: openCommit })).toMatchObject({ ok: true });
   });
 
   test("is not acknowledged while the catalogue can't be told, and is told by the alarm", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    const refused = await withoutSettings(async () => await branch.configure({ public: true }));
+    const refused = await withoutSettings(async () => await branch.settings.change({ public: true }));
     expect(refused).toEqual({ ok: false, reason: "catalogue-unavailable" });
     expect(await openness(bucket)).toBeUndefined();
     await alarmTells(branch);
@@ -94,8 +94,8 @@ describe("a branch that is set to be public", () => {
   test("is acknowledged when it is asked for again after that", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    await withoutSettings(async () => await branch.configure({ public: true }));
-    expect(await branch.configure({ public: true })).toEqual({ ok: true });
+    await withoutSettings(async () => await branch.settings.change({ public: true }));
+    expect(await branch.settings.change({ public: true })).toEqual({ ok: true });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
   });
 
@@ -103,8 +103,8 @@ describe("a branch that is set to be public", () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
     await put(branch, "a");
-    await branch.configure({ public: true });
-    const off = await withoutSettings(async () => await branch.configure({ public: false }));
+    await branch.settings.change({ public: true });
+    const off = await withoutSettings(async () => await branch.settings.change({ public: false }));
     expect(off).toEqual({ ok: true });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     await evictDurableObject(branch);
@@ -116,13 +116,13 @@ describe("a branch that is set to be public", () => {
   test("ceases to be with its deletion, and is not public when it is made again", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    await branch.configure({ public: true, cors: [RULE] });
-    await branch.destroy();
+    await branch.settings.change({ public: true, cors: [RULE] });
+    await branch.lifecycle.destroy();
     expect(await openness(bucket)).toBeUndefined();
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
-    await branch.create();
+    await branch.lifecycle.create();
     await put(branch, "a");
-    expect(await branch.settings()).toEqual({
+    expect(await branch.settings.read()).toEqual({
       ok: true,
       public: false,
       cors: null,
@@ -139,8 +139,8 @@ describe("a branch that is set to be public", () => {
   test("leaves no row among the open ones once it is deleted, which the alarm tells if nobody else does", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    await branch.configure({ public: true });
-    await withoutSettings(async () => await branch.destroy());
+    await branch.settings.change({ public: true });
+    await withoutSettings(async () => await branch.lifecycle.destroy());
     // The branch's own row says that it is gone.
     expect(await openness(bucket)).toBeUndefined();
     // It is told after the answer, or by the alarm if that came too early.
@@ -161,8 +161,8 @@ describe("a branch that is set to be public", () => {
 
   test("is one that is there", async () => {
     const branch = branchOf(freshBucket());
-    expect(await branch.configure({ public: true })).toEqual({ ok: false, reason: "no-such-branch" });
-    expect(await branch.settings()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.settings.change({ public: true })).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branch.settings.read()).toEqual({ ok: false, reason: "no-such-branch" });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
   });
 });
@@ -171,45 +171,45 @@ describe("a branch that is made public", () => {
   test("is public from the beginning, and the catalogue knows that", async () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
-    expect((await branch.create({ public: true })).ok).toBe(true);
+    expect((await branch.lifecycle.create({ public: true })).ok).toBe(true);
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
-    expect(await branch.create({ public: false })).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.settings()).toMatchObject({ public: true });
+    expect(await branch.lifecycle.create({ public: false })).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.settings.read()).toMatchObject({ public: true });
   });
 
   test("is nobody's while the catalogue can't be told, and then as the one wants it who finishes it", async () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
-    const begun = await withoutSettings(async () => await branch.create({ public: true }));
+    const begun = await withoutSettings(async () => await branch.lifecycle.create({ public: true }));
     expect(begun).toEqual({ ok: false, reason: "catalogue-unavailable" });
     expect(await isCatalogued(bucket)).toBe(false);
-    expect((await branch.create({})).ok).toBe(true);
-    expect(await branch.settings()).toMatchObject({ public: false });
+    expect((await branch.lifecycle.create({})).ok).toBe(true);
+    expect(await branch.settings.read()).toMatchObject({ public: false });
     expect([await isCatalogued(bucket), await openness(bucket)]).toEqual([true, undefined]);
   });
 
   test("stays as it is when it is made again while other news of it wait, such as of its tags", async () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
-    await branch.create({ public: true });
+    await branch.lifecycle.create({ public: true });
     await put(branch, "a");
-    await withoutCatalogue(async () => await branch.createTag({ name: "v1", force: false }));
-    expect(await branch.create({})).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.settings()).toMatchObject({ public: true });
+    await withoutCatalogue(async () => await branch.tags.create({ name: "v1", force: false }));
+    expect(await branch.lifecycle.create({})).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.settings.read()).toMatchObject({ public: true });
   });
 
   test("is not made again while only its settings wait to be told", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    await withoutSettings(async () => await branch.configure({ public: true }));
-    expect(await branch.create({})).toEqual({ ok: false, reason: "already-exists" });
-    expect(await branch.settings()).toMatchObject({ public: true });
+    await withoutSettings(async () => await branch.settings.change({ public: true }));
+    expect(await branch.lifecycle.create({})).toEqual({ ok: false, reason: "already-exists" });
+    expect(await branch.settings.read()).toMatchObject({ public: true });
   });
 
   test("while the catalogue can't list it is not public either", async () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
-    await withoutCatalogue(async () => await branch.create({ public: true }));
+    await withoutCatalogue(async () => await branch.lifecycle.create({ public: true }));
     expect(await openness(bucket)).toBeUndefined();
     await alarmTells(branch);
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
@@ -220,9 +220,9 @@ describe("the settings of a branch", () => {
   test("stay as they are where a change does not name them", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    await branch.configure({ cors: [RULE] });
-    await branch.configure({ public: true });
-    expect(await branch.settings()).toEqual({
+    await branch.settings.change({ cors: [RULE] });
+    await branch.settings.change({ public: true });
+    expect(await branch.settings.read()).toEqual({
       ok: true,
       public: true,
       cors: [RULE],
@@ -233,8 +233,8 @@ describe("the settings of a branch", () => {
       emptyOnly: false,
     });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: true });
-    await branch.configure({ cors: null });
-    expect(await branch.settings()).toEqual({
+    await branch.settings.change({ cors: null });
+    expect(await branch.settings.read()).toEqual({
       ok: true,
       public: true,
       cors: null,
@@ -244,7 +244,7 @@ describe("the settings of a branch", () => {
       modified: null,
       emptyOnly: false,
     });
-    await branch.configure({ public: false });
+    await branch.settings.change({ public: false });
     expect(await openness(bucket)).toBeUndefined();
   });
 
@@ -297,8 +297,8 @@ describe("a branch that is set to the time of its objects", () => {
   async function timesOf(branch: BranchStub, views: readonly string[]): Promise<(number | undefined)[]> {
     const times: (number | undefined)[] = [];
     for (const view of [{}, ...views.map((openCommit) => ({ openCommit }))]) {
-      const read = await branch.read({ path: "a", modified: "branch", ...view });
-      const list = await branch.list({ prefix: "a", limit: 1, modified: "branch", ...view });
+      const read = await branch.files.read({ path: "a", modified: "branch", ...view });
+      const list = await branch.files.list({ prefix: "a", limit: 1, modified: "branch", ...view });
       if (!read.ok || !list.ok) throw new Error("it is not there");
       const [entry] = list.entries;
       times.push(read.modifiedAt, (entry && "modifiedAt" in entry && entry.modifiedAt) || list.modifiedAt);
@@ -309,36 +309,36 @@ describe("a branch that is set to the time of its objects", () => {
   test("answers it wherever a gateway asks for the branch's, and ends with that when it is deleted", async () => {
     const branch = await freshBranch();
     await put(branch, "a");
-    const written = await branch.read({ path: "a" });
+    const written = await branch.files.read({ path: "a" });
     const of = written.ok ? written.modifiedAt : 0;
     await vi.waitUntil(() => Date.now() > of);
     const commit = await put(branch, "b");
     const openCommit = await startOpenCommit(branch);
     const views = [commit ?? "", openCommit];
     expect((await timesOf(branch, views)).every((time) => (time ?? 0) > of)).toBe(true);
-    expect(await branch.configure({ modified: "file" })).toEqual({ ok: true });
+    expect(await branch.settings.change({ modified: "file" })).toEqual({ ok: true });
     expect(await timesOf(branch, views)).toEqual([of, of, of, of, of, of]);
     await evictDurableObject(branch);
     expect(await timesOf(branch, views)).toEqual([of, of, of, of, of, of]);
     // What is set otherwise leaves it, and it leaves that.
-    expect(await branch.configure({ public: true })).toEqual({ ok: true });
-    expect(await branch.settings()).toMatchObject({ public: true, modified: "file" });
-    expect(await branch.configure({ modified: "branch" })).toEqual({ ok: true });
-    const asked = await branch.read({ path: "a", modified: "file" });
+    expect(await branch.settings.change({ public: true })).toEqual({ ok: true });
+    expect(await branch.settings.read()).toMatchObject({ public: true, modified: "file" });
+    expect(await branch.settings.change({ modified: "branch" })).toEqual({ ok: true });
+    const asked = await branch.files.read({ path: "a", modified: "file" });
     expect(asked.ok && asked.modifiedAt).toBeGreaterThan(of);
-    await branch.configure({ modified: "file" });
-    await branch.destroy();
-    await branch.create();
-    expect(await branch.settings()).toMatchObject({ modified: null });
+    await branch.settings.change({ modified: "file" });
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
+    expect(await branch.settings.read()).toMatchObject({ modified: null });
   });
 
   test("is not understood if a later release has set it, and then counts as set to nothing", async () => {
     const branch = await freshBranch();
-    await branch.configure({ modified: "file" });
+    await branch.settings.change({ modified: "file" });
     await runInDurableObject(branch, (_, { storage }) => {
       storage.sql.exec("UPDATE settings SET last_modified = 'moon'");
     });
     await evictDurableObject(branch);
-    expect(await branch.settings()).toMatchObject({ ok: true, modified: null });
+    expect(await branch.settings.read()).toMatchObject({ ok: true, modified: null });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { CommitPosition } from "../../../worker/branch/contract.ts";
+import type { CommitPosition } from "../../../worker/branch/contract/pipelines.ts";
 import { numbered, putText, seed } from "./large-support.ts";
 import { type BranchStub, commitFiles, committed, freshBranch, put } from "./support.ts";
 
@@ -13,7 +13,7 @@ async function filesSince(
 ): Promise<string[]> {
   const paths: string[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const page = await branch.filesAt({ ...position, since, prefix: "", after, limit: 2 });
+    const page = await branch.feed.filesAt({ ...position, since, prefix: "", after, limit: 2 });
     paths.push(...page.files.map(({ path }) => path));
     after = page.next;
   }
@@ -37,14 +37,14 @@ describe("files since a position", () => {
   test("are all of a later generation, and none of an earlier one", async () => {
     const branch = await freshBranch();
     await put(branch, "a");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await put(branch, "b");
     expect(await filesSince(branch, at(1, 2), at(1, 1))).toEqual(["b"]);
     expect(await filesSince(branch, at(1, 1), at(1, 2))).toEqual([]);
-    expect(await branch.fingerprint({ ...at(1, 1), since: at(1, 2), path: "" })).toBeNull();
-    expect(await branch.fingerprint({ ...at(1, 2), since: at(1, 1), path: "" })).toEqual(
-      await branch.fingerprint({ ...at(1, 2), path: "" }),
+    expect(await branch.feed.fingerprint({ ...at(1, 1), since: at(1, 2), path: "" })).toBeNull();
+    expect(await branch.feed.fingerprint({ ...at(1, 2), since: at(1, 1), path: "" })).toEqual(
+      await branch.feed.fingerprint({ ...at(1, 2), path: "" }),
     );
   });
 
@@ -55,11 +55,11 @@ describe("files since a position", () => {
     const alone = await freshBranch();
     committed(await commitFiles(alone, { puts: { "d/b": "2", "d/c": "2" } }));
     for (const path of ["", "d"]) {
-      expect(await branch.fingerprint({ ...at(2), since: at(1), path })).toEqual(
-        await alone.fingerprint({ ...at(1), path }),
+      expect(await branch.feed.fingerprint({ ...at(2), since: at(1), path })).toEqual(
+        await alone.feed.fingerprint({ ...at(1), path }),
       );
     }
-    expect(await branch.fingerprint({ ...at(2), since: at(1), path: "e" })).toBeNull();
+    expect(await branch.feed.fingerprint({ ...at(2), since: at(1), path: "e" })).toBeNull();
   });
 
   test("are found page by page among very many others", async () => {
@@ -68,12 +68,12 @@ describe("files since a position", () => {
     const folders = ["a/", "b/", "c/"].map((folder) => numbered(folder, 6000));
     for (const folder of folders) {
       const operations = folder.map((path, n) => putText(path, n));
-      committed(await branch.commit({ operations }));
+      committed(await branch.files.commit({ operations }));
     }
     const files: string[] = [];
     const pages: number[] = [];
     for (let after: string | null = ""; after !== null; ) {
-      const page = await branch.filesAt({ ...at(4), since: at(2), prefix: "", after, limit: 1000 });
+      const page = await branch.feed.filesAt({ ...at(4), since: at(2), prefix: "", after, limit: 1000 });
       files.push(...page.files.map(({ path }) => path));
       pages.push(page.files.length);
       after = page.next;
@@ -81,7 +81,7 @@ describe("files since a position", () => {
     expect(files).toEqual(folders.slice(1).flat());
     expect(pages[0]).toBe(0);
     const whole = { ...at(4), since: at(2), path: "" };
-    expect(await branch.fingerprint(whole)).toMatchObject({ size: expect.any(Number) });
+    expect(await branch.feed.fingerprint(whole)).toMatchObject({ size: expect.any(Number) });
   }, 60_000);
 });
 
@@ -89,13 +89,13 @@ describe("the position of a commit", () => {
   test("is found in any generation; of what never was, and of a deletion, there is none", async () => {
     const branch = await freshBranch();
     const first = await put(branch, "a");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const second = await put(branch, "b");
-    expect(await branch.position({ commit: first ?? "" })).toEqual(at(1, 1));
-    expect(await branch.position({ commit: second ?? "" })).toEqual(at(1, 2));
-    const { events } = await branch.feed({ cursor: at(1, 1), limit: 1 });
-    expect(await branch.position({ commit: events[0]?.id ?? "" })).toBeNull();
-    expect(await branch.position({ commit: "never" })).toBeNull();
+    expect(await branch.feed.position({ commit: first ?? "" })).toEqual(at(1, 1));
+    expect(await branch.feed.position({ commit: second ?? "" })).toEqual(at(1, 2));
+    const { events } = await branch.feed.read({ cursor: at(1, 1), limit: 1 });
+    expect(await branch.feed.position({ commit: events[0]?.id ?? "" })).toBeNull();
+    expect(await branch.feed.position({ commit: "never" })).toBeNull();
   });
 });

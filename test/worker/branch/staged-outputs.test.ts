@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Operation } from "../../../worker/branch/contract.ts";
+import type { Operation } from "../../../worker/branch/contract/files.ts";
 import {
   allPaths,
   countOf,
@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 async function claim(branch: BranchStub): Promise<number> {
-  const claimed = await branch.claim(OWNER);
+  const claimed = await branch.output.claim(OWNER);
   if (!claimed.ok) throw new Error(claimed.reason);
   return claimed.epoch;
 }
@@ -38,7 +38,7 @@ async function output(): Promise<{ branch: BranchStub; epoch: number }> {
 /** Asks for the commit of a job until it is made. */
 async function made(branch: BranchStub, job: { uid: string; epoch: number; origin: string }) {
   for (;;) {
-    const answer = await branch.commitOutput({ ...job, operations: [], staged: true });
+    const answer = await branch.output.commit({ ...job, operations: [], staged: true });
     if (answer.ok || answer.reason !== "applying") return answer;
     await scheduler.wait(1);
   }
@@ -50,7 +50,7 @@ async function stageAll(
   operations: readonly Operation[],
 ): Promise<void> {
   for (const [n, page] of pagesOf(operations).entries()) {
-    expect(await branch.stageOutput({ ...job, operations: page, anew: n === 0 })).toEqual({ ok: true });
+    expect(await branch.output.stage({ ...job, operations: page, anew: n === 0 })).toEqual({ ok: true });
   }
 }
 
@@ -58,24 +58,24 @@ describe("the output of a job that comes in pieces", () => {
   test("is one commit, however often it is asked for, and staging more then changes nothing", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
-    await branch.stageOutput({ ...job, operations: [putText("a", 1), putText("b", 1)], anew: true });
-    await branch.stageOutput({ ...job, operations: [{ delete: "a" }, putText("c", 2)], anew: false });
+    await branch.output.stage({ ...job, operations: [putText("a", 1), putText("b", 1)], anew: true });
+    await branch.output.stage({ ...job, operations: [{ delete: "a" }, putText("c", 2)], anew: false });
     expect(await listed(branch)).toEqual([]);
     const first = await made(branch, job);
     expect(await made(branch, job)).toEqual(first);
     const late = { ...job, operations: [putText("d", 1)] };
-    expect(await branch.stageOutput({ ...late, anew: false })).toEqual({ ok: true });
-    expect(await branch.commitOutput({ ...late })).toEqual(first);
+    expect(await branch.output.stage({ ...late, anew: false })).toEqual({ ok: true });
+    expect(await branch.output.commit({ ...late })).toEqual(first);
     expect(await listed(branch)).toEqual(["b", "c"]);
-    expect(await branch.status()).toMatchObject({ head: committed(first) });
+    expect(await branch.lifecycle.status()).toMatchObject({ head: committed(first) });
     await expectRefsRight(branch);
   });
 
   test("begins anew if that is asked", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
-    await branch.stageOutput({ ...job, operations: [putText("a", 1)], anew: true });
-    await branch.stageOutput({ ...job, operations: [putText("b", 1)], anew: true });
+    await branch.output.stage({ ...job, operations: [putText("a", 1)], anew: true });
+    await branch.output.stage({ ...job, operations: [putText("b", 1)], anew: true });
     committed(await made(branch, job));
     expect(await listed(branch)).toEqual(["b"]);
     await goOn(branch);
@@ -87,7 +87,7 @@ describe("the output of a job that comes in pieces", () => {
     const ids = [];
     for (const origin of ["j1", "j2"]) {
       const job = { uid: "u", epoch, origin };
-      await branch.stageOutput({ ...job, operations: [putText("a", 1)], anew: true });
+      await branch.output.stage({ ...job, operations: [putText("a", 1)], anew: true });
       ids.push(committed(await made(branch, job)));
     }
     expect(new Set(ids).size).toBe(2);
@@ -97,14 +97,14 @@ describe("the output of a job that comes in pieces", () => {
   test("keeps its contents, and names the path whose content is not there", async () => {
     const branch = branchOf(freshBucket());
     const job = { uid: "u", epoch: await claim(branch), origin: "j1" };
-    const opened = await branch.openUpload({ lease: "l" });
+    const opened = await branch.uploads.open({ lease: "l" });
     if (!opened.ok) throw new Error(opened.reason);
     const content = inline("kept");
-    await branch.addContents({ upload: opened.upload, contents: [content] });
+    await branch.uploads.add({ upload: opened.upload, contents: [content] });
     const { digest, size } = content;
     const lost = inline("lost");
     expect(
-      await branch.stageOutput({
+      await branch.output.stage({
         ...job,
         operations: [
           { put: "a", digest, size },
@@ -113,9 +113,9 @@ describe("the output of a job that comes in pieces", () => {
         anew: true,
       }),
     ).toEqual({ ok: false, reason: "no-such-content", path: "b" });
-    await branch.stageOutput({ ...job, operations: [{ put: "a", digest, size }], anew: false });
-    await branch.abortUpload({ upload: opened.upload });
-    expect(await branch.content({ digest, size })).toMatchObject({ ok: true });
+    await branch.output.stage({ ...job, operations: [{ put: "a", digest, size }], anew: false });
+    await branch.uploads.abort({ upload: opened.upload });
+    expect(await branch.files.content({ digest, size })).toMatchObject({ ok: true });
     committed(await made(branch, job));
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[4, 1]] });
   });
@@ -123,12 +123,12 @@ describe("the output of a job that comes in pieces", () => {
   test("refuses what no tree can hold", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1", anew: true };
-    expect(await branch.stageOutput({ ...job, operations: [putText("a//b", 1)] })).toMatchObject({
+    expect(await branch.output.stage({ ...job, operations: [putText("a//b", 1)] })).toMatchObject({
       reason: "bad-path",
       path: "a//b",
     });
     const operations = numbered("f", 10_001).map((path) => ({ delete: path }));
-    expect(await branch.stageOutput({ ...job, operations })).toEqual({
+    expect(await branch.output.stage({ ...job, operations })).toEqual({
       ok: false,
       reason: "too-many-operations",
     });
@@ -137,13 +137,13 @@ describe("the output of a job that comes in pieces", () => {
   test("tells of a conflict, and can then be staged anew", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
-    await branch.stageOutput({ ...job, operations: [putText("a/b", 1), putText("a", 2)], anew: true });
+    await branch.output.stage({ ...job, operations: [putText("a/b", 1), putText("a", 2)], anew: true });
     const conflict = { ok: false, reason: "path-conflict", path: "a/b", other: "a" };
     expect(await made(branch, job)).toEqual(conflict);
     const others = numbered("f", 10_000).map((path, n) => putText(path, n));
     await stageAll(branch, job, [...others, putText("a/b", 1), putText("a", 2)]);
     expect(await made(branch, job)).toEqual(conflict);
-    await branch.stageOutput({ ...job, operations: [putText("ok", 1)], anew: true });
+    await branch.output.stage({ ...job, operations: [putText("ok", 1)], anew: true });
     committed(await made(branch, job));
     expect(await listed(branch)).toEqual(["ok"]);
   }, 60_000);
@@ -153,18 +153,18 @@ describe("a claim over what an earlier one staged", () => {
   test("fences it at every step, and drops it", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
-    await branch.stageOutput({ ...job, operations: [putText("a", 1)], anew: true });
+    await branch.output.stage({ ...job, operations: [putText("a", 1)], anew: true });
     const next = { ...job, epoch: await claim(branch) };
-    expect(await branch.stageOutput({ ...job, operations: [], anew: false })).toEqual(LOST);
-    expect(await branch.commitOutput({ ...job, operations: [], staged: true })).toEqual(LOST);
-    expect(await branch.commitOutput({ ...next, operations: [], staged: true })).toEqual({
+    expect(await branch.output.stage({ ...job, operations: [], anew: false })).toEqual(LOST);
+    expect(await branch.output.commit({ ...job, operations: [], staged: true })).toEqual(LOST);
+    expect(await branch.output.commit({ ...next, operations: [], staged: true })).toEqual({
       ok: false,
       reason: "no-such-open-commit",
     });
     await goOn(branch);
     expect(await countOf(branch, "staged")).toBe(0);
     await expectRefsRight(branch);
-    await branch.stageOutput({ ...next, operations: [putText("b", 1)], anew: true });
+    await branch.output.stage({ ...next, operations: [putText("b", 1)], anew: true });
     committed(await made(branch, next));
     expect(await listed(branch)).toEqual(["b"]);
   });
@@ -178,14 +178,14 @@ describe("a claim over what an earlier one staged", () => {
       numbered("f", 10_001).map((path, n) => putText(path, n)),
     );
     const crash = crashAt({ statement: /below\.path >= staged\.path/, nth: 2 });
-    expect(await branch.commitOutput({ ...job, operations: [], staged: true })).toMatchObject({
+    expect(await branch.output.commit({ ...job, operations: [], staged: true })).toMatchObject({
       reason: "applying",
     });
     await crash.reached();
     const next = { ...job, epoch: await claim(branch) };
     expect(await countOf(branch, "applying")).toBe(0);
     crash.resume();
-    await branch.stageOutput({ ...next, operations: [putText("b", 1)], anew: true });
+    await branch.output.stage({ ...next, operations: [putText("b", 1)], anew: true });
     committed(await made(branch, next));
     expect(await listed(branch)).toEqual(["b"]);
   }, 60_000);
@@ -200,15 +200,15 @@ describe("a claim over what an earlier one staged", () => {
       paths.map((path, n) => putText(path, n)),
     );
     const crash = crashAt({ statement: /SELECT count\(\*\) AS paths/, nth: 3 });
-    await branch.commitOutput({ ...job, operations: [], staged: true });
+    await branch.output.commit({ ...job, operations: [], staged: true });
     await crash.reached();
     const next = { ...job, epoch: await claim(branch) };
     const again = { ...next, operations: [putText("b", 1)], anew: true };
-    expect(await branch.stageOutput(again)).toEqual({ ok: false, reason: "applying" });
+    expect(await branch.output.stage(again)).toEqual({ ok: false, reason: "applying" });
     await restarted(branch);
     crash.resume();
     committed(await made(branch, next));
-    expect(await branch.stageOutput(again)).toEqual({ ok: true });
+    expect(await branch.output.stage(again)).toEqual({ ok: true });
     expect(await allPaths(branch)).toEqual(paths);
     expect(await countOf(branch, "commits")).toBe(1);
   }, 60_000);
@@ -216,8 +216,8 @@ describe("a claim over what an earlier one staged", () => {
   test("is not needed: giving the branch up drops it as well, and deleting it waits for what is written", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
-    await branch.stageOutput({ ...job, operations: [putText("a", 1)], anew: true });
-    await branch.release({ uid: "u", destroy: false });
+    await branch.output.stage({ ...job, operations: [putText("a", 1)], anew: true });
+    await branch.output.release({ uid: "u", destroy: false });
     expect(await made(branch, job)).toEqual(LOST);
     await goOn(branch);
     expect(await countOf(branch, "staged")).toBe(0);
@@ -229,11 +229,11 @@ describe("a claim over what an earlier one staged", () => {
       next,
       numbered("f", 10_001).map((path, n) => putText(path, n)),
     );
-    await large.branch.commitOutput({ ...next, operations: [], staged: true });
-    await large.branch.release({ uid: "u", destroy: true });
-    const { events } = await large.branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 1 });
+    await large.branch.output.commit({ ...next, operations: [], staged: true });
+    await large.branch.output.release({ uid: "u", destroy: true });
+    const { events } = await large.branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 1 });
     expect(events).toMatchObject([{ kind: "commit", seq: 1 }]);
-    const after = await large.branch.feed({ cursor: { generation: 1, seq: 1 }, limit: 1 });
+    const after = await large.branch.feed.read({ cursor: { generation: 1, seq: 1 }, limit: 1 });
     expect(after.events).toMatchObject([{ kind: "deletion", seq: 2 }]);
   }, 60_000);
 });

@@ -2,16 +2,19 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { createHash } from "node:crypto";
 import { expect } from "vitest";
 import type { Content } from "../../../worker/blobs/content.ts";
+import type { Branch } from "../../../worker/branch/branch.ts";
+import type { Refused } from "../../../worker/branch/contract/answers.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type {
   CommitRefused,
   Committed,
-  CreateMultipart,
   ListEntry,
   ListFiles,
-  OpenCommitEnd,
-  Refused,
-} from "../../../worker/branch/contract.ts";
+} from "../../../worker/branch/contract/files.ts";
+import type { CreateMultipart } from "../../../worker/branch/contract/multipart.ts";
+import type { OpenCommitEnd } from "../../../worker/branch/contract/open-commits.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 
 /** Bucket names of this test file that no other test of it uses. */
 let names = 0;
@@ -20,15 +23,48 @@ export function freshBucket(): string {
   return `master.repo-${names}`;
 }
 
+const FACETS: Record<keyof BranchApi, true> = {
+  lifecycle: true,
+  settings: true,
+  files: true,
+  uploads: true,
+  multipart: true,
+  openCommits: true,
+  history: true,
+  tags: true,
+  erasures: true,
+  forks: true,
+  feed: true,
+  output: true,
+  exports: true,
+  imports: true,
+  admin: true,
+};
+
+/** A branch as its callers have it, which is also what the tools of tests take for the object. */
 export function branchOf(bucket: string) {
-  return env.BRANCH.getByName(bucket);
+  const stub = env.BRANCH.getByName(bucket);
+  const client = clientOf<BranchApi>(stub);
+  const names = Object.keys(FACETS) as (keyof BranchApi)[];
+  return Object.assign(
+    stub,
+    Object.fromEntries(names.map((name) => [name, client[name]])) as unknown as BranchApi,
+  );
 }
 export type BranchStub = ReturnType<typeof branchOf>;
+
+/** Does something where the object is: its calls are made there, too. */
+export function inObject<R>(
+  branch: BranchStub,
+  work: (calls: BranchApi, state: DurableObjectState) => R | Promise<R>,
+): Promise<R> {
+  return runInDurableObject(branch, (object: Branch, state) => work(clientOf<BranchApi>(object), state));
+}
 
 /** A branch that was created. */
 export async function freshBranch(bucket = freshBucket()): Promise<BranchStub> {
   const branch = branchOf(bucket);
-  const made = await branch.create();
+  const made = await branch.lifecycle.create();
   if (!made.ok) throw new Error(`create answered ${made.reason}`);
   return branch;
 }
@@ -51,7 +87,7 @@ function idOf(bytes: Uint8Array): { digest: string; size: number } {
 }
 
 export async function put(branch: BranchStub, path: string, text = path): Promise<string | null> {
-  return committed(await branch.put({ path, content: inline(text), attributes: {} }));
+  return committed(await branch.files.put({ path, content: inline(text), attributes: {} }));
 }
 
 /** Returns the commit; fails the test if it was refused. */
@@ -65,21 +101,21 @@ export async function commitFiles(
   branch: BranchStub,
   { puts = {}, deletes = [] }: { puts?: Record<string, string>; deletes?: readonly string[] },
 ) {
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(`openUpload answered ${opened.reason}`);
   const { upload } = opened;
   const contents = Object.entries(puts).map(([path, text]) => ({ path, content: inline(text) }));
-  await branch.addContents({ upload, contents: contents.map(({ content }) => content) });
+  await branch.uploads.add({ upload, contents: contents.map(({ content }) => content) });
   const operations = [
     ...deletes.map((path) => ({ delete: path })),
     ...contents.map(({ path, content: { digest, size } }) => ({ put: path, digest, size })),
   ];
-  return await branch.commit({ upload, operations });
+  return await branch.files.commit({ upload, operations });
 }
 
 /** The entries of one page, a common prefix in brackets. */
 export async function listed(branch: BranchStub, request: Partial<ListFiles> = {}): Promise<string[]> {
-  const page = await branch.list({ prefix: "", limit: 1000, ...request });
+  const page = await branch.files.list({ prefix: "", limit: 1000, ...request });
   if (!page.ok) throw new Error(`list answered ${page.reason}`);
   return page.entries.map(shown);
 }
@@ -128,7 +164,7 @@ export function ledgerOf(branch: BranchStub) {
 
 /** A multipart upload that has begun. */
 export async function begin(branch: BranchStub, request: Partial<CreateMultipart> = {}): Promise<string> {
-  const opened = await branch.createMultipart({ path: "big", attributes: {}, ttlMs: DAY_MS, ...request });
+  const opened = await branch.multipart.create({ path: "big", attributes: {}, ttlMs: DAY_MS, ...request });
   if (!opened.ok) throw new Error(`createMultipart answered ${opened.reason}`);
   return opened.upload;
 }
@@ -187,7 +223,7 @@ export function randomNumbers(seed: number): () => number {
 
 /** A new open commit. */
 export async function startOpenCommit(branch: BranchStub, ttlMs = DAY_MS): Promise<string> {
-  const opened = await branch.startOpenCommit({ ttlMs });
+  const opened = await branch.openCommits.start({ ttlMs });
   if (!opened.ok) throw new Error(`startOpenCommit answered ${opened.reason}`);
   return opened.openCommit;
 }
@@ -199,11 +235,13 @@ export async function stage(
   { puts = [], deletes = [] }: { puts?: readonly string[]; deletes?: readonly string[] },
 ): Promise<void> {
   for (const path of puts) {
-    const answer = await branch.put({ openCommit, path, content: inline(path), attributes: {} });
+    const answer = await branch.files.put({ openCommit, path, content: inline(path), attributes: {} });
     expectStaged(answer);
   }
   if (deletes.length === 0) return;
-  expectStaged(await branch.commit({ openCommit, operations: deletes.map((path) => ({ delete: path })) }));
+  expectStaged(
+    await branch.files.commit({ openCommit, operations: deletes.map((path) => ({ delete: path })) }),
+  );
 }
 
 function expectStaged(answer: Committed | CommitRefused): void {
@@ -216,7 +254,7 @@ export async function finished(
   openCommit: string,
 ): Promise<Exclude<OpenCommitEnd, { state: "applying" }>> {
   for (;;) {
-    const answer = await branch.finishOpenCommit({ openCommit });
+    const answer = await branch.openCommits.finish({ openCommit });
     if (!answer.ok) throw new Error(`finishOpenCommit answered ${JSON.stringify(answer)}`);
     if (answer.state === "finished") return answer;
     await scheduler.wait(1);

@@ -5,13 +5,14 @@ import { chunkBlobName, manifestBlobName, manifestBytes, newWrite } from "../../
 import type { Chunk, Content } from "../../../worker/blobs/content.ts";
 import { NotDeletedError } from "../../../worker/blobs/port.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
-import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
+import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import { BETWEEN_SWEEPS_MS, SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
 import { atRest, forkOf } from "./fork-support.ts";
 import { crashAt, restarted } from "./large-support.ts";
 import {
   type BranchStub,
   begin,
+  branchOf,
   committed,
   completion,
   freshBranch,
@@ -40,13 +41,13 @@ afterEach(() => {
 });
 
 async function uidOf(of: BranchStub): Promise<string> {
-  const status = await of.status();
+  const status = await of.lifecycle.status();
   if (!status.ok) throw new Error(status.reason);
   return status.uid;
 }
 
 async function open(of: BranchStub = branch, lease?: string): Promise<string> {
-  const opened = await of.openUpload(lease === undefined ? {} : { lease });
+  const opened = await of.uploads.open(lease === undefined ? {} : { lease });
   if (!opened.ok) throw new Error(opened.reason);
   return opened.upload;
 }
@@ -111,10 +112,10 @@ async function stored(of: string = uid): Promise<string[]> {
 
 /** What a sweep of all generations found, when it is through. */
 async function swept({ remove = true, of = branch } = {}) {
-  const started = await of.sweep({ remove });
+  const started = await of.admin.sweep({ remove });
   if (!started.ok) throw new Error(started.reason);
   for (;;) {
-    const status = await of.sweepStatus({ since: started.since });
+    const status = await of.admin.sweepStatus({ since: started.since });
     if (!status.ok) throw new Error(status.reason);
     const { done, found, seen } = status;
     if (done) return { found, seen };
@@ -152,7 +153,7 @@ describe("a sweep", () => {
   test("removes what nothing names, and nothing that a file has", async () => {
     const upload = await open();
     const { content, blob } = await brought(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     const lost = [await orphan(), await orphan()];
     expect((await stored()).sort()).toEqual([blob, ...lost].sort());
     expect(await swept()).toEqual({ found: 2, seen: 3 });
@@ -170,7 +171,7 @@ describe("a sweep", () => {
   test("that only counts removes nothing that was to be removed later, and leaves that to its time", async () => {
     const upload = await open();
     const lost = await blobOf(upload);
-    await branch.abortUpload({ upload, leaves: true });
+    await branch.uploads.abort({ upload, leaves: true });
     const { due } = await waiting();
     expect(await swept({ remove: false })).toEqual({ found: 1, seen: 1 });
     expect(await stored()).toEqual([lost]);
@@ -183,14 +184,14 @@ describe("a sweep", () => {
   test("leaves what a content's manifest lists, its pages and itself, whoever owns the chunks", async () => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     const multipart = await begin(branch, { path: "b" });
     const { content: part, blob } = await brought(multipart);
-    await branch.addPart({ upload: multipart, number: 1, content: part });
+    await branch.multipart.addPart({ upload: multipart, number: 1, content: part });
     const chunks = part.body.kind === "chunks" ? part.body.chunks : [];
     const whole = await broughtLarge(multipart, chunks);
     const named = completion(multipart, { 1: part });
-    const made = await branch.completeMultipart({ ...named, content: { ...whole.content, keeps: [part] } });
+    const made = await branch.multipart.complete({ ...named, content: { ...whole.content, keeps: [part] } });
     expect(made.ok).toBe(true);
     const lost = await orphan();
     expect(await swept()).toMatchObject({ found: 1 });
@@ -201,12 +202,12 @@ describe("a sweep", () => {
   test("finds by reading manifests what was written apart from them", async () => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     const copy = await open();
     const chunk = blobs[0] ?? "";
     // As if the chunk had come by another write than the manifest that lists it.
     const other = await broughtLarge(copy, [{ blob: chunk, offset: 0, length: 1, leaves: null }]);
-    committed(await branch.put({ path: "b", content: other.content, attributes: {}, upload: copy }));
+    committed(await branch.files.put({ path: "b", content: other.content, attributes: {}, upload: copy }));
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("DELETE FROM contents WHERE digest = unhex(?)", content.digest);
       sql.exec("DELETE FROM blobs WHERE name = ?", blobs.at(-1));
@@ -221,9 +222,9 @@ describe("a sweep", () => {
     const chunks = [kept.blob, made].map((blob) => ({ blob, offset: 0, length: 1, leaves: null }));
     const { digest, size } = inline("whole");
     const whole: Content = { digest, size, body: { kind: "chunks", chunks }, keeps: [kept.content] };
-    await branch.addContents({ upload, contents: [kept.content] });
-    await branch.addContents({ upload, contents: [{ ...whole, made: [made] }] });
-    committed(await branch.commit({ upload, operations: [{ put: "a", digest, size }] }));
+    await branch.uploads.add({ upload, contents: [kept.content] });
+    await branch.uploads.add({ upload, contents: [{ ...whole, made: [made] }] });
+    committed(await branch.files.commit({ upload, operations: [{ put: "a", digest, size }] }));
     expect(await swept()).toMatchObject({ found: 0 });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE contents SET made = NULL");
@@ -243,9 +244,9 @@ describe("a sweep", () => {
     const blobs = [await blobOf(upload), await blobOf(multipart)];
     expect(await swept()).toEqual({ found: 0, seen: 2 });
     expect(await stored()).toEqual(blobs.sort());
-    await branch.abortUpload({ upload });
-    await branch.abortMultipart({ upload: multipart });
-    await claimed.abortLeases({ leases: ["lease"] });
+    await branch.uploads.abort({ upload });
+    await branch.multipart.abort({ upload: multipart });
+    await claimed.uploads.abortLeases({ leases: ["lease"] });
     expect(await swept()).toMatchObject({ found: 2 });
     expect(await swept({ of: claimed })).toMatchObject({ found: 1 });
     expect(await env.BLOBS.head(theirs)).toBeNull();
@@ -254,8 +255,8 @@ describe("a sweep", () => {
   test("leaves what is condemned to the collector, and what a condemned manifest lists", async () => {
     const upload = await open();
     const [small, large] = [await brought(upload), await broughtLarge(upload)];
-    await branch.addContents({ upload, contents: [small.content, large.content] });
-    await branch.abortUpload({ upload });
+    await branch.uploads.add({ upload, contents: [small.content, large.content] });
+    await branch.uploads.abort({ upload });
     expect(await swept()).toEqual({ found: 0, seen: 5 });
     expect(await stored()).toEqual([small.blob, ...large.blobs].sort());
     await letPass(["condemned"], SWEEP_AFTER_MS);
@@ -267,11 +268,11 @@ describe("a sweep", () => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
     const manifest = blobs.at(-1) ?? "";
-    await branch.addContents({ upload, contents: [content] });
-    await branch.abortUpload({ upload });
+    await branch.uploads.add({ upload, contents: [content] });
+    await branch.uploads.abort({ upload });
     const all = [...blobs, await orphan()].sort();
     await env.BLOBS.put(manifest, "x".repeat(manifestBytes(manifest) ?? 0));
-    await branch.sweep({ remove: true });
+    await branch.admin.sweep({ remove: true });
     await runDurableObjectAlarm(branch);
     expect(await stored()).toEqual(all);
     await letPass(["condemned"], SWEEP_AFTER_MS);
@@ -285,10 +286,10 @@ describe("a sweep", () => {
     const upload = await open();
     const { content, blob } = await brought(upload);
     const openCommit = await startOpenCommit(branch);
-    await branch.put({ openCommit, path: "a", content, attributes: {}, upload });
+    await branch.files.put({ openCommit, path: "a", content, attributes: {}, upload });
     const multipart = await begin(branch, { path: "b" });
     const part = await brought(multipart);
-    await branch.addPart({ upload: multipart, number: 1, content: part.content });
+    await branch.multipart.addPart({ upload: multipart, number: 1, content: part.content });
     expect(await swept()).toMatchObject({ found: 0 });
     expect(await stored()).toEqual([blob, part.blob].sort());
   });
@@ -311,8 +312,8 @@ describe("a sweep", () => {
     const theirs = await orphan(other);
     const odd = `b/00/${uid}/not a blob`;
     await env.BLOBS.put(odd, "x");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const now = await uidOf(branch);
     const [before, after] = [await blobOf("x.y.01ARZ3NDEKTSV4RRFFQ69G5FAV"), await orphan()];
     expect(await swept()).toMatchObject({ found: 2 });
@@ -326,12 +327,12 @@ describe("a sweep", () => {
   test("leaves what a fork has of its parent, when the parent has it in no file and is deleted", async () => {
     const upload = await open();
     const [small, large] = [await brought(upload), await broughtLarge(upload)];
-    await branch.addContents({ upload, contents: [small.content, large.content] });
+    await branch.uploads.add({ upload, contents: [small.content, large.content] });
     const puts = [small, large].map(({ content: { digest, size } }, at) => ({ put: `f${at}`, digest, size }));
-    committed(await branch.commit({ upload, operations: puts }));
+    committed(await branch.files.commit({ upload, operations: puts }));
     const fork = await forkOf(bucket);
-    await branch.commit({ operations: puts.map(({ put }) => ({ delete: put })) });
-    await branch.destroy();
+    await branch.files.commit({ operations: puts.map(({ put }) => ({ delete: put })) });
+    await branch.lifecycle.destroy();
     for (const of of [branch, fork.branch]) expect(await swept({ of })).toMatchObject({ found: 0 });
     expect(await stored()).toEqual([small.blob, ...large.blobs].sort());
   });
@@ -339,10 +340,10 @@ describe("a sweep", () => {
   test("removes nothing if a manifest that it must read is not there", async () => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     const lost = await orphan();
     await env.BLOBS.delete(blobs.at(-1) ?? "");
-    await branch.sweep({ remove: true });
+    await branch.admin.sweep({ remove: true });
     for (let rings = 0; rings < 6; rings++) {
       await letPass(["sweeps"], SWEEP_AFTER_MS);
       await runDurableObjectAlarm(branch);
@@ -352,12 +353,12 @@ describe("a sweep", () => {
 
   test("goes on by itself when the store is there again, and mixes nothing with another generation's", async () => {
     const first = await orphan();
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const upload = await open();
     const kept = await blobOf(upload, { of: await uidOf(branch) });
     const list = vi.spyOn(R2BlobStore.prototype, "list").mockRejectedValue(new Error("away"));
-    await branch.sweep({ remove: true });
+    await branch.admin.sweep({ remove: true });
     await runDurableObjectAlarm(branch);
     await expect.poll(async () => (await waiting()).alarm ?? 0).toBeGreaterThan(Date.now());
     list.mockRestore();
@@ -369,8 +370,8 @@ describe("a sweep", () => {
   test("that can't delete an orphan takes the others, those of other generations, and comes back for it", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const [stuck, beside] = [await orphan(), await orphan()];
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     uid = await uidOf(branch);
     const later = await orphan();
     const real = R2BlobStore.prototype.delete;
@@ -384,7 +385,7 @@ describe("a sweep", () => {
       );
       if (names.includes(stuck)) throw new NotDeletedError([stuck], new Error("is locked"));
     });
-    await branch.sweep({ remove: true });
+    await branch.admin.sweep({ remove: true });
     await expect
       .poll(async () => {
         await letPass(["sweeps"], MINUTE_MS);
@@ -413,7 +414,7 @@ describe("a sweep", () => {
     });
     const sweeping = swept();
     await vi.waitUntil(() => state === "listed", 45_000);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     state = "committed";
     expect(await sweeping).toEqual({ found: 0, seen: 1 });
     expect(await stored()).toEqual([blob]);
@@ -431,10 +432,10 @@ describe("a sweep", () => {
   test.each(steps)("that crashes before %s does the same when it goes on", async (statement) => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
     const lost = await orphan();
     const crash = crashAt({ statement, nth: 1 });
-    await branch.sweep({ remove: true });
+    await branch.admin.sweep({ remove: true });
     await runDurableObjectAlarm(branch).catch(() => {});
     await crash.reached();
     crash.resume();
@@ -470,28 +471,28 @@ describe("a branch asks for a sweep", () => {
     const multipart = await begin(branch);
     await scheduler.wait(2);
     await restarted(branch);
-    await branch.abortMultipart({ upload: multipart });
+    await branch.multipart.abort({ upload: multipart });
     expect((await waiting()).due).not.toBeNull();
   });
 
   test("when whoever gives up an upload says that it could not remove all", async () => {
     const [clean, unclean] = [await open(), await open()];
-    await branch.abortUpload({ upload: clean, leaves: false });
+    await branch.uploads.abort({ upload: clean, leaves: false });
     expect((await waiting()).due).toBeNull();
-    await branch.abortUpload({ upload: unclean, leaves: true });
+    await branch.uploads.abort({ upload: unclean, leaves: true });
     expect((await waiting()).due).not.toBeNull();
   });
 
   test("never while its uploads all end well", async () => {
     const upload = await open();
     const { content } = await brought(upload);
-    committed(await branch.put({ path: "a", content, attributes: {}, upload }));
-    await branch.abortMultipart({ upload: await begin(branch) });
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload }));
+    await branch.multipart.abort({ upload: await begin(branch) });
     expect((await waiting()).due).toBeNull();
   });
 
   test("not more often than every few hours, and again if something comes while one is under way", async () => {
-    const giveUp = async () => branch.abortUpload({ upload: await open(), leaves: true });
+    const giveUp = async () => branch.uploads.abort({ upload: await open(), leaves: true });
     await giveUp();
     await letPass(["sweeps"], SWEEP_AFTER_MS);
     while ((await waiting()).due !== null) await runDurableObjectAlarm(branch);
@@ -511,8 +512,8 @@ describe("a branch asks for a sweep", () => {
 
 /** A pipeline's output branch. */
 async function freshOutput(named: string): Promise<BranchStub> {
-  const output = env.BRANCH.getByName(named);
-  const claimed = await output.claim({ pipeline: "p", uid: `uid-${named}` });
+  const output = branchOf(named);
+  const claimed = await output.output.claim({ pipeline: "p", uid: `uid-${named}` });
   if (!claimed.ok) throw new Error(claimed.reason);
   return output;
 }
@@ -520,7 +521,7 @@ async function freshOutput(named: string): Promise<BranchStub> {
 test("a branch that was deleted with a body under way comes to rest without it", async () => {
   const upload = await open();
   const blob = await blobOf(upload);
-  await branch.destroy();
+  await branch.lifecycle.destroy();
   const gone = async () => {
     await atRest(branch);
     return await env.BLOBS.head(blob);

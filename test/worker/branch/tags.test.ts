@@ -64,25 +64,30 @@ async function restartedInVain(branch: BranchStub): Promise<void> {
 describe("a tag", () => {
   test("names the newest commit, or the one that is named by its id or by another tag, and reads as that commit", async () => {
     const { branch, bucket, first, second } = await twoCommits();
-    expect(await branch.createTag({ name: "now", force: false })).toEqual({
+    expect(await branch.tags.create({ name: "now", force: false })).toEqual({
       ok: true,
       name: "now",
       commit: second,
       change: "made",
       before: null,
     });
-    expect(await branch.createTag({ name: "v1", commit: first, force: false })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1", commit: first, force: false })).toMatchObject({
       commit: first,
     });
-    expect(await branch.createTag({ name: "v1b", commit: "v1", force: false })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1b", commit: "v1", force: false })).toMatchObject({
       commit: first,
     });
-    expect(await branch.tag({ name: "v1" })).toMatchObject({ ok: true, commit: first });
+    expect(await branch.tags.find({ name: "v1" })).toMatchObject({ ok: true, commit: first });
     for (const name of ["v1", "v1b", first])
       expect(await listed(branch, { openCommit: name })).toEqual(["a"]);
     expect(await listed(branch, { openCommit: "now" })).toEqual(["a", "b"]);
-    expect(await branch.read({ path: "a", openCommit: "v1" })).toMatchObject({ ok: true, commit: first });
-    expect(await branch.read({ path: "b", openCommit: "v1" })).toMatchObject({ reason: "no-such-file" });
+    expect(await branch.files.read({ path: "a", openCommit: "v1" })).toMatchObject({
+      ok: true,
+      commit: first,
+    });
+    expect(await branch.files.read({ path: "b", openCommit: "v1" })).toMatchObject({
+      reason: "no-such-file",
+    });
     expect(await catalogued(bucket)).toEqual({
       "now.master": second,
       "v1.master": first,
@@ -92,16 +97,16 @@ describe("a tag", () => {
 
   test("moves only by force, and set again to its commit it stays as it is", async () => {
     const { branch, bucket, first, second } = await twoCommits();
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    expect(await branch.createTag({ name: "v1", commit: second, force: false })).toEqual({
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    expect(await branch.tags.create({ name: "v1", commit: second, force: false })).toEqual({
       ok: false,
       reason: "tag-exists",
       commit: first,
     });
-    expect(await branch.createTag({ name: "v1", commit: first, force: false })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1", commit: first, force: false })).toMatchObject({
       change: "none",
     });
-    expect(await branch.createTag({ name: "v1", commit: second, force: true })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1", commit: second, force: true })).toMatchObject({
       change: "moved",
       before: first,
     });
@@ -113,13 +118,13 @@ describe("a tag", () => {
 
   test("that is deleted is gone at once, and may be made again", async () => {
     const { branch, bucket, first, second } = await twoCommits();
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    expect(await branch.deleteTag({ name: "v1" })).toEqual({ ok: true });
-    expect(await branch.deleteTag({ name: "v1" })).toEqual({ ok: false, reason: "no-such-tag" });
-    expect(await branch.tag({ name: "v1" })).toEqual({ ok: false, reason: "no-such-tag" });
-    expect(await branch.list({ prefix: "", limit: 1, openCommit: "v1" })).toMatchObject({ ok: false });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    expect(await branch.tags.delete({ name: "v1" })).toEqual({ ok: true });
+    expect(await branch.tags.delete({ name: "v1" })).toEqual({ ok: false, reason: "no-such-tag" });
+    expect(await branch.tags.find({ name: "v1" })).toEqual({ ok: false, reason: "no-such-tag" });
+    expect(await branch.files.list({ prefix: "", limit: 1, openCommit: "v1" })).toMatchObject({ ok: false });
     expect(await catalogued(bucket)).toEqual({});
-    await branch.createTag({ name: "v1", commit: second, force: false });
+    await branch.tags.create({ name: "v1", commit: second, force: false });
     expect(await catalogued(bucket)).toEqual({ "v1.master": second });
   });
 
@@ -128,30 +133,30 @@ describe("a tag", () => {
     const never = branchOf(freshBucket());
     const empty = await freshBranch();
     const set = { name: "v1", force: true };
-    expect(await branch.createTag({ ...set, commit: "01ARZ3NDEKTSV4RRFFQ69G5FAV" })).toMatchObject({
+    expect(await branch.tags.create({ ...set, commit: "01ARZ3NDEKTSV4RRFFQ69G5FAV" })).toMatchObject({
       reason: "no-such-version",
     });
-    expect(await branch.createTag({ ...set, commit: "v0" })).toMatchObject({ reason: "no-such-version" });
-    expect(await empty.createTag(set)).toMatchObject({ reason: "no-commit" });
-    expect(await never.createTag(set)).toMatchObject({ reason: "no-such-branch" });
-    expect(await never.tag({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
-    expect(await never.deleteTag({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
+    expect(await branch.tags.create({ ...set, commit: "v0" })).toMatchObject({ reason: "no-such-version" });
+    expect(await empty.tags.create(set)).toMatchObject({ reason: "no-commit" });
+    expect(await never.tags.create(set)).toMatchObject({ reason: "no-such-branch" });
+    expect(await never.tags.find({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
+    expect(await never.tags.delete({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
     expect(await catalogued(bucket)).toEqual({});
   });
 
   test("ends with its branch, in the catalogue too, and the next branch of the name begins without", async () => {
     const { branch, bucket, first } = await twoCommits();
-    for (const name of ["v1", "v2"]) await branch.createTag({ name, commit: first, force: false });
-    await branch.destroy();
+    for (const name of ["v1", "v2"]) await branch.tags.create({ name, commit: first, force: false });
+    await branch.lifecycle.destroy();
     expect(await catalogued(bucket)).toEqual({});
-    expect(await branch.tag({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
-    await branch.create();
-    expect([await catalogued(bucket), await branch.tag({ name: "v1" })]).toEqual([
+    expect(await branch.tags.find({ name: "v1" })).toMatchObject({ reason: "no-such-branch" });
+    await branch.lifecycle.create();
+    expect([await catalogued(bucket), await branch.tags.find({ name: "v1" })]).toEqual([
       {},
       { ok: false, reason: "no-such-tag" },
     ]);
     const again = await put(branch, "c");
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     expect(await catalogued(bucket)).toEqual({ "v1.master": again });
   });
 });
@@ -160,32 +165,40 @@ describe("a view", () => {
   test("is found by its id or tag, and said to be an open commit or a commit", async () => {
     const { branch, first } = await twoCommits();
     const openCommit = await startOpenCommit(branch);
-    await branch.createTag({ name: "v1", commit: first, force: false });
-    const log = await branch.commits({ limit: 10 });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
+    const log = await branch.history.list({ limit: 10 });
     const created = log.ok ? log.commits.find(({ id }) => id === first)?.createdAt : undefined;
-    expect(await branch.view({ view: first })).toEqual({ ok: true, shows: "commit", modifiedAt: created });
-    expect(await branch.view({ view: "v1" })).toEqual({ ok: true, shows: "commit", modifiedAt: created });
-    expect(await branch.view({ view: openCommit })).toMatchObject({ ok: true, shows: "open-commit" });
+    expect(await branch.files.view({ view: first })).toEqual({
+      ok: true,
+      shows: "commit",
+      modifiedAt: created,
+    });
+    expect(await branch.files.view({ view: "v1" })).toEqual({
+      ok: true,
+      shows: "commit",
+      modifiedAt: created,
+    });
+    expect(await branch.files.view({ view: openCommit })).toMatchObject({ ok: true, shows: "open-commit" });
     for (const view of ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "v2"]) {
-      expect(await branch.view({ view })).toEqual({ ok: false, reason: "no-such-open-commit" });
+      expect(await branch.files.view({ view })).toEqual({ ok: false, reason: "no-such-open-commit" });
     }
-    expect(await branchOf(freshBucket()).view({ view: first })).toMatchObject({ ok: false });
+    expect(await branchOf(freshBucket()).files.view({ view: first })).toMatchObject({ ok: false });
   });
 
   test("that is a commit takes no write, before any of its bytes come", async () => {
     const { branch, first } = await twoCommits();
-    await branch.createTag({ name: "v1", commit: first, force: false });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
     for (const openCommit of [first, "v1"]) {
       const refused = [
-        await branch.openUpload({ openCommit }),
-        await branch.commit({ openCommit, operations: [{ delete: "a" }] }),
-        await branch.createMultipart({ openCommit, path: "x", attributes: {}, ttlMs: 1000 }),
+        await branch.uploads.open({ openCommit }),
+        await branch.files.commit({ openCommit, operations: [{ delete: "a" }] }),
+        await branch.multipart.create({ openCommit, path: "x", attributes: {}, ttlMs: 1000 }),
       ];
       expect(refused).toEqual(refused.map(() => ({ ok: false, reason: "read-only" })));
     }
-    expect(await branch.openUpload({ openCommit: "v2" })).toMatchObject({ reason: "no-such-open-commit" });
+    expect(await branch.uploads.open({ openCommit: "v2" })).toMatchObject({ reason: "no-such-open-commit" });
     const openCommit = await startOpenCommit(branch);
-    expect(await branch.openUpload({ openCommit })).toMatchObject({ ok: true });
+    expect(await branch.uploads.open({ openCommit })).toMatchObject({ ok: true });
     await stage(branch, openCommit, { puts: ["c"] });
   });
 });
@@ -195,21 +208,21 @@ describe("what the catalogue could not be told of tags", () => {
     const { branch, bucket, first } = await twoCommits();
     const set = { name: "v1", commit: first, force: false };
     await withoutTagCopies(async () => {
-      expect(await branch.createTag(set)).toEqual({ ok: false, reason: "catalogue-unavailable" });
+      expect(await branch.tags.create(set)).toEqual({ ok: false, reason: "catalogue-unavailable" });
     });
-    expect(await branch.tag({ name: "v1" })).toMatchObject({ ok: true, commit: first });
+    expect(await branch.tags.find({ name: "v1" })).toMatchObject({ ok: true, commit: first });
     expect(await catalogued(bucket)).toEqual({});
-    expect(await branch.createTag(set)).toMatchObject({ ok: true, change: "none" });
+    expect(await branch.tags.create(set)).toMatchObject({ ok: true, change: "none" });
     expect(await catalogued(bucket)).toEqual({ "v1.master": first });
   });
 
   test("is told by the alarm after a crash: made, moved and deleted, each as it ends", async () => {
     const { branch, bucket, first, second } = await twoCommits();
-    for (const name of ["gone", "moved"]) await branch.createTag({ name, commit: first, force: false });
+    for (const name of ["gone", "moved"]) await branch.tags.create({ name, commit: first, force: false });
     await withoutTagCopies(async () => {
-      await branch.createTag({ name: "made", commit: first, force: false });
-      await branch.createTag({ name: "moved", commit: second, force: true });
-      await branch.deleteTag({ name: "gone" });
+      await branch.tags.create({ name: "made", commit: first, force: false });
+      await branch.tags.create({ name: "moved", commit: second, force: true });
+      await branch.tags.delete({ name: "gone" });
       await restartedInVain(branch);
     });
     expect(await catalogued(bucket)).toEqual({ "gone.master": first, "moved.master": first });
@@ -225,21 +238,21 @@ describe("what the catalogue could not be told of tags", () => {
     ["when that was noted, and before the outbox was told", /DELETE FROM outbox/, true],
   ])("is whole or not at all after a crash %s", async (_moment, statement, isThere) => {
     const { branch, bucket, first, second } = await twoCommits();
-    await branch.createTag({ name: "v1", commit: first, force: false });
+    await branch.tags.create({ name: "v1", commit: first, force: false });
     const execute = Sql.prototype.execute;
     const crash = vi.spyOn(Sql.prototype, "execute").mockImplementation(function (this: Sql, text, values) {
       if (statement.test(text)) throw new Error("crash");
       return execute.call(this, text, values);
     });
     try {
-      await branch.createTag({ name: "v1", commit: second, force: true }).catch(() => {});
+      await branch.tags.create({ name: "v1", commit: second, force: true }).catch(() => {});
     } finally {
       crash.mockRestore();
     }
     if (isThere) await restarted(branch);
     else await evictDurableObject(branch);
     const there = isThere ? second : first;
-    expect(await branch.tag({ name: "v1" })).toMatchObject({ commit: there });
+    expect(await branch.tags.find({ name: "v1" })).toMatchObject({ commit: there });
     expect(await catalogued(bucket)).toEqual({ "v1.master": there });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       expect(sql.exec("SELECT count(*) AS n FROM tag_news").one()).toEqual({ n: 0 });
@@ -249,12 +262,12 @@ describe("what the catalogue could not be told of tags", () => {
 
   test("of a branch that was deleted meanwhile is never told", async () => {
     const { branch, bucket, first } = await twoCommits();
-    await branch.createTag({ name: "old", commit: first, force: false });
+    await branch.tags.create({ name: "old", commit: first, force: false });
     await withoutTagCopies(
-      async () => void (await branch.createTag({ name: "late", commit: first, force: false })),
+      async () => void (await branch.tags.create({ name: "late", commit: first, force: false })),
     );
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     expect(await catalogued(bucket)).toEqual({});
     const { results } = await env.DB.prepare("SELECT name FROM tags WHERE repo = ?1")
       .bind(parseBucketName(bucket)?.repo ?? "")
@@ -270,7 +283,7 @@ describe("what the catalogue could not be told of tags", () => {
         sql.exec("INSERT INTO tag_news (name, version) VALUES (?, 1)", `t${n}`);
       }
     });
-    await branch.createTag({ name: "last", commit: first, force: false });
+    await branch.tags.create({ name: "last", commit: first, force: false });
     expect(Object.keys(await catalogued(bucket))).toHaveLength(121);
   });
 });

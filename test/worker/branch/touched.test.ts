@@ -34,7 +34,7 @@ function contentOf(text: string) {
 /** A branch whose objects have times of their own, with the file `a`; then an hour passes. */
 async function touchable(bucket = freshBucket()): Promise<BranchStub> {
   const branch = await freshBranch(bucket);
-  await branch.configure({ modified: "file" });
+  await branch.settings.change({ modified: "file" });
   await put(branch, "a", "same");
   aheadMs += HOUR_MS;
   return branch;
@@ -42,10 +42,10 @@ async function touchable(bucket = freshBucket()): Promise<BranchStub> {
 
 /** When HEAD's `a` was modified, as reads and listings of all kinds say. */
 async function times(branch: BranchStub): Promise<number[]> {
-  const read = await branch.read({ path: "a" });
+  const read = await branch.files.read({ path: "a" });
   const lists = await Promise.all([
-    branch.list({ prefix: "", limit: 10 }),
-    branch.list({ prefix: "", limit: 10, delimiter: "/" }),
+    branch.files.list({ prefix: "", limit: 10 }),
+    branch.files.list({ prefix: "", limit: 10, delimiter: "/" }),
   ]);
   return [
     read.ok ? read.modifiedAt : Number.NaN,
@@ -57,19 +57,19 @@ async function times(branch: BranchStub): Promise<number[]> {
 }
 
 async function head(branch: BranchStub): Promise<string | null> {
-  const status = await branch.status();
+  const status = await branch.lifecycle.status();
   return status.ok ? status.head : null;
 }
 
 const PUT_SAME = {
-  "a PUT": (branch: BranchStub) => branch.put({ path: "a", content: inline("same"), attributes: {} }),
+  "a PUT": (branch: BranchStub) => branch.files.put({ path: "a", content: inline("same"), attributes: {} }),
   "a commit of many": async (branch: BranchStub) => {
-    return await branch.commit({ operations: [{ put: "a", ...contentOf("same") }] });
+    return await branch.files.commit({ operations: [{ put: "a", ...contentOf("same") }] });
   },
   "an open commit": async (branch: BranchStub) => {
     const openCommit = await startOpenCommit(branch);
-    await branch.put({ path: "a", content: inline("same"), attributes: {}, openCommit });
-    return await branch.finishOpenCommit({ openCommit });
+    await branch.files.put({ path: "a", content: inline("same"), attributes: {}, openCommit });
+    return await branch.openCommits.finish({ openCommit });
   },
 };
 
@@ -88,18 +88,18 @@ describe("the same bytes put again, where an object has a time of its own", () =
     expect(await head(branch)).toBe(commit);
     // What is about a commit keeps the commit's time.
     const version = commit ?? "";
-    expect(await branch.read({ path: "a", commit: version })).toMatchObject({ modifiedAt: before });
+    expect(await branch.files.read({ path: "a", commit: version })).toMatchObject({ modifiedAt: before });
     const view = { openCommit: version };
-    expect(await branch.read({ path: "a", ...view })).toMatchObject({ modifiedAt: before });
-    expect(await branch.list({ prefix: "", limit: 10, ...view })).toMatchObject({
+    expect(await branch.files.read({ path: "a", ...view })).toMatchObject({ modifiedAt: before });
+    expect(await branch.files.list({ prefix: "", limit: 10, ...view })).toMatchObject({
       entries: [{ path: "a", modifiedAt: before }],
     });
-    expect(await branch.listVersions({ prefix: "", limit: 10 })).toMatchObject({
+    expect(await branch.files.versions({ prefix: "", limit: 10 })).toMatchObject({
       entries: [{ path: "a", modifiedAt: before }],
     });
     // An open commit shows HEAD where it has nothing itself.
     const openCommit = await startOpenCommit(branch);
-    expect(await branch.read({ path: "a", openCommit })).toMatchObject({ modifiedAt: now });
+    expect(await branch.files.read({ path: "a", openCommit })).toMatchObject({ modifiedAt: now });
   });
 
   test("answer with that time, as a read does", async () => {
@@ -112,14 +112,14 @@ describe("the same bytes put again, where an object has a time of its own", () =
 
   test("change nothing that is shown where the time is the branch's", async () => {
     const branch = await touchable();
-    await branch.configure({ modified: "branch" });
-    const status = await branch.status();
+    await branch.settings.change({ modified: "branch" });
+    const status = await branch.lifecycle.status();
     const modifiedAt = status.ok && status.modifiedAt;
     expect(await PUT_SAME["a PUT"](branch)).toMatchObject({ commit: null, modifiedAt });
-    expect(await branch.read({ path: "a" })).toMatchObject({ modifiedAt });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ modifiedAt });
     // It was not written down either.
-    await branch.configure({ modified: "file" });
-    expect(await branch.read({ path: "a" })).toMatchObject({ modifiedAt });
+    await branch.settings.change({ modified: "file" });
+    expect(await branch.files.read({ path: "a" })).toMatchObject({ modifiedAt });
   });
 
   test("are forgotten with what they were: other bytes, or a deletion, have the time of their commit", async () => {
@@ -127,12 +127,12 @@ describe("the same bytes put again, where an object has a time of its own", () =
     await PUT_SAME["a PUT"](branch);
     aheadMs += HOUR_MS;
     await put(branch, "a", "other");
-    const status = await branch.status();
+    const status = await branch.lifecycle.status();
     expect((await times(branch))[0]).toBe(status.ok && status.modifiedAt);
-    await branch.commit({ operations: [{ delete: "a" }] });
+    await branch.files.commit({ operations: [{ delete: "a" }] });
     aheadMs += HOUR_MS;
     await put(branch, "a", "same");
-    const after = await branch.status();
+    const after = await branch.lifecycle.status();
     expect((await times(branch))[0]).toBe(after.ok && after.modifiedAt);
   });
 
@@ -149,8 +149,8 @@ describe("the same bytes put again, where an object has a time of its own", () =
     expect((await times(branch))[0]).toBeGreaterThanOrEqual(before + HOUR_MS);
     aheadMs += HOUR_MS;
     const { branch: fork } = await forkOf(bucket);
-    await fork.configure({ modified: "file" });
-    const made = await fork.status();
+    await fork.settings.change({ modified: "file" });
+    const made = await fork.lifecycle.status();
     expect((await times(fork))[0]).toBe(made.ok && made.modifiedAt);
   });
 
@@ -160,7 +160,7 @@ describe("the same bytes put again, where an object has a time of its own", () =
     const [touched] = await times(branch);
     aheadMs += HOUR_MS;
     const later = await put(branch, "a", "later");
-    expect(await branch.erase({ versions: [{ path: "a", version: later ?? "" }] })).toMatchObject({
+    expect(await branch.erasures.erase({ versions: [{ path: "a", version: later ?? "" }] })).toMatchObject({
       ok: true,
     });
     expect(await times(branch)).toEqual([touched, touched, touched]);

@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { monotonicFactory } from "ulid";
 import { describe, expect, test } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
-import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
+import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import {
   type BranchStub,
   branchOf,
@@ -15,7 +15,7 @@ import {
 } from "./support.ts";
 
 async function open(branch: BranchStub, lease?: string): Promise<string> {
-  const opened = await branch.openUpload(lease === undefined ? {} : { lease });
+  const opened = await branch.uploads.open(lease === undefined ? {} : { lease });
   if (!opened.ok) throw new Error(opened.reason);
   return opened.upload;
 }
@@ -33,8 +33,8 @@ describe("uploads", () => {
     const branch = await freshBranch();
     const upload = await open(branch);
     const content = chunked("large", ["b/1"]);
-    expect(await branch.addContents({ upload, contents: [content] })).toEqual({ ok: true });
-    expect(await branch.addContents({ upload, contents: [content] })).toEqual({ ok: true });
+    expect(await branch.uploads.add({ upload, contents: [content] })).toEqual({ ok: true });
+    expect(await branch.uploads.add({ upload, contents: [content] })).toEqual({ ok: true });
     expect(await ledgerOf(branch)).toMatchObject({
       refs: [[5, 1]],
       blobs: [["b/1", 1]],
@@ -42,7 +42,7 @@ describe("uploads", () => {
       holds: 1,
     });
     const { digest, size } = content;
-    committed(await branch.commit({ upload, operations: [{ put: "a", digest, size }] }));
+    committed(await branch.files.commit({ upload, operations: [{ put: "a", digest, size }] }));
     expect(await ledgerOf(branch)).toEqual({
       refs: [[5, 1]],
       blobs: [["b/1", 1]],
@@ -50,29 +50,34 @@ describe("uploads", () => {
       holds: 0,
       uploads: 0,
     });
-    expect(await branch.commit({ upload, operations: [{ delete: "a" }] })).toEqual(REFUSED);
-    expect(await branch.addContents({ upload, contents: [content] })).toEqual(REFUSED);
-    expect(await branch.reserve({ upload, contents: [] })).toEqual(REFUSED);
-    expect(await branch.renewUpload({ upload })).toEqual(REFUSED);
+    expect(await branch.files.commit({ upload, operations: [{ delete: "a" }] })).toEqual(REFUSED);
+    expect(await branch.uploads.add({ upload, contents: [content] })).toEqual(REFUSED);
+    expect(await branch.uploads.reserve({ upload, contents: [] })).toEqual(REFUSED);
+    expect(await branch.uploads.renew({ upload })).toEqual(REFUSED);
   });
 
   test("a refused commit leaves the upload open", async () => {
     const branch = await freshBranch();
     const upload = await open(branch);
     const content = inline("x");
-    await branch.addContents({ upload, contents: [content] });
+    await branch.uploads.add({ upload, contents: [content] });
     const put = (path: string) => ({ put: path, digest: content.digest, size: content.size });
-    expect(await branch.commit({ upload, operations: [put("a"), put("a/b")] })).toMatchObject({ ok: false });
-    expect(committed(await branch.commit({ upload, operations: [put("a")] }))).not.toBeNull();
+    expect(await branch.files.commit({ upload, operations: [put("a"), put("a/b")] })).toMatchObject({
+      ok: false,
+    });
+    expect(committed(await branch.files.commit({ upload, operations: [put("a")] }))).not.toBeNull();
   });
 
   test("reserving answers what is missing and keeps the rest also when its file goes", async () => {
     const branch = await freshBranch();
     const [there, missing] = [inline("there"), inline("missing")];
-    await branch.put({ path: "a", content: there, attributes: {} });
+    await branch.files.put({ path: "a", content: there, attributes: {} });
     const upload = await open(branch);
     const asked = [there, missing].map(({ digest, size }) => ({ digest, size }));
-    expect(await branch.reserve({ upload, contents: asked })).toEqual({ ok: true, missing: [asked[1]] });
+    expect(await branch.uploads.reserve({ upload, contents: asked })).toEqual({
+      ok: true,
+      missing: [asked[1]],
+    });
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[5, 2]], holds: 1 });
   });
 
@@ -80,9 +85,9 @@ describe("uploads", () => {
     const branch = await freshBranch();
     const [upload, other] = [await open(branch), await open(branch)];
     const [own, shared] = [chunked("own", ["b/own", "b/more"]), chunked("shared", ["b/shared"])];
-    await branch.addContents({ upload, contents: [own, shared] });
-    await branch.addContents({ upload: other, contents: [shared] });
-    await branch.abortUpload({ upload });
+    await branch.uploads.add({ upload, contents: [own, shared] });
+    await branch.uploads.add({ upload: other, contents: [shared] });
+    await branch.uploads.abort({ upload });
     expect(await ledgerOf(branch)).toEqual({
       refs: [[6, 1]],
       blobs: [["b/shared", 1]],
@@ -90,18 +95,18 @@ describe("uploads", () => {
       holds: 1,
       uploads: 1,
     });
-    await branch.abortUpload({ upload });
-    expect(await branch.content(own)).toEqual({ ok: false, reason: "no-such-content" });
+    await branch.uploads.abort({ upload });
+    expect(await branch.files.content(own)).toEqual({ ok: false, reason: "no-such-content" });
   });
 
   test("the blobs of content that the branch has already are condemned, and the first ones stay", async () => {
     const branch = await freshBranch();
     const [first, second] = [await open(branch), await open(branch)];
     const [kept, duplicate] = [chunked("same", ["b/first"]), chunked("same", ["b/second"])];
-    committed(await branch.put({ path: "a", content: kept, attributes: {}, upload: first }));
-    const put = await branch.put({ path: "b", content: duplicate, attributes: {}, upload: second });
+    committed(await branch.files.put({ path: "a", content: kept, attributes: {}, upload: first }));
+    const put = await branch.files.put({ path: "b", content: duplicate, attributes: {}, upload: second });
     expect(put.ok).toBe(true);
-    expect(await branch.read({ path: "b" })).toMatchObject({ body: kept.body });
+    expect(await branch.files.read({ path: "b" })).toMatchObject({ body: kept.body });
     expect(await ledgerOf(branch)).toMatchObject({
       refs: [[4, 2]],
       blobs: [["b/first", 1]],
@@ -114,8 +119,8 @@ describe("uploads", () => {
     const branch = await freshBranch();
     const [first, second] = [await open(branch), await open(branch)];
     const file = { path: "a", attributes: {} };
-    await branch.put({ ...file, content: chunked("same", ["b/first"]), upload: first });
-    const again = await branch.put({ ...file, content: chunked("same", ["b/second"]), upload: second });
+    await branch.files.put({ ...file, content: chunked("same", ["b/first"]), upload: first });
+    const again = await branch.files.put({ ...file, content: chunked("same", ["b/second"]), upload: second });
     expect(committed(again)).toBeNull();
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/second"], uploads: 0 });
   });
@@ -123,27 +128,27 @@ describe("uploads", () => {
   test("a put whose upload is closed is refused", async () => {
     const branch = await freshBranch();
     const upload = await open(branch);
-    await branch.abortUpload({ upload });
+    await branch.uploads.abort({ upload });
     const content = chunked("late", ["b/late"]);
-    expect(await branch.put({ path: "a", content, attributes: {}, upload })).toEqual(REFUSED);
+    expect(await branch.files.put({ path: "a", content, attributes: {}, upload })).toEqual(REFUSED);
   });
 
   test("an upload does not outlive its branch", async () => {
     const branch = await freshBranch();
     const upload = await open(branch);
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     const content = inline("x");
-    expect(await branch.put({ path: "a", content, attributes: {}, upload })).toEqual(REFUSED);
-    expect(await branch.addContents({ upload, contents: [content] })).toEqual(REFUSED);
+    expect(await branch.files.put({ path: "a", content, attributes: {}, upload })).toEqual(REFUSED);
+    expect(await branch.uploads.add({ upload, contents: [content] })).toEqual(REFUSED);
   });
 
   test("an old file's content stays with its commit, also when nothing at HEAD has it", async () => {
     const branch = await freshBranch();
-    const first = committed(await branch.put({ path: "a", content: inline("old"), attributes: {} }));
-    await branch.put({ path: "a", content: inline("newer"), attributes: {} });
-    await branch.commit({ operations: [{ delete: "a" }] });
-    expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true, size: 3 });
+    const first = committed(await branch.files.put({ path: "a", content: inline("old"), attributes: {} }));
+    await branch.files.put({ path: "a", content: inline("newer"), attributes: {} });
+    await branch.files.commit({ operations: [{ delete: "a" }] });
+    expect(await branch.files.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true, size: 3 });
     expect(await ledgerOf(branch)).toMatchObject({
       refs: [
         [3, 1],
@@ -155,16 +160,16 @@ describe("uploads", () => {
   test("an upload that was not renewed is closed by the alarm; one that was is not", async () => {
     const branch = await freshBranch();
     const [idle, renewed, leftOpen] = [await open(branch), await open(branch), await open(branch)];
-    await branch.addContents({ upload: idle, contents: [chunked("idle", ["b/idle"])] });
+    await branch.uploads.add({ upload: idle, contents: [chunked("idle", ["b/idle"])] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE uploads SET due = due - ?", UPLOAD_LEASE_MS + 1000);
     });
-    expect(await branch.renewUpload({ upload: renewed })).toMatchObject({ ok: true, upload: renewed });
-    await branch.reserve({ upload: leftOpen, contents: [] });
+    expect(await branch.uploads.renew({ upload: renewed })).toMatchObject({ ok: true, upload: renewed });
+    await branch.uploads.reserve({ upload: leftOpen, contents: [] });
     expect(await runDurableObjectAlarm(branch)).toBe(true);
-    expect(await branch.renewUpload({ upload: idle })).toEqual(REFUSED);
-    expect(await branch.renewUpload({ upload: renewed })).toMatchObject({ ok: true });
-    expect(await branch.renewUpload({ upload: leftOpen })).toMatchObject({ ok: true });
+    expect(await branch.uploads.renew({ upload: idle })).toEqual(REFUSED);
+    expect(await branch.uploads.renew({ upload: renewed })).toMatchObject({ ok: true });
+    expect(await branch.uploads.renew({ upload: leftOpen })).toMatchObject({ ok: true });
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/idle"] });
   });
 });
@@ -172,26 +177,26 @@ describe("uploads", () => {
 describe("uploads of a pipeline's output", () => {
   test("one lease has one upload, which runs out with the lease alone", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
+    await branch.output.claim({ pipeline: "p", uid: "u" });
     const upload = await open(branch, "lease-1");
     expect(await open(branch, "lease-1")).toBe(upload);
     expect(await open(branch, "lease-2")).not.toBe(upload);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       expect(sql.exec("SELECT due FROM uploads").toArray()).toEqual([{ due: null }, { due: null }]);
     });
-    await branch.abortUpload({ upload });
-    expect(await branch.renewUpload({ upload })).toEqual(REFUSED);
+    await branch.uploads.abort({ upload });
+    expect(await branch.uploads.renew({ upload })).toEqual(REFUSED);
   });
 
   test("what was uploaded under a lost lease is condemned with the next alarm, and what others hold stays", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
+    await branch.output.claim({ pipeline: "p", uid: "u" });
     const [lost, other] = [await open(branch, "lost"), await open(branch, "other")];
     const [own, shared] = [chunked("own", ["b/own"]), chunked("shared", ["b/shared"])];
-    await branch.addContents({ upload: lost, contents: [own, shared] });
-    await branch.addContents({ upload: other, contents: [shared] });
-    await branch.abortLeases({ leases: ["lost", "unknown"] });
-    expect(await branch.addContents({ upload: lost, contents: [chunked("late", ["b/late"])] })).toEqual(
+    await branch.uploads.add({ upload: lost, contents: [own, shared] });
+    await branch.uploads.add({ upload: other, contents: [shared] });
+    await branch.uploads.abortLeases({ leases: ["lost", "unknown"] });
+    expect(await branch.uploads.add({ upload: lost, contents: [chunked("late", ["b/late"])] })).toEqual(
       REFUSED,
     );
     expect(await runDurableObjectAlarm(branch)).toBe(true);
@@ -202,21 +207,21 @@ describe("uploads of a pipeline's output", () => {
       holds: 1,
     });
     for (const lease of ["lost", "unknown"])
-      expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+      expect(await branch.uploads.open({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     // It is told once more after a crash between the branch and the pipeline.
-    await branch.abortLeases({ leases: ["lost"] });
-    expect(await branch.renewUpload({ upload: lost })).toEqual(REFUSED);
-    expect(await branch.renewUpload({ upload: other })).toMatchObject({ ok: true });
+    await branch.uploads.abortLeases({ leases: ["lost"] });
+    expect(await branch.uploads.renew({ upload: lost })).toEqual(REFUSED);
+    expect(await branch.uploads.renew({ upload: other })).toMatchObject({ ok: true });
   });
 
   test("a lost lease is remembered for longer than a call takes, and then leaves no row", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
+    await branch.output.claim({ pipeline: "p", uid: "u" });
     await open(branch, "kept");
     const leases = Array.from({ length: 20 }, (_, n) => `lost-${n}`);
-    await branch.abortLeases({ leases });
-    await branch.addContents({ upload: await open(branch, "held"), contents: [inline("x")] });
-    await branch.abortLeases({ leases: ["held"] });
+    await branch.uploads.abortLeases({ leases });
+    await branch.uploads.add({ upload: await open(branch, "held"), contents: [inline("x")] });
+    await branch.uploads.abortLeases({ leases: ["held"] });
     const pass = (ms: number) =>
       runInDurableObject(branch, (_, { storage: { sql } }) => {
         sql.exec("UPDATE uploads SET due = due - ? WHERE due IS NOT NULL", ms);
@@ -231,23 +236,23 @@ describe("uploads of a pipeline's output", () => {
 
   test("give up what no result names, and nothing else; those of which nothing is named end", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
+    await branch.output.claim({ pipeline: "p", uid: "u" });
     const [part, whole, other] = [await open(branch, "a"), await open(branch, "b"), await open(branch, "c")];
     const [named, own, shared] = [
       chunked("named", ["b/named"]),
       chunked("own", ["b/own"]),
       chunked("shared", ["b/shared"]),
     ];
-    await branch.addContents({ upload: part, contents: [named, own, shared] });
-    await branch.addContents({ upload: whole, contents: [shared, chunked("gone", ["b/gone"])] });
-    await branch.addContents({ upload: other, contents: [shared] });
+    await branch.uploads.add({ upload: part, contents: [named, own, shared] });
+    await branch.uploads.add({ upload: whole, contents: [shared, chunked("gone", ["b/gone"])] });
+    await branch.uploads.add({ upload: other, contents: [shared] });
     const uploads = [
       { upload: part, keep: [contentName(named), "0-1"] },
       { upload: whole, keep: [] },
     ];
     // Once more after a crash between the branch and the pipeline.
     for (let times = 1; times <= 2; times++) {
-      await branch.trimUploads({ uploads });
+      await branch.uploads.trim({ uploads });
       expect(await ledgerOf(branch)).toMatchObject({
         refs: [
           [5, 1],
@@ -263,39 +268,39 @@ describe("uploads of a pipeline's output", () => {
       });
     }
     // A late call under its lease opens no other one.
-    expect(await branch.openUpload({ lease: "b" })).toEqual({ ok: false, reason: "lost-lease" });
-    expect(await branch.renewUpload({ upload: part })).toMatchObject({ ok: true });
-    expect(await branch.renewUpload({ upload: whole })).toEqual(REFUSED);
+    expect(await branch.uploads.open({ lease: "b" })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await branch.uploads.renew({ upload: part })).toMatchObject({ ok: true });
+    expect(await branch.uploads.renew({ upload: whole })).toEqual(REFUSED);
   });
 
   test("are not opened for a lease that is older than the pipeline, which nobody would ever end", async () => {
     const branch = branchOf(freshBucket());
     const id = monotonicFactory();
     const [before, uid, since] = [id(1000), id(2000), id(3000)];
-    await branch.claim({ pipeline: "p", uid });
+    await branch.output.claim({ pipeline: "p", uid });
     for (const lease of [before, `shared.${before}.x`])
-      expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+      expect(await branch.uploads.open({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     for (const lease of [since, `shared.${since}.x`])
-      expect(await branch.openUpload({ lease })).toMatchObject({ ok: true });
+      expect(await branch.uploads.open({ lease })).toMatchObject({ ok: true });
   });
 
   test("they run out like others once the pipeline has given the branch up", async () => {
     const branch = branchOf(freshBucket());
-    await branch.claim({ pipeline: "p", uid: "u" });
+    await branch.output.claim({ pipeline: "p", uid: "u" });
     const upload = await open(branch, "lease-1");
-    await branch.release({ uid: "u", destroy: false });
+    await branch.output.release({ uid: "u", destroy: false });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE uploads SET due = due - ?", UPLOAD_LEASE_MS + 1000);
     });
     expect(await runDurableObjectAlarm(branch)).toBe(true);
-    expect(await branch.renewUpload({ upload })).toEqual(REFUSED);
+    expect(await branch.uploads.renew({ upload })).toEqual(REFUSED);
   });
 
   test("without a lease it is refused; with one, a branch that no pipeline has is", async () => {
     const output = branchOf(freshBucket());
-    await output.claim({ pipeline: "p", uid: "u" });
-    expect(await output.openUpload({})).toEqual({ ok: false, reason: "pipeline-output" });
+    await output.output.claim({ pipeline: "p", uid: "u" });
+    expect(await output.uploads.open({})).toEqual({ ok: false, reason: "pipeline-output" });
     const plain = await freshBranch();
-    expect(await plain.openUpload({ lease: "l" })).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await plain.uploads.open({ lease: "l" })).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });

@@ -1,13 +1,21 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { BranchUsage } from "../../../worker/branch/contract.ts";
+import type { BranchUsage } from "../../../worker/branch/contract/admin.ts";
 import { forkOf } from "./fork-support.ts";
 import { crashAt } from "./large-support.ts";
 import { dayAfterTags } from "./retention-support.ts";
-import { type BranchStub, branchOf, freshBranch, freshBucket, put, startOpenCommit } from "./support.ts";
+import {
+  type BranchStub,
+  branchOf,
+  freshBranch,
+  freshBucket,
+  inObject,
+  put,
+  startOpenCommit,
+} from "./support.ts";
 
 async function usageOf(branch: BranchStub): Promise<NonNullable<BranchUsage["contents"]>> {
-  const usage = await branch.usage({});
+  const usage = await branch.admin.usage({});
   if (!usage.ok || !usage.contents) throw new Error(JSON.stringify(usage));
   return usage.contents;
 }
@@ -23,7 +31,7 @@ describe("what a branch takes up", () => {
   test("is the files of HEAD, what only history has, and what is condemned", async () => {
     const branch = await rewritten(4);
     await put(branch, "b", "yy");
-    await branch.commit({ operations: [{ delete: "b" }] });
+    await branch.files.commit({ operations: [{ delete: "b" }] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec(
         "INSERT INTO condemned (blob, due, borrowed) VALUES ('b/00/uid/abc-400.w.u', 9, 0), ('b/00/uid/def-30.manifest.w.u', 9, 0)",
@@ -41,7 +49,7 @@ describe("what a branch takes up", () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const branch = await rewritten(4);
     const crash = crashAt({ statement: /DELETE FROM files/, nth: 1 });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await crash.reached();
     expect(await usageOf(branch)).toMatchObject({
       live: { count: 1, bytes: 4 },
@@ -70,12 +78,12 @@ describe("what a branch takes up", () => {
 
   test("and how large its database is, is known without counting", async () => {
     const branch = await rewritten(1);
-    expect(await branch.usage({ sizes: true })).toEqual({
+    expect(await branch.admin.usage({ sizes: true })).toEqual({
       ok: true,
       database: { usedBytes: expect.any(Number), limitBytes: 10_000_000_000 },
       contents: null,
     });
-    expect(await branchOf(freshBucket()).usage({})).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await branchOf(freshBucket()).admin.usage({})).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });
 
@@ -87,7 +95,7 @@ describe("what holds most back", () => {
   test("is that everything is kept, or what is to be kept", async () => {
     const branch = await rewritten(5);
     expect(await usageOf(branch)).toMatchObject({ holder: { kind: "keep", keep: null, count: 4 } });
-    await branch.configure({ keep: { commits: 3 } });
+    await branch.settings.change({ keep: { commits: 3 } });
     expect(await usageOf(branch)).toMatchObject({ holder: { kind: "keep", keep: { commits: 3 }, count: 2 } });
   });
 
@@ -96,30 +104,30 @@ describe("what holds most back", () => {
     const ids: string[] = [];
     for (const text of ["1", "22", "333", "4444"]) ids.push((await put(branch, "a", text)) ?? "");
     const [one = "", two = "", three = ""] = ids;
-    await branch.erase({ versions: [{ path: "a", version: two }] });
+    await branch.erasures.erase({ versions: [{ path: "a", version: two }] });
     expect(await usageOf(branch)).toMatchObject({
       history: { count: 2, bytes: 1 + 3 },
       holder: { kind: "keep", count: 2 },
     });
-    await branch.erase({ versions: [one, three].map((version) => ({ path: "a", version })) });
+    await branch.erasures.erase({ versions: [one, three].map((version) => ({ path: "a", version })) });
     expect(await usageOf(branch)).toMatchObject({ history: { count: 0 }, holder: null });
   });
 
   test("is the pipeline that needs most beyond that", async () => {
     const branch = await rewritten(3);
-    await branch.subscribe({ uid: "u", pipeline: "slow" });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.feed.subscribe({ uid: "u", pipeline: "slow" });
+    await branch.settings.change({ keep: { commits: 1 } });
     for (let n = 4; n <= 9; n++) await put(branch, "a", "x".repeat(n));
     expect(await usageOf(branch)).toMatchObject({ holder: { kind: "pipeline", pipeline: "slow" } });
-    await branch.unsubscribe({ uid: "u" });
+    await branch.feed.unsubscribe({ uid: "u" });
     expect(await usageOf(branch)).not.toMatchObject({ holder: { kind: "pipeline" } });
   });
 
   test("is held by a pipeline since the commit was made that it waits with", async () => {
     const branch = await rewritten(3);
-    await branch.subscribe({ uid: "u", pipeline: "slow", starts: [] });
+    await branch.feed.subscribe({ uid: "u", pipeline: "slow", starts: [] });
     for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE commits SET created_at = seq * 1000");
     });
@@ -130,10 +138,10 @@ describe("what holds most back", () => {
 
   test("is the single commit that has most, with what names it", async () => {
     const branch = await rewritten(4);
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     await startOpenCommit(branch);
     for (let n = 5; n <= 6; n++) await put(branch, "a", "x".repeat(n));
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await expect
       .poll(async () => (await usageOf(branch)).holder)
       .toMatchObject({
@@ -147,28 +155,28 @@ describe("what holds most back", () => {
     const branch = await rewritten(2);
     const commit = (await put(branch, "a", "333")) ?? "";
     const starts = [{ commit, generation: 1, seq: 3 }];
-    await branch.subscribe({ uid: "u", pipeline: "late", starts });
+    await branch.feed.subscribe({ uid: "u", pipeline: "late", starts });
     for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
-    await branch.need({ uid: "u", generation: 1, seq: 6, job: null, starts });
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 6, job: null, starts });
+    await branch.settings.change({ keep: { commits: 1 } });
     const holder = { kind: "commit", commit, names: [], pipelines: ["late"], count: 1 };
     await expect.poll(async () => (await usageOf(branch)).holder).toMatchObject(holder);
-    for (let times = 0; times < 2; times++) await branch.unsubscribe({ uid: "u", stopped: true });
+    for (let times = 0; times < 2; times++) await branch.feed.unsubscribe({ uid: "u", stopped: true });
     expect(await usageOf(branch)).toMatchObject({ holder });
   });
 
   test("is a revert that is under way to a commit that nothing else names", async () => {
     const branch = await rewritten(4);
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     await put(branch, "a", "55555");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await expect.poll(async () => (await usageOf(branch)).holder).toMatchObject({ names: ["the tag v1"] });
-    const holder = await runInDurableObject(branch, async (instance, { storage: { sql } }) => {
+    const holder = await inObject(branch, async (instance, { storage: { sql } }) => {
       sql.exec("DELETE FROM tags");
       sql.exec(
         "INSERT INTO reverting (one, session, gen, target, head, walk, seq, path) VALUES (1, 1, 1, 4, 5, 0, 0, '')",
       );
-      const usage = await instance.usage({});
+      const usage = await instance.admin.usage({});
       sql.exec("DELETE FROM reverting");
       return usage.ok && usage.contents?.holder;
     });
@@ -177,10 +185,10 @@ describe("what holds most back", () => {
 
   test("is a commit whose tag went, with the time at which it goes", async () => {
     const branch = await rewritten(3);
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     await put(branch, "a", "4444");
-    await branch.configure({ keep: { commits: 1 } });
-    await branch.deleteTag({ name: "v1" });
+    await branch.settings.change({ keep: { commits: 1 } });
+    await branch.tags.delete({ name: "v1" });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE untagged SET due = ?", Date.parse("2099-12-31T23:59:58.765Z"));
     });
@@ -196,27 +204,27 @@ describe("what holds most back", () => {
   test("is an export that is under way, until it ends", async () => {
     const branch = await rewritten(4);
     const before = Date.now();
-    const begun = await branch.beginExport();
+    const begun = await branch.exports.begin();
     if (!begun.ok) throw new Error(begun.reason);
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     const { holder } = await usageOf(branch);
     expect(holder).toEqual({ kind: "export", since: expect.any(Number), count: 3 });
     expect(holder?.kind === "export" && holder.since).toBeGreaterThanOrEqual(before);
-    await branch.endExport({ export: begun.export });
+    await branch.exports.end({ export: begun.export });
     await expect.poll(async () => (await usageOf(branch)).holder).toBeNull();
   });
 
   test("is an export also of what a tag held that was deleted meanwhile, and not of what is kept anyway", async () => {
     const branch = await rewritten(3);
-    await branch.createTag({ name: "v1", force: false });
+    await branch.tags.create({ name: "v1", force: false });
     await put(branch, "a", "4444");
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
     await expect.poll(async () => (await usageOf(branch)).history.count).toBe(1);
-    expect(await branch.beginExport()).toMatchObject({ ok: true });
+    expect(await branch.exports.begin()).toMatchObject({ ok: true });
     expect(await usageOf(branch)).toMatchObject({
       holder: { kind: "commit", names: ["the tag v1"], count: 1 },
     });
-    await branch.deleteTag({ name: "v1" });
+    await branch.tags.delete({ name: "v1" });
     await dayAfterTags(branch);
     await expect.poll(() => usageOf(branch)).toMatchObject({ holder: { kind: "export", count: 1 } });
   });
@@ -229,7 +237,7 @@ describe("what a deleted branch left", () => {
     const commit = await put(branch, "b", "yy");
     const fork = await forkOf(bucket);
     await put(branch, "a", "x".repeat(9));
-    await branch.destroy();
+    await branch.lifecycle.destroy();
     const contents = {
       live: { count: 0, bytes: 0 },
       history: { count: 2, bytes: 3 + 2 },
@@ -244,16 +252,16 @@ describe("what a deleted branch left", () => {
         count: 2,
       },
     };
-    await expect.poll(() => branch.usage({})).toMatchObject({ deleted: true, contents });
-    expect(await branch.usage({ sizes: true })).toEqual({ ok: false, reason: "no-such-branch" });
+    await expect.poll(() => branch.admin.usage({})).toMatchObject({ deleted: true, contents });
+    expect(await branch.admin.usage({ sizes: true })).toEqual({ ok: false, reason: "no-such-branch" });
 
-    await branch.create();
+    await branch.lifecycle.create();
     await put(branch, "new");
-    const again = await branch.usage({});
+    const again = await branch.admin.usage({});
     expect(again).toMatchObject({ contents: { ...contents, live: { count: 1, bytes: 3 } } });
     expect(again).not.toHaveProperty("deleted");
 
-    await fork.branch.destroy();
+    await fork.branch.lifecycle.destroy();
     await expect
       .poll(() => usageOf(branch))
       .toMatchObject({ history: { count: 0 }, reclaimable: { count: 0 }, holder: null });
@@ -261,14 +269,14 @@ describe("what a deleted branch left", () => {
 
   test("is held by the pipeline that still reads it, and is nothing once it does not", async () => {
     const branch = await freshBranch();
-    await branch.subscribe({ uid: "u", pipeline: "slow", starts: [] });
+    await branch.feed.subscribe({ uid: "u", pipeline: "slow", starts: [] });
     for (const text of ["1", "22", "333"]) await put(branch, "a", text);
-    await branch.destroy();
-    expect(await branch.usage({})).toMatchObject({
+    await branch.lifecycle.destroy();
+    expect(await branch.admin.usage({})).toMatchObject({
       deleted: true,
       contents: { history: { count: 3, bytes: 6 }, holder: { kind: "pipeline", pipeline: "slow", count: 3 } },
     });
-    await branch.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
-    await expect.poll(() => branch.usage({})).toEqual({ ok: false, reason: "no-such-branch" });
+    await branch.feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
+    await expect.poll(() => branch.admin.usage({})).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ListVersions, VersionEntry, VersionMark } from "../../../worker/branch/contract.ts";
+import type { ListVersions, VersionEntry, VersionMark } from "../../../worker/branch/contract/files.ts";
 import { sampled } from "../../support/suite.ts";
 import {
   type BranchStub,
@@ -12,7 +12,7 @@ import {
 } from "./support.ts";
 
 async function page(branch: BranchStub, request: Partial<ListVersions> = {}) {
-  const answer = await branch.listVersions({ prefix: "", limit: 1000, ...request });
+  const answer = await branch.files.versions({ prefix: "", limit: 1000, ...request });
   if (!answer.ok) throw new Error(answer.reason);
   return answer;
 }
@@ -61,9 +61,9 @@ describe("versions", () => {
   test("a deletion is one of its own, a replacement is not", async () => {
     const branch = await freshBranch();
     const [one, two] = [await put(branch, "a", "1"), await put(branch, "a", "2")];
-    const deleted = committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    const deleted = committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
     const three = await put(branch, "a", "3");
-    const gone = committed(await branch.commit({ operations: [{ delete: "a" }] }));
+    const gone = committed(await branch.files.commit({ operations: [{ delete: "a" }] }));
     expect((await page(branch)).entries.map(shown)).toEqual([
       `-a@${gone}*`,
       `a@${three}`,
@@ -85,7 +85,9 @@ describe("versions", () => {
     for (const text of ["1", "22", "333"]) await put(branch, "a", text);
     for (const entry of (await page(branch)).entries) {
       if (entry.kind !== "version") throw new Error("no version");
-      expect(await branch.read({ path: "a", commit: entry.version })).toMatchObject({ size: entry.size });
+      expect(await branch.files.read({ path: "a", commit: entry.version })).toMatchObject({
+        size: entry.size,
+      });
     }
   });
 
@@ -102,7 +104,7 @@ describe("versions", () => {
   test("a common prefix also stands for what is only history, and is skipped with all that is below it", async () => {
     const branch = await freshBranch();
     for (const path of ["a/1", "a/2", "b"]) for (const text of ["1", "2"]) await put(branch, path, text);
-    await branch.commit({ operations: [{ delete: "a/1" }, { delete: "a/2" }] });
+    await branch.files.commit({ operations: [{ delete: "a/1" }, { delete: "a/2" }] });
     const request = { delimiter: "/", limit: 1 } as const;
     const first = await page(branch, request);
     expect(first).toMatchObject({ entries: [{ kind: "prefix", path: "a/" }], next: { path: "a/" } });
@@ -144,8 +146,8 @@ describe("versions", () => {
   test("are those of the branch as it is now, not of one that was deleted", async () => {
     const branch = await freshBranch();
     await put(branch, "old");
-    await branch.destroy();
-    await branch.create();
+    await branch.lifecycle.destroy();
+    await branch.lifecycle.create();
     await put(branch, "new");
     expect((await page(branch)).entries.map(({ path }) => path)).toEqual(["new"]);
   });

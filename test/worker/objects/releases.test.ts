@@ -72,17 +72,17 @@ const KINDS = [
         async works() {
           const name = `round-${++round}`;
           await put(branch, `${name}/put`);
-          expect(await branch.configure({ public: round % 2 === 1 })).toEqual({ ok: true });
-          expect(await branch.settings()).toMatchObject({ public: round % 2 === 1 });
+          expect(await branch.settings.change({ public: round % 2 === 1 })).toEqual({ ok: true });
+          expect(await branch.settings.read()).toMatchObject({ public: round % 2 === 1 });
           committed(await commitFiles(branch, { puts: { [`${name}/bulk`]: "x" }, deletes: ["first"] }));
           const openCommit = await startOpenCommit(branch);
           await stage(branch, openCommit, { puts: [`${name}/staged`], deletes: [`${name}/put`] });
           await finished(branch, openCommit);
           const upload = await begin(branch, { path: `${name}/parts` });
           const one = chunked(name, [`b/${name}`]);
-          await branch.addPart({ upload, number: 1, content: one });
-          expect(await branch.completeMultipart(completion(upload, { 1: one }))).toMatchObject({ ok: true });
-          await branch.createTag({ name, force: false });
+          await branch.multipart.addPart({ upload, number: 1, content: one });
+          expect(await branch.multipart.complete(completion(upload, { 1: one }))).toMatchObject({ ok: true });
+          await branch.tags.create({ name, force: false });
           expect(await listed(branch, { prefix: `${name}/s`, openCommit: name })).toEqual([`${name}/staged`]);
           const there = await listed(branch, { prefix: name });
           expect(there).toEqual(["bulk", "parts", "staged"].map((path) => `${name}/${path}`));
@@ -129,7 +129,7 @@ describe("a rollback and the way back", () => {
 
   test("a name that was only probed still leaves nothing", async () => {
     const branch = branchOf("master.never-made");
-    expect(await branch.status()).toMatchObject({ ok: false });
+    expect(await branch.lifecycle.status()).toMatchObject({ ok: false });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       expect(
         sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),

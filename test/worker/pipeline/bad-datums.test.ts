@@ -68,7 +68,7 @@ interface Told {
 
 /** The files of the errors branch, by the path of the datum's first input. */
 async function told(name: string): Promise<Record<string, Told & Record<string, unknown>>> {
-  const listed = await branchOf(errorsOf(name)).list({ prefix: "", limit: 1000 });
+  const listed = await branchOf(errorsOf(name)).files.list({ prefix: "", limit: 1000 });
   if (!listed.ok) throw new Error(listed.reason);
   const files = await Promise.all(
     listed.entries.map(async (entry) => {
@@ -83,7 +83,7 @@ async function told(name: string): Promise<Record<string, Told & Record<string, 
 
 /** Oldest first. */
 async function errorCommits(name: string): Promise<string[]> {
-  const log = await branchOf(errorsOf(name)).commits({ limit: 100 });
+  const log = await branchOf(errorsOf(name)).history.list({ limit: 100 });
   if (!log.ok) throw new Error(log.reason);
   return log.commits.map(({ id }) => id).reverse();
 }
@@ -230,7 +230,7 @@ describe("a job of a pipeline that skips bad datums", () => {
     await commit(input, { a: "1", b: "1", c: "1" });
     const command: Command = (datum) => (pathsOf(datum)[0] === "b" ? "fail" : { all: `${pathsOf(datum)}\n` });
     await workUntil(pipeline, { jobs: 1, command });
-    const read = await branchOf({ repo: name, branch: "master" }).read({ path: "all" });
+    const read = await branchOf({ repo: name, branch: "master" }).files.read({ path: "all" });
     if (!read.ok) throw new Error(read.reason);
     expect(await textOf({ repo: name, branch: "master" }, read)).toBe("a\nc\n");
   });
@@ -280,7 +280,7 @@ describe("a job of a pipeline that skips bad datums", () => {
         ["success", 0],
         ["success", 0],
       ]);
-      const listed = await branchOf({ repo: name, branch: "master" }).list({
+      const listed = await branchOf({ repo: name, branch: "master" }).files.list({
         ...{ prefix: "", limit: 10 },
         commit: jobs[1]?.outputCommit ?? "",
       });
@@ -397,7 +397,7 @@ describe("the file of a bad datum", () => {
         await pipeline.leases.finish({ worker: "w1", outcomes });
       }
       await workUntil(pipeline, { jobs: 2, command: () => "fail" });
-      const listed = await branchOf(errorsOf("bad-many")).list({ prefix: "", limit: 10 });
+      const listed = await branchOf(errorsOf("bad-many")).files.list({ prefix: "", limit: 10 });
       const [file] = listed.ok ? listed.entries : [];
       if (file?.kind !== "file") throw new Error("there is no file");
       expect(file.size).toBeLessThanOrEqual(INLINE_LIMIT_BYTES);
@@ -415,26 +415,26 @@ describe("the errors branch", () => {
     async () => {
       const { name, pipeline } = await begin("claimed");
       const branch = branchOf(errorsOf(name));
-      expect(await branch.status()).toMatchObject({ ok: true, claimedBy: name });
-      const written = await branch.commit({ operations: [{ delete: "x" }] });
+      expect(await branch.lifecycle.status()).toMatchObject({ ok: true, claimedBy: name });
+      const written = await branch.files.commit({ operations: [{ delete: "x" }] });
       expect(written).toEqual({ ok: false, reason: "pipeline-output" });
-      expect(await branch.destroy()).toEqual({ ok: false, reason: "pipeline-output" });
+      expect(await branch.lifecycle.destroy()).toEqual({ ok: false, reason: "pipeline-output" });
       const found = await pipeline.lifecycle.inspect();
       expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
       await pipeline.lifecycle.destroy({ keepOutput: false });
-      expect((await branch.status()).ok).toBe(false);
+      expect((await branch.lifecycle.status()).ok).toBe(false);
     },
   );
 
   it("is kept with the output", REST, async () => {
     const { name, pipeline } = await begin("kept");
     await pipeline.lifecycle.destroy({ keepOutput: true });
-    expect(await branchOf(errorsOf(name)).status()).toMatchObject({ ok: true, claimedBy: null });
+    expect(await branchOf(errorsOf(name)).lifecycle.status()).toMatchObject({ ok: true, claimedBy: null });
   });
 
   it("is refused if somebody has it: a creation is undone, an update changes nothing", REST, async () => {
     await makeRepo("bad-taken-in");
-    await branchOf(errorsOf("bad-taken")).create();
+    await branchOf(errorsOf("bad-taken")).lifecycle.create();
     const options = { name: "bad-taken", globs: { "bad-taken-in": "/*" } };
     const pipeline = pipelineOf("bad-taken");
     expect(await pipeline.lifecycle.create(specOf({ ...options, more: SKIP }))).toEqual({
@@ -442,8 +442,11 @@ describe("the errors branch", () => {
       reason: "errors-exist",
     });
     await expect.poll(async () => (await pipeline.lifecycle.inspect()).ok).toBe(false);
-    expect((await branchOf({ repo: "bad-taken", branch: "master" }).status()).ok).toBe(false);
-    expect(await branchOf(errorsOf("bad-taken")).status()).toMatchObject({ ok: true, claimedBy: null });
+    expect((await branchOf({ repo: "bad-taken", branch: "master" }).lifecycle.status()).ok).toBe(false);
+    expect(await branchOf(errorsOf("bad-taken")).lifecycle.status()).toMatchObject({
+      ok: true,
+      claimedBy: null,
+    });
 
     expect((await pipeline.lifecycle.create(specOf(options))).ok).toBe(true);
     const spec = specOf({ ...options, more: SKIP });
@@ -453,9 +456,9 @@ describe("the errors branch", () => {
     });
     const found = await pipeline.lifecycle.inspect();
     expect(found.ok && found.pipeline).toMatchObject({ version: 1, state: "active" });
-    await branchOf(errorsOf("bad-taken")).destroy();
+    await branchOf(errorsOf("bad-taken")).lifecycle.destroy();
     expect((await pipeline.specification.update({ spec, reprocess: false })).ok).toBe(true);
-    expect(await branchOf(errorsOf("bad-taken")).status()).toMatchObject({
+    expect(await branchOf(errorsOf("bad-taken")).lifecycle.status()).toMatchObject({
       ok: true,
       claimedBy: "bad-taken",
     });
@@ -486,7 +489,7 @@ describe("the errors branch", () => {
       await commit("bad-later-in", { evil: null });
       await workUntil(pipeline, { jobs: 5 });
       expect(await told("bad-later")).toEqual({});
-      expect(await branchOf(errorsOf("bad-later")).status()).toMatchObject({
+      expect(await branchOf(errorsOf("bad-later")).lifecycle.status()).toMatchObject({
         ok: true,
         claimedBy: "bad-later",
       });
@@ -506,7 +509,7 @@ describe("the errors branch", () => {
   it("is claimed again if somebody else has fenced the pipeline off", REST, async () => {
     const { name, input, pipeline } = await begin("fenced");
     const found = await query<{ uid: string }>(name, "SELECT uid FROM pipeline");
-    await branchOf(errorsOf(name)).claim({ pipeline: name, uid: found[0]?.uid ?? "" });
+    await branchOf(errorsOf(name)).output.claim({ pipeline: name, uid: found[0]?.uid ?? "" });
     await commit(input, { a: "1", evil: "1" });
     await workUntil(pipeline, { jobs: 1, command: failing("evil") });
     expect(Object.keys(await told(name))).toEqual(["evil"]);
@@ -516,7 +519,7 @@ describe("the errors branch", () => {
   it("fails the job if it can't be claimed again", REST, async () => {
     const { name, input, pipeline } = await begin("robbed");
     const found = await query<{ uid: string }>(name, "SELECT uid FROM pipeline");
-    await branchOf(errorsOf(name)).release({ uid: found[0]?.uid ?? "", destroy: false });
+    await branchOf(errorsOf(name)).output.release({ uid: found[0]?.uid ?? "", destroy: false });
     await commit(input, { a: "1", evil: "1" });
     await workUntil(pipeline, { jobs: 1, command: failing("evil") });
     expect((await allJobs(pipeline))[0]).toMatchObject({
@@ -541,7 +544,7 @@ describe("the errors branch", () => {
     });
     if (dropped?.state !== "success" || !dropped.upload) throw new Error("b is done");
     // Its content is gone before the output is committed: it is done again, and fails.
-    await branchOf(to).abortUpload({ upload: dropped.upload });
+    await branchOf(to).uploads.abort({ upload: dropped.upload });
     await pipeline.leases.finish({ worker: "w1", outcomes: [dropped] });
     await workUntil(pipeline, { jobs: 1, command: failing("b") });
     const [job] = await allJobs(pipeline);
@@ -569,7 +572,7 @@ describe("the errors branch", () => {
     };
     expect(await states(pipeline)).toEqual(["success"]);
     expect(await count()).toBe(2600);
-    const page = await branchOf(errorsOf(name)).list({ prefix: "errors/", limit: 1000 });
+    const page = await branchOf(errorsOf(name)).files.list({ prefix: "errors/", limit: 1000 });
     expect(page.ok && page.entries.length).toBe(1000);
     expect(await errorCommits(name)).toHaveLength(1);
     await commit(input, { ...Object.fromEntries(Object.keys(files).map((path) => [path, null])), b: "1" });

@@ -49,7 +49,7 @@ describe("a burst of commits of one file each", () => {
     const pipeline = await makePipeline({ name: "burst", globs: { "burst-in": "/*" }, workers: 2 });
     const names = Array.from({ length: COMMITS }, (_, index) => `f${String(index).padStart(4, "0")}`);
     const writing = Promise.all(
-      names.map((path) => master("burst-in").put({ path, content: contentOf(path), attributes: {} })),
+      names.map((path) => master("burst-in").files.put({ path, content: contentOf(path), attributes: {} })),
     );
     const handedOut = new Map<string, string>();
     const [, ...empty] = await Promise.all([

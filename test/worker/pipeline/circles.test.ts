@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { Branch } from "../../../worker/branch/branch.ts";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import { ProposalTable } from "../../../worker/catalogue/proposals.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
@@ -195,7 +195,7 @@ describe("two submissions that make a circle only together", () => {
       { reason: "circle", circle: { input: { repo: a, branch: "errors" }, through: [a] } },
     ]);
     await expectNoProposals(a, b);
-    expect((await branchOf({ repo: a, branch: "errors" }).status()).ok).toBe(false);
+    expect((await branchOf({ repo: a, branch: "errors" }).lifecycle.status()).ok).toBe(false);
     vi.restoreAllMocks();
     expect((await pipelineOf(b).specification.update({ spec: hears, reprocess: false })).ok).toBe(true);
     expect(isCircle(await pipelineOf(a).specification.update({ spec: tells, reprocess: false }))).toBe(true);
@@ -223,13 +223,13 @@ describe("two updates of one pipeline at the same time", () => {
     const [a, b] = await twoPipelines("swap");
     await makeRepo("swap-other");
     const id = await commit(`${a}-in`, { b: "1" });
-    const { position } = Branch.prototype;
+    const { position } = feed;
     let held = false;
     let goesOn = false;
-    vi.spyOn(Branch.prototype, "position").mockImplementation(async function (this: Branch, request) {
+    vi.spyOn(feed, "position").mockImplementation(async (reach, request) => {
       held = true;
       while (!goesOn) await scheduler.wait(1);
-      return position.call(this, request);
+      return await position(reach, request);
     });
     const from = { repo: { name: `${a}-in` }, ID: id };
     const spec = specOf({

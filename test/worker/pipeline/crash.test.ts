@@ -51,7 +51,7 @@ describe("a pipeline that crashes", () => {
     await makePipeline({ name: "bell", globs: { "bell-in": "/*" } });
     const row = (await new PipelineTable(env.DB).list()).find(({ name }) => name === "bell");
     const uid = row?.uid ?? "";
-    await master("bell-in").unsubscribe({ uid });
+    await master("bell-in").feed.unsubscribe({ uid });
     await commit("bell-in", { a: "1" });
     await runInDurableObject(env.PIPELINE.getByName("bell"), async (_, state) => {
       await state.storage.setAlarm(Date.now() + 60_000);
@@ -124,7 +124,7 @@ describe("a pipeline that crashes", () => {
     await workUntil(pipelineOf("end"), { jobs: 1 });
     const [after] = await allJobs(pipelineOf("end"));
     expect(after?.outputCommit).toBe(before?.outputCommit);
-    const status = await master("end").status();
+    const status = await master("end").lifecycle.status();
     expect(status.ok && status.head).toBe(before?.outputCommit);
   });
 
@@ -156,7 +156,7 @@ describe("a pipeline that crashes", () => {
     const write = async (): Promise<void> => {
       for (let index = 0; index < commits; index++) {
         const path = `f${index % 10}`;
-        await master("storm-in").put({ path, content: contentOf(`${index}`), attributes: {} });
+        await master("storm-in").files.put({ path, content: contentOf(`${index}`), attributes: {} });
       }
       await expect
         .poll(async () => (await insist(async () => allJobs(pipelineOf(name)))).length)

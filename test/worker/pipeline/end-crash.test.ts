@@ -71,7 +71,7 @@ async function workThrough(name: string, { jobs, store }: { jobs: number; store:
 }
 
 async function outputCommits(repo: string): Promise<(string | null)[]> {
-  const { events } = await master(repo).feed({ cursor: { generation: 0, seq: 0 }, limit: 100 });
+  const { events } = await master(repo).feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
   return events.map(({ id }) => id);
 }
 

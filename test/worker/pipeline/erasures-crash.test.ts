@@ -75,7 +75,7 @@ describe("an input version that is erased", () => {
     // They know their datums: one that reads later finds nothing there, and is done.
     const filled = "SELECT count(*) AS n FROM jobs WHERE filled = 1";
     await expect.poll(() => query(name, filled)).toEqual([{ n: 3 }]);
-    const erase = () => master(repo).erase({ versions: [{ path: "a", version: one }] });
+    const erase = () => master(repo).erasures.erase({ versions: [{ path: "a", version: one }] });
     await killedAt(name, { point, gateway, work: erase });
     // Whoever hears nothing asks again.
     expect(await insist(erase)).toMatchObject({ ok: true });
@@ -97,14 +97,15 @@ describe("an output version that is erased", () => {
     const { name, repo, pipeline, output, gateway } = await fresh();
     await commit(repo, { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1, command: named });
-    const file = await branchOf(output).read({ path: "a.out" });
+    const file = await branchOf(output).files.read({ path: "a.out" });
     if (!file.ok) throw new Error(file.reason);
-    const erase = () => branchOf(output).erase({ versions: [{ path: "a.out", version: file.commit }] });
+    const erase = () =>
+      branchOf(output).erasures.erase({ versions: [{ path: "a.out", version: file.commit }] });
     await killedAt(name, { point, gateway, work: erase });
     expect(await insist(erase)).toMatchObject({ ok: true });
     const { digest, size } = file;
     await expect
-      .poll(() => branchOf(output).content({ digest, size }))
+      .poll(() => branchOf(output).files.content({ digest, size }))
       .toEqual({ ok: false, reason: "no-such-content" });
     expect(await query(name, "SELECT count(*) AS n FROM results")).toEqual([{ n: 2 }]);
     await commit(repo, { c: "1" });

@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
-import { ErasureCalls } from "../../../worker/branch/erasures/calls.ts";
+import { erasures } from "../../../worker/branch/calls/erasures.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { REST } from "../../support/suite.ts";
 import {
   allJobs,
@@ -19,7 +19,7 @@ import {
 } from "./support.ts";
 
 async function erase(branch: BranchApi, path: string, version: string): Promise<string | null> {
-  const done = await branch.erase({ versions: [{ path, version }] });
+  const done = await branch.erasures.erase({ versions: [{ path, version }] });
   if (!done.ok) throw new Error(done.reason);
   expect(done.erased).toHaveLength(1);
   return done.commit;
@@ -27,7 +27,7 @@ async function erase(branch: BranchApi, path: string, version: string): Promise<
 
 /** The newest version of a path of an output. */
 async function newest(branch: BranchApi, path: string): Promise<string> {
-  const page = await branch.listVersions({ prefix: path, limit: 1 });
+  const page = await branch.files.versions({ prefix: path, limit: 1 });
   const [entry] = page.ok ? page.entries : [];
   if (!entry || entry.kind === "prefix") throw new Error(`no version of ${path}`);
   return entry.version;
@@ -135,10 +135,10 @@ describe("an input version that is erased", () => {
     const uid = row?.uid ?? "";
     const two = await commit("late-in", { a: "2" });
     await workUntil(pipeline, { jobs: 2, command: named });
-    await master("late-in").unsubscribe({ uid });
+    await master("late-in").feed.unsubscribe({ uid });
     await commit("late-in", { y: "1" });
     await commit("late-in", { a: null });
-    await master("late-in").subscribe({ uid, pipeline: "late" });
+    await master("late-in").feed.subscribe({ uid, pipeline: "late" });
     await erase(master("late-in"), "a", two);
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(4);
     await workUntil(pipeline, { jobs: 4, command: named });
@@ -207,12 +207,12 @@ describe("an output version that is erased", () => {
     const output = { repo: "free", branch: "master" };
     await commit("free-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1, command: named });
-    const file = await branchOf(output).read({ path: "a.out" });
+    const file = await branchOf(output).files.read({ path: "a.out" });
     if (!file.ok) throw new Error(file.reason);
     await erase(branchOf(output), "a.out", file.commit);
     const { digest, size } = file;
     await expect
-      .poll(() => branchOf(output).content({ digest, size }))
+      .poll(() => branchOf(output).files.content({ digest, size }))
       .toEqual({ ok: false, reason: "no-such-content" });
   });
 
@@ -280,21 +280,15 @@ describe("an output version that is erased", () => {
     const output = branchOf({ repo: "race", branch: "master" });
     await commit("race-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1, command: named });
-    const original = ErasureCalls.prototype.erasures;
+    const { list } = erasures;
     let asked = 0;
     let isOpen = false;
-    const spy = vi.spyOn(ErasureCalls.prototype, "erasures").mockImplementation(function (
-      this: ErasureCalls,
-      request,
-    ) {
-      const answer = original.call(this, request);
+    const spy = vi.spyOn(erasures, "list").mockImplementation(async (reach, request) => {
+      const answer = await list(reach, request);
       if (answer.erasures.length > 0 || asked++ > 0) return answer;
       // A promise of the test would not be resolved in an object's call.
-      const held = async () => {
-        while (!isOpen) await scheduler.wait(1);
-        return answer;
-      };
-      return held() as never;
+      while (!isOpen) await scheduler.wait(1);
+      return answer;
     });
     await erase(output, "a.out", await newest(output, "a.out"));
     await expect.poll(() => asked).toBe(1);
@@ -327,7 +321,7 @@ describe("an output version that is erased", () => {
     const one = await commit("line-in", { a: "1", b: "1" });
     await commit("line-in", { a: "2" });
     await workUntil(pipeline, { jobs: 2, command: named });
-    const done = await master("line-in").erase({ versions: [{ path: "a", version: one }] });
+    const done = await master("line-in").erasures.erase({ versions: [{ path: "a", version: one }] });
     if (!done.ok || done.erased[0]?.kind !== "version") throw new Error("not erased");
     expect(done.readers).toMatchObject([{ pipeline: "line" }]);
     const { generation, spans, path } = done.erased[0];

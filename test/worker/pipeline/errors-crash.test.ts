@@ -89,7 +89,7 @@ const failing =
 
 async function toldPaths(name: string): Promise<string[]> {
   const errors = { repo: name, branch: "errors" };
-  const listed = await branchOf(errors).list({ prefix: "", limit: 100 });
+  const listed = await branchOf(errors).files.list({ prefix: "", limit: 100 });
   if (!listed.ok) throw new Error(listed.reason);
   const texts = await Promise.all(
     listed.entries.map((entry) => (entry.kind === "file" ? textOf(errors, entry) : "")),
@@ -98,7 +98,7 @@ async function toldPaths(name: string): Promise<string[]> {
 }
 
 async function commitsOf(name: string, branch: string): Promise<(string | null)[]> {
-  const { events } = await branchOf({ repo: name, branch }).feed({
+  const { events } = await branchOf({ repo: name, branch }).feed.read({
     cursor: { generation: 0, seq: 0 },
     limit: 100,
   });
@@ -170,7 +170,9 @@ describe("a gateway that is killed while a pipeline claims its errors branch", (
           return await insist(async () => pipelineOf(name).lifecycle.inspect());
         })
         .toMatchObject({ pipeline: { state: "active" } });
-      expect(await branchOf({ repo: name, branch: "errors" }).status()).toMatchObject({ claimedBy: name });
+      expect(await branchOf({ repo: name, branch: "errors" }).lifecycle.status()).toMatchObject({
+        claimedBy: name,
+      });
     });
 
     it(`in an update, ${point.at}, has the branch with the new version or neither`, options, async () => {
@@ -191,9 +193,11 @@ describe("a gateway that is killed while a pipeline claims its errors branch", (
         .toEqual([]);
       const found = await pipelineOf(name).lifecycle.inspect();
       const isUpdated = found.ok && found.pipeline.version === 2;
-      expect((await branchOf({ repo: name, branch: "errors" }).status()).ok).toBe(isUpdated);
+      expect((await branchOf({ repo: name, branch: "errors" }).lifecycle.status()).ok).toBe(isUpdated);
       expect((await insist(update)).ok).toBe(true);
-      expect(await branchOf({ repo: name, branch: "errors" }).status()).toMatchObject({ claimedBy: name });
+      expect(await branchOf({ repo: name, branch: "errors" }).lifecycle.status()).toMatchObject({
+        claimedBy: name,
+      });
     });
   }
 });

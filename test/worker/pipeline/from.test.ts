@@ -158,11 +158,11 @@ describe("an input with a `from`", () => {
     await makeRepo("again-in");
     const from = await commit("again-in", { a: "1" });
     const pipeline = await makePipeline(wish("again", { repo: "again-in", from }));
-    await master("again-in").destroy();
+    await master("again-in").lifecycle.destroy();
     await makeRepo("again-in");
     await commit("again-in", { a: "1" });
     expect(await ranUntil(pipeline, 1)).toEqual(["a"]);
-    await master("again-in").destroy();
+    await master("again-in").lifecycle.destroy();
     await makeRepo("again-in");
     await commit("again-in", { a: "1", b: "1" });
     expect(await ranUntil(pipeline, 3)).toEqual(["b"]);
@@ -176,7 +176,7 @@ describe("an input with a `from`", () => {
   it("may start after a commit of an earlier life of the branch", async () => {
     await makeRepo("life-in");
     const from = await commit("life-in", { a: "1" });
-    await master("life-in").destroy();
+    await master("life-in").lifecycle.destroy();
     await makeRepo("life-in");
     await commit("life-in", { b: "1" });
     const pipeline = await makePipeline(wish("life", { repo: "life-in", from }));
@@ -194,7 +194,7 @@ describe("an input with a `from`", () => {
       });
     }
     expect(await pipelineOf("none").lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
-    expect(await master("none").status()).toMatchObject({ ok: false });
+    expect(await master("none").lifecycle.status()).toMatchObject({ ok: false });
   });
 
   it("survives a stop and a start, which sees what came meanwhile", async () => {

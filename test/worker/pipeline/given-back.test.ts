@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { bucketName } from "../../../protocol/names.ts";
-import { HistoryCalls } from "../../../worker/branch/history/calls.ts";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { JobTable } from "../../../worker/catalogue/jobs.ts";
@@ -13,6 +13,7 @@ import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store
 import { MakerStore } from "../../../worker/pipeline/output/published-store.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import { dayAfterTags } from "../branch/retention-support.ts";
+import { branchOf as bucketOf } from "../branch/support.ts";
 import { type FaultPoint, type Gateway, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
 import { killBranch } from "./kill.ts";
 import {
@@ -34,7 +35,7 @@ import {
   workUntil,
 } from "./support.ts";
 
-afterEach(() => vi.spyOn(HistoryCalls.prototype, "keptCommits").mockRestore());
+afterEach(() => vi.spyOn(feed, "kept").mockRestore());
 
 /** Writes to a path of its input's name, so that a new content of a file replaces the old output. */
 const same: Command = (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum });
@@ -62,7 +63,7 @@ async function outputsOf(name: string): Promise<(string | null)[]> {
 async function keep(name: string, jobs: readonly number[]): Promise<void> {
   const outputs = await outputsOf(name);
   const gone = new Set(outputs.filter((_, index) => !jobs.includes(index)));
-  vi.spyOn(HistoryCalls.prototype, "keptCommits").mockImplementation(({ commits }) => ({
+  vi.spyOn(feed, "kept").mockImplementation(async (_, { commits }) => ({
     kept: commits.filter((id) => !gone.has(id)),
   }));
   await tell(name);
@@ -126,17 +127,17 @@ describe("what no commit needs that the output branch keeps", () => {
     };
     const [, second] = await outputsOf("told");
     const branch = branchOf(gateway.output);
-    expect(await branch.createTag({ name: "v1", commit: second ?? "", force: false })).toMatchObject({
+    expect(await branch.tags.create({ name: "v1", commit: second ?? "", force: false })).toMatchObject({
       ok: true,
     });
-    expect(await branch.configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+    expect(await branch.settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
     const rung = async () => {
       await ringAlarms("told", gateway);
       return history("told");
     };
     await expect.poll(rung).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
-    expect(await branch.deleteTag({ name: "v1" })).toEqual({ ok: true });
-    await dayAfterTags(env.BRANCH.getByName(bucketName(gateway.output)));
+    expect(await branch.tags.delete({ name: "v1" })).toEqual({ ok: true });
+    await dayAfterTags(bucketOf(bucketName(gateway.output)));
     await expect.poll(rung).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
     await commit("told-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual(["c"]);
@@ -161,7 +162,7 @@ describe("what no commit needs that the output branch keeps", () => {
   });
 
   it("is nothing as long as the branch keeps all: it never calls, and what comes back is done", async () => {
-    const asked = vi.spyOn(HistoryCalls.prototype, "keptCommits");
+    const asked = vi.spyOn(feed, "kept");
     const pipeline = await pipelineAfter("whole", [...FOUR, { a: "1" }]);
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual([]);
     await tell("whole");
@@ -175,11 +176,11 @@ describe("what no commit needs that the output branch keeps", () => {
     const pipeline = await makePipeline({ name: "shared", globs: { "shared-in": "/*" } });
     await commit("shared-in", { a: "1", b: "1" });
     const { datums, output } = await leaseSome(pipeline);
-    const opened = await branchOf(output).openUpload({ lease: datums[0]?.lease ?? "" });
+    const opened = await branchOf(output).uploads.open({ lease: datums[0]?.lease ?? "" });
     if (!opened.ok) throw new Error(opened.reason);
     const { upload } = opened;
     const texts = datums.map((datum) => Object.entries(same(datum))[0] as [string, string]);
-    await branchOf(output).addContents({ upload, contents: texts.map(([, text]) => contentOf(text)) });
+    await branchOf(output).uploads.add({ upload, contents: texts.map(([, text]) => contentOf(text)) });
     const outcomes = datums.map(({ lease }, index) => {
       const [path, text] = texts[index] ?? ["", ""];
       const { digest, size } = contentOf(text);
@@ -262,7 +263,7 @@ describe("a result that goes for another reason", () => {
     const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command: same, output })));
     const [outcome] = outcomes;
     const upload = (outcome?.state === "success" && outcome.upload) || "";
-    await branchOf(output).abortUpload({ upload });
+    await branchOf(output).uploads.abort({ upload });
     await pipeline.leases.finish({ worker: "w1", outcomes });
     expect(ranPaths(await workUntil(pipeline, { jobs: 2, command: same }))).toEqual(["b"]);
     await expect.poll(() => count("lost", "given_up")).toBe(0);
@@ -311,7 +312,7 @@ describe("jobs that are listed no more", () => {
       "rows",
       `SELECT outputCommit AS "commit" FROM jobs WHERE n = 1`,
     );
-    vi.spyOn(HistoryCalls.prototype, "keptCommits").mockImplementation(({ commits }) => ({
+    vi.spyOn(feed, "kept").mockImplementation(async (_, { commits }) => ({
       kept: commits.filter((id) => id !== first[0]?.commit),
     }));
     await commit("rows-in", { d: "1" });
@@ -391,12 +392,15 @@ describe("a deleted pipeline", () => {
     const { datums, output } = await leaseSome(pipeline);
     const lease = datums[0]?.lease ?? "";
     await pipeline.lifecycle.destroy({ keepOutput: false });
-    const late = () => branchOf(output).openUpload({ lease });
+    const late = () => branchOf(output).uploads.open({ lease });
     expect(await late()).toEqual({ ok: false, reason: "no-such-branch" });
     await makePipeline({ name: "late", globs: { "late-in": "/*" } });
     expect(await late()).toEqual({ ok: false, reason: "lost-lease" });
     const shared = `shared.${lease}.${crypto.randomUUID()}`;
-    expect(await branchOf(output).openUpload({ lease: shared })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await branchOf(output).uploads.open({ lease: shared })).toEqual({
+      ok: false,
+      reason: "lost-lease",
+    });
     expect(await held("late")).toEqual({ uploads: 0, holds: 0 });
     await workUntil(pipeline, { jobs: 1, command: echo });
     expect(await filesOf(output)).toEqual(["a.out"]);
@@ -430,7 +434,7 @@ describe("codes that nothing names any more", () => {
 /** Each is a moment before and a moment after which the gateway may die, while what is kept becomes less. */
 const STEPS: readonly Omit<FaultPoint, "when">[] = [
   { at: "the call is noted", of: PipelineStore.prototype, method: "addOutputNews" },
-  { at: "the branch is asked", of: HistoryCalls.prototype, method: "keptCommits", in: "output" },
+  { at: "the branch is asked", of: feed, method: "kept", in: "output" },
   { at: "what is gone is noted", of: JobStore.prototype, method: "release" },
   { at: "from where to look is noted", of: PipelineStore.prototype, method: "setReleased" },
   { at: "the answer is noted", of: PipelineStore.prototype, method: "settleOutputNews" },

@@ -19,7 +19,7 @@ function manyFiles(count: number): Record<string, string> {
 }
 
 async function destroy(repo: string): Promise<void> {
-  const destroyed = await master(repo).destroy();
+  const destroyed = await master(repo).lifecycle.destroy();
   if (!destroyed.ok) throw new Error(destroyed.reason);
 }
 
@@ -76,7 +76,7 @@ describe("under a live pipeline, an input branch", () => {
     await commit("only-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     await destroy("only-in");
-    expect(await master("only-in").status()).toMatchObject({ ok: false });
+    expect(await master("only-in").lifecycle.status()).toMatchObject({ ok: false });
     await workUntil(pipeline, { jobs: 2 });
     await makeRepo("only-in");
     await commit("only-in", { a: "1" });
@@ -176,6 +176,8 @@ describe("under a live pipeline, an input branch", () => {
     await workUntil(anew, { jobs: 1 });
     await workUntil(second, { jobs: 3 });
     expect(await filesOf({ repo: "down", branch: "master" })).toEqual(["a.out.out"]);
-    expect(await branchOf({ repo: "up", branch: "master" }).status()).toMatchObject({ claimedBy: "up" });
+    expect(await branchOf({ repo: "up", branch: "master" }).lifecycle.status()).toMatchObject({
+      claimedBy: "up",
+    });
   });
 });

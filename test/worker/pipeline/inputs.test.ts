@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { Branch } from "../../../worker/branch/branch.ts";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, pathsOf, query, workUntil } from "./support.ts";
@@ -43,7 +43,7 @@ describe("a pipeline with two inputs", () => {
     await makeRepo("held-a", "held-b");
     const pipeline = await makePipeline({ name: "held", globs: { "held-a": "/*", "held-b": "/*" } });
     const uid = await uidOf("held");
-    await Promise.all(["held-a", "held-b"].map((repo) => master(repo).unsubscribe({ uid })));
+    await Promise.all(["held-a", "held-b"].map((repo) => master(repo).feed.unsubscribe({ uid })));
     await exampleCommits("held-a", "held-b");
     expect(await allJobs(pipeline)).toEqual([]);
     await pipeline.wakeUps.ring({ uid });
@@ -178,13 +178,10 @@ describe("a wake-up that comes while a feed is on its way", () => {
     const due = () => query("late", "SELECT pullDue FROM pipeline");
     await expect.poll(due).toEqual([{ pullDue: 0 }]);
     const ring = vi.spyOn(wakeUps, "ring");
-    const { feed } = Branch.prototype;
+    const { read } = feed;
     let commits = 0;
-    const feeding = vi.spyOn(Branch.prototype, "feed").mockImplementation(async function (
-      this: Branch,
-      request,
-    ) {
-      const page = await feed.call(this, request);
+    const feeding = vi.spyOn(feed, "read").mockImplementation(async (reach, request) => {
+      const page = await read(reach, request);
       if (commits++ === 0) {
         const heard = ring.mock.calls.length;
         await commit("late-bell", { b: "1" });

@@ -325,7 +325,7 @@ describe("why a job ran a datum", () => {
     const pipeline = await makePipeline({ name: "anew", globs: { "anew-in": "/*" } });
     await commit("anew-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await master("anew-in").destroy();
+    await master("anew-in").lifecycle.destroy();
     await workUntil(pipeline, { jobs: 2 });
     await makeRepo("anew-in");
     await commit("anew-in", { a: "2" });

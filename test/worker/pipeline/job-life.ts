@@ -120,9 +120,9 @@ async function taskOutcome(
   const { outcome, texts } = done(task, { lease: task.lease, lost: false, random: () => 1, outside });
   if (outcome.state !== "merged") return outcome;
   const branch = branchOf(output);
-  const opened = await branch.openUpload({ lease: task.lease });
+  const opened = await branch.uploads.open({ lease: task.lease });
   if (!opened.ok) throw new Error(opened.reason);
-  await branch.addContents({ upload: opened.upload, contents: texts.map(contentOf) });
+  await branch.uploads.add({ upload: opened.upload, contents: texts.map(contentOf) });
   return { ...outcome, upload: opened.upload };
 }
 
@@ -132,14 +132,14 @@ export async function expectWhole(
   { files, jobs: expected }: { files: Readonly<Record<string, string>>; jobs: readonly object[] },
 ): Promise<void> {
   const start = { cursor: { generation: 0, seq: 0 }, limit: 10_000 };
-  const inputs = (await branchOf(gateway.input).feed(start)).events.map(({ id }) => id);
+  const inputs = (await branchOf(gateway.input).feed.read(start)).events.map(({ id }) => id);
   const jobs = await allJobs(pipelineOf(name));
   expect(jobs.map((job) => job.inputs[0]?.commit)).toEqual(inputs);
   expect(jobs.map(({ state, datums }) => ({ state, ...datums }))).toEqual(expected);
-  const commits = (await branchOf(gateway.output).feed(start)).events.map(({ id }) => id);
+  const commits = (await branchOf(gateway.output).feed.read(start)).events.map(({ id }) => id);
   expect(jobs.map(({ outputCommit }) => outputCommit)).toEqual(commits);
   const texts = mergedOutputs(files);
-  const listed = await branchOf(gateway.output).list({ prefix: "", limit: 1000 });
+  const listed = await branchOf(gateway.output).files.list({ prefix: "", limit: 1000 });
   if (!listed.ok) throw new Error(listed.reason);
   const found = listed.entries.map((entry) => [entry.path, entry.kind === "file" ? entry.digest : ""]);
   expect(found).toEqual(texts.map(([path, text]) => [path, contentOf(text).digest]));

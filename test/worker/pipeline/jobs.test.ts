@@ -18,7 +18,7 @@ describe("jobs of a pipeline with one input", () => {
     const pipeline = await makePipeline({ name: "tagged", globs: { "tagged-in": "/*" } });
     await commit("tagged-in", { a: "1", b: "2" });
     await workUntil(pipeline, { jobs: 1 });
-    const set = await master("tagged-in").setTags({ path: "a", tags: [["colour", "red"]] });
+    const set = await master("tagged-in").files.setTags({ path: "a", tags: [["colour", "red"]] });
     expect(set).toMatchObject({ ok: true, commit: expect.any(String) });
     expect(await workUntil(pipeline, { jobs: 2 })).toEqual([]);
     expect((await allJobs(pipeline)).map(({ state, datums }) => ({ state, ...datums }))).toEqual([
@@ -139,7 +139,7 @@ describe("jobs of a pipeline with one input", () => {
     const pipeline = await makePipeline({ name: "del", globs: { "del-in": "/*" } });
     await commit("del-in", { a: "1", b: "2" });
     await workUntil(pipeline, { jobs: 1 });
-    expect((await master("del-in").destroy()).ok).toBe(true);
+    expect((await master("del-in").lifecycle.destroy()).ok).toBe(true);
     await workUntil(pipeline, { jobs: 2 });
     await makeRepo("del-in");
     await commit("del-in", { b: "2", c: "3" });
@@ -160,7 +160,7 @@ describe("jobs of a pipeline with one input", () => {
     const pipeline = await makePipeline({ name: "under", globs: { "under-in": "/*" }, workers: 2 });
     await commit("under-in", { a: "1", b: "1" });
     const held = await leaseSome(pipeline, { worker: "w1", max: 1 });
-    expect((await master("under-in").destroy()).ok).toBe(true);
+    expect((await master("under-in").lifecycle.destroy()).ok).toBe(true);
     await makeRepo("under-in");
     await commit("under-in", { a: "1" });
     const outcomes = await Promise.all(

@@ -34,9 +34,9 @@ async function makeLife(): Promise<Life> {
 async function countFiles({ gateway }: Life): Promise<number> {
   let count = 0;
   for (let after: string | null = ""; after !== null; ) {
-    const page: Awaited<ReturnType<ReturnType<typeof branchOf>["list"]>> = await branchOf(
+    const page: Awaited<ReturnType<ReturnType<typeof branchOf>["files"]["list"]>> = await branchOf(
       gateway.output,
-    ).list({
+    ).files.list({
       prefix: "",
       after,
       limit: 1000,
@@ -63,7 +63,10 @@ describe("a gateway that is killed in the life of a large job", () => {
       const jobs = await allJobs(pipelineOf(name));
       const counts = { total: FILES, processed: FILES, skipped: 0, failed: 0 };
       expect(jobs).toMatchObject([{ state: "success", datums: counts }]);
-      const { events } = await branchOf(gateway.output).feed({ cursor: { generation: 0, seq: 0 }, limit: 1 });
+      const { events } = await branchOf(gateway.output).feed.read({
+        cursor: { generation: 0, seq: 0 },
+        limit: 1,
+      });
       expect(events.map(({ id }) => id)).toEqual([jobs[0]?.outputCommit]);
       expect(await countFiles(life)).toBe(OUTPUTS);
       await expectRest(name);

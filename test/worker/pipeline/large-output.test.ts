@@ -43,9 +43,9 @@ async function workLarge(pipeline: PipelineApi, { text = "x" }: { text?: string 
   const { datums, output } = await leaseSome(pipeline);
   const content = contentOf(text);
   for (const { lease, inputs } of datums) {
-    const opened = await branchOf(output).openUpload({ lease });
+    const opened = await branchOf(output).uploads.open({ lease });
     if (!opened.ok) throw new Error(opened.reason);
-    await branchOf(output).addContents({ upload: opened.upload, contents: [content] });
+    await branchOf(output).uploads.add({ upload: opened.upload, contents: [content] });
     const { digest, size } = content;
     const outputs = Array.from(
       { length: FILES },
@@ -67,7 +67,9 @@ async function countFiles(repo: string): Promise<number> {
   let count = 0;
   let after: string | null = "";
   while (after !== null) {
-    const page: Awaited<ReturnType<ReturnType<typeof master>["list"]>> = await master(repo).list({
+    const page: Awaited<ReturnType<ReturnType<typeof master>["files"]["list"]>> = await master(
+      repo,
+    ).files.list({
       prefix: "",
       after,
       limit: 1000,
@@ -84,7 +86,7 @@ async function commitsOf(repo: string): Promise<number> {
   const commits = new Set<string>();
   let [cursor, more] = [{ generation: 0, seq: 0 }, true];
   while (more) {
-    const page = await master(repo).feed({ cursor, limit: 1000 });
+    const page = await master(repo).feed.read({ cursor, limit: 1000 });
     for (const { id, generation, seq } of page.events) {
       commits.add(id);
       cursor = { generation, seq };
@@ -107,7 +109,7 @@ describe("a job that changes more than fits one call", () => {
     await workUntil(pipeline, { jobs: 1 });
     const [job] = await allJobs(pipeline);
     expect(job).toMatchObject({ state: "success", reason: null });
-    const status = await master("large").status();
+    const status = await master("large").lifecycle.status();
     expect(status.ok && status.head).toBe(job?.outputCommit);
     expect(await countFiles("large")).toBe(2 * FILES);
     expect(await commitsOf("large")).toBe(1);
@@ -174,7 +176,7 @@ describe("a job that changes more than fits one call", () => {
     await commit("claim-in", { a: "1", b: "1" });
     const [row] = await query<{ uid: string }>("claim", "SELECT uid FROM pipeline");
     await workLarge(pipeline);
-    await master("claim").claim({ pipeline: "claim", uid: row?.uid ?? "" });
+    await master("claim").output.claim({ pipeline: "claim", uid: row?.uid ?? "" });
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
     expect(await countFiles("claim")).toBe(2 * FILES);
@@ -193,7 +195,7 @@ describe("a job that changes more than fits one call", () => {
     await pipelineOf("again").specification.update({ spec: specOf(options), reprocess: true });
     await workLarge(pipeline);
     await workUntil(pipeline, { jobs: 2 });
-    const page = await master("again").feed({ cursor: { generation: 1, seq: 1 }, limit: 10 });
+    const page = await master("again").feed.read({ cursor: { generation: 1, seq: 1 }, limit: 10 });
     expect(page.events).toMatchObject([{ kind: "commit", changes: [], next: null }]);
     expect(await query("again", "SELECT DISTINCT salt FROM published")).toEqual([{ salt: "2" }]);
   });

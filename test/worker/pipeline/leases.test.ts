@@ -87,15 +87,15 @@ describe("what was uploaded under a lease", () => {
     await expect.poll(() => uploadsOf(name)).toEqual(uploads);
     const branch = branchOf(output);
     const [own, others] = [kept, lost].map(({ outputs }) => outputs[0] as ContentId);
-    expect(await branch.content(others as ContentId)).toEqual({ ok: false, reason: "no-such-content" });
-    expect(await branch.content(own as ContentId)).toMatchObject({ ok: true });
+    expect(await branch.files.content(others as ContentId)).toEqual({ ok: false, reason: "no-such-content" });
+    expect(await branch.files.content(own as ContentId)).toMatchObject({ ok: true });
 
     const closed = { ok: false, reason: "no-such-upload" };
     const { upload, lease } = lost;
-    expect(await branch.addContents({ upload, contents: [contentOf("late")] })).toEqual(closed);
-    expect(await branch.reserve({ upload, contents: [own as ContentId] })).toEqual(closed);
-    expect(await branch.renewUpload({ upload })).toEqual(closed);
-    expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await branch.uploads.add({ upload, contents: [contentOf("late")] })).toEqual(closed);
+    expect(await branch.uploads.reserve({ upload, contents: [own as ContentId] })).toEqual(closed);
+    expect(await branch.uploads.renew({ upload })).toEqual(closed);
+    expect(await branch.uploads.open({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     expect(await uploadsOf(name)).toEqual(uploads);
     await expect.poll(() => query(name, "SELECT lease FROM lost_leases")).toEqual([]);
   });
@@ -108,7 +108,7 @@ describe("what was uploaded under a lease", () => {
     const [{ lease } = { lease: "" }] = datums;
     await pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
     await expect.poll(() => uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
-    expect(await branchOf(output).openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await branchOf(output).uploads.open({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     expect(await uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
   });
 });
@@ -150,7 +150,7 @@ describe("a gateway that is killed while a lease is lost", () => {
         await killedAt(name, { point, gateway: { input, output }, work });
         const [own, others] = [kept, lost].map(({ outputs }) => outputs[0] as ContentId);
         const found = async (content: ContentId | undefined) =>
-          content && (await insist(async () => branchOf(output).content(content))).ok;
+          content && (await insist(async () => branchOf(output).files.content(content))).ok;
         await expect
           .poll(async () => {
             await ringAlarms(name, { input, output });

@@ -32,7 +32,7 @@ describe("creating a pipeline", () => {
       ok: true,
       pipeline: { name: "new", state: "active", outputRepo: "new", outputBranch: "master", spec },
     });
-    expect(await master("new").status()).toMatchObject({ ok: true, claimedBy: "new" });
+    expect(await master("new").lifecycle.status()).toMatchObject({ ok: true, claimedBy: "new" });
     expect(await rowOf("new")).toMatchObject({
       state: "active",
       inputs: [{ repo: "new-in", branch: "master" }],
@@ -61,7 +61,7 @@ describe("creating a pipeline", () => {
     expect(await pipelineOf("taken").lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
     expect(await rowOf("taken")).toBeUndefined();
     expect(await env.BLOBS.head("m/pipelines/taken")).toBeNull();
-    expect((await master("taken").destroy()).ok).toBe(true);
+    expect((await master("taken").lifecycle.destroy()).ok).toBe(true);
     expect((await pipelineOf("taken").lifecycle.create(spec)).ok).toBe(true);
   });
 
@@ -85,7 +85,7 @@ describe("deleting a pipeline", () => {
 
     expect(await pipeline.lifecycle.inspect()).toEqual({ ok: false, reason: "no-such-pipeline" });
     expect(await rowOf("bye")).toBeUndefined();
-    expect(await master("bye").status()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect(await master("bye").lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
     expect(await env.BLOBS.head("m/pipelines/bye")).toBeNull();
     const lease = datums[0]?.lease ?? "";
     expect(await pipeline.leases.take({ node: "n", worker: "w", max: 1, waitMs: 0 })).toMatchObject({
@@ -220,6 +220,6 @@ describe("the output branch", () => {
   it("belongs to the pipeline's jobs alone", async () => {
     const pipeline = await makePipeline({ name: "own", globs: { "own-in": "/*" } });
     expect(await pipeline.leases.output()).toEqual({ repo: "own", branch: "master" });
-    expect((await branchOf({ repo: "own", branch: "master" }).destroy()).ok).toBe(false);
+    expect((await branchOf({ repo: "own", branch: "master" }).lifecycle.destroy()).ok).toBe(false);
   });
 });

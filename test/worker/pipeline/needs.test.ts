@@ -2,10 +2,11 @@
 import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { floorOf } from "../branch/retention-support.ts";
+import { branchOf as bucketOf } from "../branch/support.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, query, workUntil } from "./support.ts";
 
 function branchOf(repo: string) {
-  return env.BRANCH.getByName(`master.${repo}`);
+  return bucketOf(`master.${repo}`);
 }
 
 /** Waits until the branch has given back all up to a commit, with all alarms that help. */
@@ -28,7 +29,7 @@ describe("a pipeline whose input keeps one commit", () => {
     await makeRepo("held-in");
     const pipeline = await makePipeline({ name: "held", globs: { "held-in": "/*" } });
     for (const text of ["1", "2", "3"]) await commit("held-in", { a: text, [`d/${text}`]: text });
-    expect(await master("held-in").configure({ keep: { commits: 1 } })).toEqual({ ok: true });
+    expect(await master("held-in").settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
     await (await floorIs("held-in", "held")).toBe(0);
     const [oldest] = await allJobs(pipeline);
@@ -51,7 +52,7 @@ describe("a pipeline whose input keeps one commit", () => {
     await makeRepo("let-in");
     const pipeline = await makePipeline({ name: "let", globs: { "let-in": "/*" } });
     for (const text of ["1", "2"]) await commit("let-in", { a: text });
-    await master("let-in").configure({ keep: { commits: 1 } });
+    await master("let-in").settings.change({ keep: { commits: 1 } });
     await pipeline.lifecycle.stop();
     for (const text of ["3", "4"]) await commit("let-in", { a: text });
     await (await floorIs("let-in", "let")).toBe(4);
@@ -70,24 +71,24 @@ describe("a pipeline whose input keeps one commit", () => {
   it("holds the commit that its input starts after, until it is deleted", async () => {
     await makeRepo("from-held-in");
     const from = await commit("from-held-in", { a: "1" });
-    await master("from-held-in").configure({ keep: { commits: 1 } });
+    await master("from-held-in").settings.change({ keep: { commits: 1 } });
     const repo = { name: "from-held-in" };
     const input = { name: "in", repo, glob: "/*", from: { repo, ID: from } };
     const pipeline = await makePipeline({ name: "from-held", globs: {}, more: { inputs: [input] } });
     for (const text of ["2", "3", "4"]) await commit("from-held-in", { [text]: text });
     await workUntil(pipeline, { jobs: 3 });
     await (await floorIs("from-held-in", "from-held")).toBe(4);
-    expect((await master("from-held-in").commitEntry({ commit: from })).ok).toBe(true);
+    expect((await master("from-held-in").history.commit({ commit: from })).ok).toBe(true);
     await pipeline.lifecycle.stop();
     await commit("from-held-in", { "5": "5" });
     await (await floorIs("from-held-in", "from-held")).toBe(5);
-    expect((await master("from-held-in").commitEntry({ commit: from })).ok).toBe(true);
+    expect((await master("from-held-in").history.commit({ commit: from })).ok).toBe(true);
     await pipeline.lifecycle.destroy({ keepOutput: false });
     await commit("from-held-in", { "6": "6" });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branchOf("from-held-in"));
-        return (await master("from-held-in").commitEntry({ commit: from })).ok;
+        return (await master("from-held-in").history.commit({ commit: from })).ok;
       })
       .toBe(false);
   });
@@ -101,7 +102,7 @@ describe("a pipeline whose input keeps one commit", () => {
       branchOf("before-in"),
       (_, { storage: { sql } }) => void sql.exec("UPDATE subscribers SET needs_gen = NULL, needs_seq = NULL"),
     );
-    await master("before-in").configure({ keep: { commits: 1 } });
+    await master("before-in").settings.change({ keep: { commits: 1 } });
     await commit("before-in", { a: "2" });
     await runDurableObjectAlarm(branchOf("before-in"));
     expect(await floorOf(branchOf("before-in"))).toBe(0);
@@ -114,7 +115,7 @@ describe("a pipeline whose input keeps one commit", () => {
     const pipeline = await makePipeline({ name: "lost", globs: { "lost-in": "/*" } });
     await commit("lost-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await master("lost-in").configure({ keep: { commits: 1 } });
+    await master("lost-in").settings.change({ keep: { commits: 1 } });
     await commit("lost-in", { a: null, c: "1" });
     await commit("lost-in", { d: "1" });
     await workUntil(pipeline, { jobs: 3 });
@@ -145,7 +146,7 @@ describe("a datum of a job whose inputs are kept no more", () => {
     const leased = (await workUntil(pipeline, { jobs: 1 })).at(0);
     const [job] = await allJobs(pipeline);
     const datums = await pipeline.datums.list({ job: job?.id ?? "", limit: 10 });
-    await master("old-in").configure({ keep: { commits: 1 } });
+    await master("old-in").settings.change({ keep: { commits: 1 } });
     await commit("old-in", { "dir/a": null, b: "1" });
     await workUntil(pipeline, { jobs: 2 });
     await (await floorIs("old-in", "old")).toBe(2);

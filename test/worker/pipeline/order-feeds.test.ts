@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { FeedEvent, FeedPage } from "../../../worker/branch/contract.ts";
+import type { FeedEvent, FeedPage } from "../../../worker/branch/contract/pipelines.ts";
 import { orderFeeds } from "../../../worker/pipeline/work/inputs/order-feeds.ts";
 
 function event(id: string, createdAt: number): FeedEvent {

@@ -22,7 +22,7 @@ describe("the output commit of a job", () => {
     await makeRepo("claim-in");
     const pipeline = await makePipeline({ name: "claim", globs: { "claim-in": "/*" } });
     const row = (await new PipelineTable(env.DB).list()).find(({ name }) => name === "claim");
-    expect((await master("claim").claim({ pipeline: "claim", uid: row?.uid ?? "" })).ok).toBe(true);
+    expect((await master("claim").output.claim({ pipeline: "claim", uid: row?.uid ?? "" })).ok).toBe(true);
     await commit("claim-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.state).toBe("success");

@@ -115,7 +115,7 @@ describe("what made an output file", () => {
     const pipeline = await makePipeline({ name: "lost", globs: { "lost-in": "/*" } });
     const head = await commit("lost-in", { "d/f": "1" });
     await workUntil(pipeline, { jobs: 1 });
-    await master("lost-in").destroy();
+    await master("lost-in").lifecycle.destroy();
     await workUntil(pipeline, { jobs: 2 });
     const [maker] = await makersOf(pipeline, { path: "d.out", job: 0 });
     expect(maker?.inputs).toMatchObject([{ path: "d", kind: "dir", commit: head }]);

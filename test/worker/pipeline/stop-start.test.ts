@@ -139,7 +139,7 @@ describe("a pipeline that is stopped", () => {
     await commit("gone-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     await pipeline.lifecycle.stop();
-    await master("gone-in").destroy();
+    await master("gone-in").lifecycle.destroy();
     await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 2 });
     expect((await allJobs(pipeline))[1]).toMatchObject({ state: "success", datums: { total: 0 } });

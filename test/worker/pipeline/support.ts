@@ -7,12 +7,12 @@ import type { Job } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum, Outcome, Output, Task } from "../../../protocol/runner.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
-import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import type { Leased, PipelineApi } from "../../../worker/pipeline/contract.ts";
 
 export function branchOf(address: BranchAddress): BranchApi {
-  return env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi;
+  return clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address)));
 }
 
 export function pipelineOf(name: string): PipelineApi {
@@ -26,7 +26,7 @@ export function master(repo: string): BranchApi {
 
 export async function makeRepo(...repos: string[]): Promise<void> {
   for (const repo of repos) {
-    const made = await master(repo).create();
+    const made = await master(repo).lifecycle.create();
     if (!made.ok) throw new Error(`${repo}: ${made.reason}`);
   }
 }
@@ -40,16 +40,16 @@ export function contentOf(text: string): Content {
 /** One commit on `master`: a text writes the file, null removes it; a path ending in `/` is an empty directory. */
 export async function commit(repo: string, files: Readonly<Record<string, string | null>>): Promise<string> {
   const branch = master(repo);
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(opened.reason);
   const written = Object.entries(files).flatMap(([path, text]) =>
     text === null ? [] : [{ path, content: contentOf(text) }],
   );
   for (let start = 0; start < written.length; start += 1000) {
     const contents = written.slice(start, start + 1000).map(({ content }) => content);
-    await branch.addContents({ upload: opened.upload, contents });
+    await branch.uploads.add({ upload: opened.upload, contents });
   }
-  const made = await branch.commit({
+  const made = await branch.files.commit({
     upload: opened.upload,
     operations: Object.entries(files).map(([path, text]) => {
       if (text === null) return { delete: path };
@@ -159,9 +159,9 @@ export async function outcomeOf(
   const success = { lease: datum.lease, state: "success", exitCode: 0, outputs, millis: 1 } as const;
   if (contents.length === 0) return success;
   const branch = branchOf(output);
-  const opened = await branch.openUpload({ lease: datum.lease });
+  const opened = await branch.uploads.open({ lease: datum.lease });
   if (!opened.ok) throw new Error(opened.reason);
-  const added = await branch.addContents({ upload: opened.upload, contents });
+  const added = await branch.uploads.add({ upload: opened.upload, contents });
   if (!added.ok) throw new Error(added.reason);
   return { ...success, upload: opened.upload };
 }
@@ -193,15 +193,15 @@ export async function mergeOutcome({ lease, parts }: MergeTask, output: BranchAd
   const branch = branchOf(output);
   const texts = await Promise.all(parts.map((part) => textOf(output, part)));
   const { digest, size, body } = contentOf(texts.join(""));
-  const opened = await branch.openUpload({ lease });
+  const opened = await branch.uploads.open({ lease });
   if (!opened.ok) throw new Error(opened.reason);
-  await branch.addContents({ upload: opened.upload, contents: [{ digest, size, body }] });
+  await branch.uploads.add({ upload: opened.upload, contents: [{ digest, size, body }] });
   return { lease, state: "merged", content: { digest, size }, upload: opened.upload, millis: 1 };
 }
 
 /** A small content of a branch. */
 export async function textOf(address: BranchAddress, id: ContentId): Promise<string> {
-  const found = await branchOf(address).content(id);
+  const found = await branchOf(address).files.content(id);
   if (!found.ok || found.body.kind !== "inline") throw new Error(`no small content ${id.digest}`);
   return new TextDecoder().decode(found.body.bytes);
 }
@@ -272,7 +272,7 @@ export async function allJobs(pipeline: PipelineApi): Promise<Job[]> {
 
 /** The paths of a branch's files, with their texts if they are small. */
 export async function filesOf(address: BranchAddress): Promise<string[]> {
-  const listed = await branchOf(address).list({ prefix: "", limit: 1000 });
+  const listed = await branchOf(address).files.list({ prefix: "", limit: 1000 });
   if (!listed.ok) throw new Error(listed.reason);
   return listed.entries.map(({ path }) => path);
 }

@@ -5,7 +5,7 @@ import { branchOf, type Pusher, textOf } from "./support.ts";
 
 /** The files of a branch with their texts, which are small. */
 export async function textsOf(address: BranchAddress): Promise<Record<string, string>> {
-  const listed = await branchOf(address).list({ prefix: "", limit: 1000 });
+  const listed = await branchOf(address).files.list({ prefix: "", limit: 1000 });
   if (!listed.ok) throw new Error(listed.reason);
   const texts: Record<string, string> = {};
   for (const entry of listed.entries) {

@@ -96,7 +96,7 @@ test("metadata of more than 2 KB is refused, and 2 KB is kept", async () => {
 
 test("a branch that is a pipeline's output is not written, deleted or emptied by others", async () => {
   const branch = testContext().branch({ repo: "output", branch: "master" });
-  await branch.claim({ pipeline: "output", uid: "uid" });
+  await branch.output.claim({ pipeline: "output", uid: "uid" });
   const refusals = [
     s3("PUT /master.output/key", { body: "x" }),
     s3("PUT /master.output/key", { body: "x".repeat(10_000) }),

@@ -90,7 +90,7 @@ test("a bucket with '--' in a name of its own is not made, and one that is there
     expect(refused.Message).toContain("'--'");
     expect((await s3(`HEAD /${bucket}`)).status).toBe(404);
   }
-  await testContext().branch({ repo: "old--names", branch: "master" }).create();
+  await testContext().branch({ repo: "old--names", branch: "master" }).lifecycle.create();
   expect(await failure(s3("PUT /old--names"))).toMatchObject({ Code: "BucketAlreadyOwnedByYou" });
   await good("PUT /dev.old--names");
   await good("PUT /old--names/key", { body: "old" });
@@ -99,7 +99,7 @@ test("a bucket with '--' in a name of its own is not made, and one that is there
 });
 
 test("a label that is also the name of a repo reaches nothing, and the answer has the paths to use", async () => {
-  await testContext().branch({ repo: "dev--both", branch: "master" }).create();
+  await testContext().branch({ repo: "dev--both", branch: "master" }).lifecycle.create();
   for (const bucket of ["both", "dev.both"]) await good(`PUT /${bucket}`);
   await good("PUT /dev.both/key", { body: "branch" });
   await good("PUT /dev--both/key", { body: "repo" });

@@ -241,7 +241,7 @@ describe("what S3 refuses is refused as there", () => {
 
 describe("rules by which files expire", () => {
   test("are refused on the output of a pipeline; rules for uploads are not", async () => {
-    await branchOf("out.ruled").claim({ pipeline: "p", uid: "u" });
+    await branchOf("out.ruled").output.claim({ pipeline: "p", uid: "u" });
     expect(await failure(putRules("/out.ruled", rule(expires)))).toMatchObject({
       status: 403,
       Code: "AccessDenied",
@@ -252,7 +252,7 @@ describe("rules by which files expire", () => {
 
   test("are refused on a branch that is protected for another key", async () => {
     await good("PUT /closed.ruled");
-    await branchOf("closed.ruled").configure({ writer: { key: "another" } });
+    await branchOf("closed.ruled").settings.change({ writer: { key: "another" } });
     expect(await failure(putRules("/closed.ruled", rule(expires)))).toMatchObject({
       status: 403,
       Code: "AccessDenied",
@@ -268,7 +268,7 @@ describe("NoncurrentVersionExpiration", () => {
       "<Filter/>",
     );
   const keepOf = async () => {
-    const settings = await branchOf("master.history").settings();
+    const settings = await branchOf("master.history").settings.read();
     return settings.ok && settings.keep;
   };
   const shown = async () => {
@@ -284,13 +284,13 @@ describe("NoncurrentVersionExpiration", () => {
     await good("PUT /master.history?lifecycle", { body: rules(old(9), old(5, aborts)) });
     expect(await keepOf()).toEqual({ days: 5 });
     expect(await shown()).toEqual(["<NoncurrentDays>9", "<NoncurrentDays>5", "<DaysAfterInitiation>7"]);
-    await branch.configure({ keep: { commits: 100 } });
+    await branch.settings.change({ keep: { commits: 100 } });
     expect(await shown()).toEqual(["<DaysAfterInitiation>7"]);
     await good("PUT /master.history?lifecycle", { body: rules(rule(aborts)) });
     expect(await keepOf()).toEqual({ commits: 100 });
     await good("PUT /master.history?lifecycle", { body: rules(old(3)) });
     expect(await keepOf()).toEqual({ days: 3 });
-    await branch.configure({ keep: null });
+    await branch.settings.change({ keep: null });
     expect(await shown()).toBe(404);
   });
 

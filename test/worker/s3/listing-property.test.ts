@@ -1,6 +1,8 @@
 import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { BranchApi, Operation } from "../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { Operation } from "../../../worker/branch/contract/files.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
 import { good, xml } from "./support.ts";
 
 const SEGMENTS = [
@@ -75,7 +77,7 @@ function isFree(path: string, tree: ReadonlyMap<string, string>): boolean {
 /** Random commits over a new bucket; answers the tree that they leave, and what happened to paths, the newest first. */
 async function grow(bucket: string, random: Random) {
   await good(`PUT /${bucket}`);
-  const branch = env.BRANCH.getByName(bucket) as unknown as BranchApi;
+  const branch = clientOf<BranchApi>(env.BRANCH.getByName(bucket));
   const bodies = new Map<string, { digest: string; size: number }>();
   for (const body of ["", "1", "22", "333"]) {
     const put = await good(`PUT /${bucket}/${SCRATCH}`, { body });
@@ -90,7 +92,7 @@ async function grow(bucket: string, random: Random) {
       body === null ? { delete: path } : { put: path, ...(bodies.get(body) ?? { digest: "", size: 0 }) },
     );
     if (operations.length === 0) continue;
-    const done = await branch.commit({ operations });
+    const done = await branch.files.commit({ operations });
     if (!done.ok) throw new Error(JSON.stringify(done));
     const commit = done.commit;
     if (commit !== null) for (const [path, body] of changed) events.unshift({ path, commit, body });

@@ -6,6 +6,7 @@ import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { READERS_GRACE_MS } from "../../../worker/branch/contents/pending-deletion-store.ts";
 import { api } from "../api/support.ts";
 import { atRest, forkOf, rowsOf } from "../branch/fork-support.ts";
+import { branchOf } from "../branch/support.ts";
 import { begin, bytes, complete, completed, MIB, part, sha256 } from "./multipart/support.ts";
 import { good, s3, withManifestBound } from "./support.ts";
 
@@ -30,7 +31,7 @@ afterEach(() => {
 });
 
 function branch(of = bucket) {
-  return env.BRANCH.getByName(of);
+  return branchOf(of);
 }
 
 /** Nothing keeps the content of the file any more: its blobs are condemned. */
@@ -148,7 +149,7 @@ describe("a body whose content goes while it is read slowly", () => {
     const grandchild = await forkOf(child.bucket);
     const rest = await slowly(await s3(`GET /${grandchild.bucket}/key`));
     for (const fork of [grandchild.branch, child.branch]) {
-      await fork.destroy();
+      await fork.lifecycle.destroy();
       await atRest(fork);
       expect(await rowsOf(fork)).toMatchObject({ lent: 0, forks: 0 });
     }

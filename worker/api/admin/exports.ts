@@ -5,7 +5,7 @@ import {
   type ExportedFiles,
   type ExportedTags,
 } from "../../../protocol/archives.ts";
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
@@ -19,7 +19,7 @@ import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/ap
 export async function beginExport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch: asking } = branchInPath(asked);
-  const begun = await asking.beginExport();
+  const begun = await asking.exports.begin();
   if (!begun.ok) throw branchError(begun, address);
   const { export: id, rows } = begun;
   const branch = { name: address.branch, ...begun.branch };
@@ -38,7 +38,7 @@ const FilesQuery = z.strictObject({
 /** `GET …/exports/{export}/commits` */
 export async function exportCommits(asked: ApiRequest): Promise<Response> {
   const { after } = readQuery(asked, CommitsQuery);
-  const page = await branchInPath(asked).branch.exportCommits({ export: exportIn(asked), after });
+  const page = await branchInPath(asked).branch.exports.commits({ export: exportIn(asked), after });
   if (!page.ok) throw exportError(page);
   return Response.json({ commits: page.commits, next: page.next } satisfies ExportedCommits);
 }
@@ -46,7 +46,7 @@ export async function exportCommits(asked: ApiRequest): Promise<Response> {
 /** `GET …/exports/{export}/tags` */
 export async function exportTags(asked: ApiRequest): Promise<Response> {
   const { after } = readQuery(asked, TagsQuery);
-  const page = await branchInPath(asked).branch.exportTags({ export: exportIn(asked), after });
+  const page = await branchInPath(asked).branch.exports.tags({ export: exportIn(asked), after });
   if (!page.ok) throw exportError(page);
   return Response.json({ tags: page.tags, next: page.next } satisfies ExportedTags);
 }
@@ -54,7 +54,7 @@ export async function exportTags(asked: ApiRequest): Promise<Response> {
 /** `GET …/exports/{export}/files` */
 export async function exportFiles(asked: ApiRequest): Promise<Response> {
   const { after: path, born } = readQuery(asked, FilesQuery);
-  const page = await branchInPath(asked).branch.exportFiles({
+  const page = await branchInPath(asked).branch.exports.files({
     export: exportIn(asked),
     after: { path, born },
   });
@@ -70,7 +70,7 @@ export async function exportFiles(asked: ApiRequest): Promise<Response> {
 /** `DELETE …/exports/{export}`: it is over, or was given up. */
 export async function endExport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  await branchInPath(asked).branch.endExport({ export: exportIn(asked) });
+  await branchInPath(asked).branch.exports.end({ export: exportIn(asked) });
   return new Response(null, { status: 204 });
 }
 

@@ -12,7 +12,8 @@ import {
 } from "../../../protocol/repos.ts";
 import { readMilestone, writeMilestone } from "../../blobs/hash/resumable-hasher.ts";
 import { verifyContent } from "../../blobs/read/verify-content.ts";
-import type { BranchApi, ContentToCheck, NamedRow } from "../../branch/contract.ts";
+import type { ContentToCheck, NamedRow } from "../../branch/contract/admin.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { branchesOf } from "../repos/repos.ts";
@@ -108,7 +109,7 @@ interface Check {
 async function lookUpNames({ asked, address, branch, piece }: Check, from: NamedRow): Promise<Place> {
   let place = from;
   do {
-    const page = await branch.checkNames({ after: place });
+    const page = await branch.admin.checkNames({ after: place });
     if (!page.ok) throw (await lossOf(asked, address)) ?? branchError(page, address);
     piece.names += page.checked;
     const lacking = page.lacking.map((name) => ({ content: null, message: NO_CONTENT, names: [name] }));
@@ -124,7 +125,7 @@ const NO_CONTENT = "the branch has no row for its content";
 /** Returns where to go on; null if there are no more. */
 async function proveContents(check: Check, { row, within }: ContentPlace): Promise<Place | null> {
   const { address, branch, piece } = check;
-  const page = await branch.checkContents({ after: row });
+  const page = await branch.admin.checkContents({ after: row });
   if (!page.ok) throw branchError(page, address);
   let behind = row;
   for (const content of page.contents) {
@@ -165,9 +166,9 @@ async function proveContent(
   if (verified.state === "more") return writeMilestone(verified.milestone, name);
   piece.contents++;
   if (verified.state === "damaged" && (await isStillThere(branch, content))) {
-    const names = await branch.namesOf({ ...content, limit: NAMES_TOLD });
+    const names = await branch.admin.namesOf({ ...content, limit: NAMES_TOLD });
     const { digest, size } = content;
-    const pinnedFor = await branch.pinnedFor({ digest, size });
+    const pinnedFor = await branch.admin.pinnedFor({ digest, size });
     const pins = pinnedFor.length > 0 ? { pinnedFor } : {};
     piece.faults.push({ content: name, message: verified.fault, names, ...pins });
   }
@@ -179,7 +180,7 @@ async function isStillThere(
   branch: BranchApi,
   { row, digest, size, body }: ContentToCheck,
 ): Promise<boolean> {
-  const page = await branch.checkContents({ after: row - 1 });
+  const page = await branch.admin.checkContents({ after: row - 1 });
   const [now] = page.ok ? page.contents : [];
   return now?.digest === digest && now.size === size && JSON.stringify(now.body) === JSON.stringify(body);
 }
@@ -189,7 +190,7 @@ export async function startSweep(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { remove } = await readJson(asked, SweepAsk);
-  const started = await branch.sweep({ remove });
+  const started = await branch.admin.sweep({ remove });
   if (!started.ok) throw branchError(started, address);
   const { since } = started;
   return Response.json({ since } satisfies SweepStarted, { status: 202 });
@@ -199,7 +200,7 @@ export async function startSweep(asked: ApiRequest): Promise<Response> {
 export async function sweepState(asked: ApiRequest): Promise<Response> {
   const { since } = readQuery(asked, SinceQuery);
   const { address, branch } = branchInPath(asked);
-  const state = await branch.sweepStatus({ since });
+  const state = await branch.admin.sweepStatus({ since });
   if (!state.ok) throw branchError(state, address);
   const { done, seen, found, foundBytes } = state;
   return Response.json({ done, seen, found, foundBytes } satisfies SweepState);

@@ -13,7 +13,9 @@ import {
 import type { Issue } from "../../../protocol/errors.ts";
 import { PART_BYTES } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
-import type { AnswerOf, StoredAttributes } from "../../branch/contract.ts";
+import type { AnswerOf } from "../../branch/contract/answers.ts";
+import type { ImportCalls } from "../../branch/contract/archives.ts";
+import type { StoredAttributes } from "../../branch/contract/files.ts";
 import { permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -33,7 +35,10 @@ export async function beginImport(asked: ApiRequest): Promise<Response> {
   const { branch } = branchInPath(asked);
   const wish = await readPage(asked, BeginImport);
   await asked.context.blobs.admit?.();
-  const begun = await branch.beginImport({ ...wish, branch: { ...wish.branch, settings: settingsOf(wish) } });
+  const begun = await branch.imports.begin({
+    ...wish,
+    branch: { ...wish.branch, settings: settingsOf(wish) },
+  });
   if (!begun.ok) throw importError(begun, asked);
   const { ok: _, ...answer } = begun;
   return Response.json({ ...answer, partBytes: PART_BYTES } satisfies ImportBegun, { status: 201 });
@@ -56,7 +61,7 @@ export async function importCommits(asked: ApiRequest): Promise<Response> {
   const { branch } = branchInPath(asked);
   const { after, commits } = await readPage(asked, ImportCommits);
   await asked.context.blobs.admit?.();
-  return progressOf(await branch.importCommits({ import: importIn(asked), after, commits }), asked);
+  return progressOf(await branch.imports.commits({ import: importIn(asked), after, commits }), asked);
 }
 
 /** `POST …/imports/{import}/tags` */
@@ -65,7 +70,7 @@ export async function importTags(asked: ApiRequest): Promise<Response> {
   const { branch } = branchInPath(asked);
   const { after, tags } = await readPage(asked, ImportTags);
   await asked.context.blobs.admit?.();
-  return progressOf(await branch.importTags({ import: importIn(asked), after, tags }), asked);
+  return progressOf(await branch.imports.tags({ import: importIn(asked), after, tags }), asked);
 }
 
 /** `POST …/imports/{import}/files` */
@@ -74,7 +79,7 @@ export async function importFiles(asked: ApiRequest): Promise<Response> {
   const { branch } = branchInPath(asked);
   const { after, files, contents } = await readPage(asked, ImportFiles);
   await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
-  const imported = await branch.importFiles({
+  const imported = await branch.imports.files({
     import: importIn(asked),
     after,
     files: files.map(([path, born, died, digest, size, attributes, more]) => ({
@@ -95,7 +100,7 @@ export async function finishImport(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { counts } = await readJson(asked, FinishImport);
   const { keyId: key } = asked.caller;
-  const finished = await branch.finishImport({ import: importIn(asked), counts, key });
+  const finished = await branch.imports.finish({ import: importIn(asked), counts, key });
   asked.context.openBranches.forget();
   if (!finished.ok) throw importError(finished, asked);
   return Response.json({ branch: address.branch, head: finished.head } satisfies ImportFinished);
@@ -104,7 +109,7 @@ export async function finishImport(asked: ApiRequest): Promise<Response> {
 /** `DELETE …/imports/{import}`: it is given up. */
 export async function abortImport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  await branchInPath(asked).branch.abortImport({ import: importIn(asked) });
+  await branchInPath(asked).branch.imports.abort({ import: importIn(asked) });
   return new Response(null, { status: 204 });
 }
 
@@ -112,8 +117,11 @@ function importIn({ params }: ApiRequest): string {
   return params.import ?? "";
 }
 
-type Imported = AnswerOf<"importCommits"> | AnswerOf<"importFiles">;
-type Refusal = Exclude<Imported | AnswerOf<"beginImport"> | AnswerOf<"finishImport">, { ok: true }>;
+type Imported = AnswerOf<ImportCalls["commits"]> | AnswerOf<ImportCalls["files"]>;
+type Refusal = Exclude<
+  Imported | AnswerOf<ImportCalls["begin"]> | AnswerOf<ImportCalls["finish"]>,
+  { ok: true }
+>;
 
 function progressOf(imported: Imported, asked: ApiRequest): Response {
   if (!imported.ok) throw importError(imported, asked);

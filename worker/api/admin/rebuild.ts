@@ -59,7 +59,7 @@ export async function rebuild(asked: ApiRequest): Promise<Response> {
 async function tell(context: Pick<Context, "branch" | "pipeline">, marked: Marked): Promise<Told> {
   try {
     if (marked.kind === "branch") {
-      const answer = await context.branch(marked.address).announce();
+      const answer = await context.branch(marked.address).admin.announce();
       if (answer.ok) return answer.deleted ? "deleted" : "told";
       return answer.reason === "no-such-branch" ? "missing" : "failed";
     }

@@ -1,14 +1,9 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type {
-  ChangedCondition,
-  CommitRefused,
-  ConditionFailure,
-  ConditionsChanged,
-  Protected,
-  Refused,
-} from "../../branch/contract.ts";
+import type { Protected, Refused } from "../../branch/contract/answers.ts";
+import type { CommitRefused, ConditionFailure } from "../../branch/contract/files.ts";
+import type { ChangedCondition, ConditionsChanged } from "../../branch/contract/open-commits.ts";
 import { CATALOGUE_WORDS, type CatalogueFault } from "../../core/catalogue-fault.ts";
 import type { RetryAnswer } from "../../pipeline/contract.ts";
 import { type ApiCode, ApiError } from "./errors.ts";

@@ -6,7 +6,7 @@ import {
   type FilePage,
   MAX_LIST_ENTRIES,
 } from "../../../protocol/files.ts";
-import type { Operation } from "../../branch/contract.ts";
+import type { Operation } from "../../branch/contract/files.ts";
 import { hasLevel } from "../../core/permissions.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
@@ -18,7 +18,7 @@ export async function createCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { upload, session, operations, ...said } = await readJson(asked, CreateCommit);
-  const committed = await branch.commit({
+  const committed = await branch.files.commit({
     upload,
     operations: operations.map(operationOf),
     note: noteOf(asked, said),
@@ -51,7 +51,7 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
   const commit = asked.params.commit ?? "";
   const anyGeneration = hasLevel(asked.caller.scope, "work");
   const more = { anyGeneration, ...(after !== undefined && { after }) };
-  const list = await branch.list({ prefix, limit, commit, ...more });
+  const list = await branch.files.list({ prefix, limit, commit, ...more });
   if (!list.ok) throw branchError(list, address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
   return Response.json({ files, next: list.next } satisfies FilePage);
@@ -66,18 +66,18 @@ async function filesSince(
   const { commit = "" } = asked.params;
   const anyGeneration = hasLevel(asked.caller.scope, "work");
   const [at, start, live] = await Promise.all([
-    branch.position({ commit }),
-    branch.position({ commit: since }),
-    anyGeneration || branch.commitEntry({ commit }),
+    branch.feed.position({ commit }),
+    branch.feed.position({ commit: since }),
+    anyGeneration || branch.history.commit({ commit }),
   ]);
   if (live !== true && !live.ok) throw branchError(live, address);
   if (!at || !start) throw branchError({ ok: false, reason: "no-such-version" });
   const position = { generation: at.generation, seq: at.seq };
   try {
-    return await branch.filesAt({ ...position, prefix, after, limit, since: start });
+    return await branch.feed.filesAt({ ...position, prefix, after, limit, since: start });
   } catch (error) {
     // The commit may have been given back since the branch was asked where it stands.
-    if (await branch.compare({ from: position, to: position, paths: [] })) throw error;
+    if (await branch.feed.compare({ from: position, to: position, paths: [] })) throw error;
     throw branchError({ ok: false, reason: "no-such-version" });
   }
 }

@@ -103,7 +103,7 @@ async function looksAt(
 ): Promise<Look[]> {
   if (readers.length === 0) return [];
   const { repo, branch, commit } = place;
-  const at = await context.branch({ repo, branch }).position({ commit });
+  const at = await context.branch({ repo, branch }).feed.position({ commit });
   const looks = readers.map(async (reader): Promise<Look[]> => {
     const found = await context.pipeline(reader.name).lineage.fate({ repo, branch, commit, at });
     return found.ok ? [{ reader, fate: found }] : [];

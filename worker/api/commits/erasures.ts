@@ -8,7 +8,9 @@ import {
 } from "../../../protocol/files.ts";
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import { pathFault } from "../../../protocol/paths.ts";
-import type { BranchApi, ErasedVersion, FileSpans, Subscriber, VersionName } from "../../branch/contract.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
+import type { ErasedVersion, FileSpans, VersionName } from "../../branch/contract/erasures.ts";
+import type { Subscriber } from "../../branch/contract/pipelines.ts";
 import { permits } from "../../core/permissions.ts";
 import { type ErasedThrough, type EraseOutcome, eraseThroughForks, heldText } from "../../erase.ts";
 import type { ComputedOutput } from "../../pipeline/contract.ts";
@@ -93,7 +95,7 @@ async function versionsOf(
   const limit = allVersions ? STEP : 1;
   for (let last: string | undefined; ; ) {
     const after = last === undefined ? undefined : { path, version: last };
-    const page = await branch.listVersions({ prefix: path, limit, ...(after && { after }) });
+    const page = await branch.files.versions({ prefix: path, limit, ...(after && { after }) });
     if (!page.ok) throw branchError(page, address);
     // The path itself comes before all others that begin with it.
     const own = page.entries.flatMap((entry) =>
@@ -160,7 +162,7 @@ async function holdersOf(
   let after: string | undefined;
   while (contents.size > 0 && holders.length < NAMED) {
     const asked = [...contents.values()].map(({ digest, size }) => ({ digest, size }));
-    const page = await branch.holders({ contents: asked, ...(after !== undefined && { after }) });
+    const page = await branch.erasures.holders({ contents: asked, ...(after !== undefined && { after }) });
     if (!page.ok) break;
     for (const holder of page.holders) {
       const id =
@@ -277,7 +279,7 @@ async function sourcesOf(
     if (!first) return [];
     const address = { repo: first.repo, branch: first.branch };
     const versions = made.flatMap(({ path, commit }) => (commit === null ? [] : [{ path, version: commit }]));
-    const { files, readers: followers } = await context.branch(address).spans({ versions });
+    const { files, readers: followers } = await context.branch(address).erasures.spans({ versions });
     return [{ address, files, followers }];
   });
   return (await Promise.all(sources)).flat();

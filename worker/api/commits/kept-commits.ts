@@ -19,7 +19,7 @@ export async function withKept<Place extends JobCommit>(
     places.map(async (place) => {
       if (place.commit === null) return place;
       const answer = await branch(place)
-        .keptCommits({ commits: [place.commit] })
+        .feed.kept({ commits: [place.commit] })
         .catch(() => undefined);
       return answer?.kept.length === 0 ? { ...place, kept: false as const } : place;
     }),

@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/commits.ts";
 import { CommitName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { CommitEntry, PathDifference } from "../../branch/contract.ts";
+import type { CommitEntry, PathDifference } from "../../branch/contract/history.ts";
 import { permits } from "../../core/permissions.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { branchError } from "../answer/failures.ts";
@@ -28,7 +28,7 @@ const ListQuery = z.strictObject({
 export async function listCommits(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
-  const log = await branch.commits({ limit, ...(after !== undefined && { after }) });
+  const log = await branch.history.list({ limit, ...(after !== undefined && { after }) });
   if (!log.ok) throw branchError(log, address);
   const body: CommitPage = { commits: log.commits.map(shown), next: log.next };
   return await conditionalJson(asked.request, { body });
@@ -56,7 +56,7 @@ export async function redactNote(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const done = await branch.redactCommit({ commit: commit.data, key: asked.caller.keyId });
+  const done = await branch.history.redact({ commit: commit.data, key: asked.caller.keyId });
   if (!done.ok) throw branchError(done, address);
   const { commit: id, redacted, change } = done;
   return Response.json({ commit: id, redacted, change } satisfies CommitRedacted);
@@ -75,7 +75,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const entry = await commitInPath(asked);
   const { id: to, parent, origin: job } = entry;
   const from = asFrom ?? parent;
-  const diff = await branch.diff({ from, to, after, limit });
+  const diff = await branch.history.diff({ from, to, after, limit });
   if (!diff.ok) throw branchError(diff, address);
   const changes = diff.changes.map(changeOf);
   return Response.json({
@@ -87,7 +87,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */
 export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   const { address, branch } = branchInPath(asked);
-  const entry = await branch.commitEntry({ commit: asked.params.commit ?? "" });
+  const entry = await branch.history.commit({ commit: asked.params.commit ?? "" });
   if (!entry.ok) throw branchError(entry, address);
   return entry;
 }

@@ -12,7 +12,9 @@ import {
 } from "../../../protocol/files.ts";
 import { type BranchAddress, CommitName, SessionId, viewBucket } from "../../../protocol/names.ts";
 import { SaidNote } from "../../../protocol/notes.ts";
-import type { BranchApi, RequestOf } from "../../branch/contract.ts";
+import type { RequestOf } from "../../branch/contract/answers.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
+import type { OpenCommitCalls } from "../../branch/contract/open-commits.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery, waitMsFor } from "../request/api-request.ts";
@@ -31,7 +33,7 @@ export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { ttl, ...said } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
-  const opened = await branch.startOpenCommit({ ttlMs: ttlOf(asked, ttl), note: noteOf(asked, said) });
+  const opened = await branch.openCommits.start({ ttlMs: ttlOf(asked, ttl), note: noteOf(asked, said) });
   if (!opened.ok) throw branchError(opened, address);
   const { openCommit: session } = opened;
   return Response.json(
@@ -44,7 +46,7 @@ export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
 export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, openCommit } = openCommitInPath(asked);
-  const found = await branch.openCommitStatus({ openCommit });
+  const found = await branch.openCommits.status({ openCommit });
   if (!found.ok) throw branchError(found);
   const { state, operations, openedAt, due, commit } = found;
   const session = { session: openCommit, bucket: viewBucket({ ...address, view: openCommit }) };
@@ -60,7 +62,7 @@ const ListQuery = z.strictObject({
 export async function listOpenCommits(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
-  const list = await branch.openCommits({ limit, ...(after !== undefined && { after }) });
+  const list = await branch.openCommits.list({ limit, ...(after !== undefined && { after }) });
   if (!list.ok) throw branchError(list, address);
   const sessions = list.openCommits.map(({ openCommit, state, operations, openedAt, due, commit, note }) => ({
     ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
@@ -79,7 +81,7 @@ const DiffQuery = z.strictObject({
 export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
   const { after, limit } = readQuery(asked, DiffQuery);
   const { address, branch, openCommit } = openCommitInPath(asked);
-  const found = await branch.openCommitChanges({ openCommit, after, limit });
+  const found = await branch.openCommits.changes({ openCommit, after, limit });
   if (!found.ok) throw branchError(found, address);
   return Response.json({ changes: found.changes.map(changeOf), next: found.next } satisfies SessionDiff);
 }
@@ -105,7 +107,7 @@ export async function revertCommit(asked: ApiRequest): Promise<Response> {
   const note = noteOf(asked, hasBody(asked) ? await readJson(asked, SaidNote) : {});
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const begun = await branch.revert({ commit: commit.data, note });
+  const begun = await branch.openCommits.revert({ commit: commit.data, note });
   if (!begun.ok) throw branchError(begun, address);
   const { openCommit: session } = begun;
   const end = await waitForEnd(asked, branch, { openCommit: session, note });
@@ -118,7 +120,7 @@ export async function revertCommit(asked: ApiRequest): Promise<Response> {
 export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
-  const aborted = await branch.abortOpenCommit({ openCommit });
+  const aborted = await branch.openCommits.abort({ openCommit });
   if (aborted.ok) return new Response(null, { status: 204 });
   throw new ApiError(
     "SessionApplying",
@@ -129,11 +131,11 @@ export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
 async function waitForEnd(
   asked: ApiRequest,
   branch: BranchApi,
-  request: RequestOf<"finishOpenCommit">,
+  request: RequestOf<OpenCommitCalls["finish"]>,
 ): Promise<Pick<SessionEnd, "state" | "commit">> {
   const deadline = Date.now() + waitMsFor(asked, MAX_WAIT_MS);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
-    const end = await branch.finishOpenCommit(request);
+    const end = await branch.openCommits.finish(request);
     if (!end.ok) throw branchError(end);
     if (end.state === "finished") return { state: "finished", commit: end.commit };
     if (Date.now() >= deadline) return { state: "applying", commit: null };

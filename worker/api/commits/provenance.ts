@@ -56,7 +56,7 @@ export async function readDerived(asked: ApiRequest): Promise<Response> {
   const { id: commit } = await commitInPath(asked);
   await mustHold(asked, { commit, path });
   const { address, branch } = branchInPath(asked);
-  const spans = await branch.spans({ versions: [{ path, version: commit }] });
+  const spans = await branch.erasures.spans({ versions: [{ path, version: commit }] });
   const left = [...new Set(spans.readers.map(({ pipeline }) => pipeline))]
     .filter((repo) => permits(asked.caller.scope, { permission: "read", repo }))
     .filter((name) => place === undefined || name >= place.pipeline)
@@ -103,7 +103,7 @@ async function mustHold(
   { commit, path }: { commit: string; path: string },
 ): Promise<void> {
   const { address, branch } = branchInPath(asked);
-  const read = await branch.read({ path, commit });
+  const read = await branch.files.read({ path, commit });
   if (read.ok) return;
   if (read.reason === "no-such-branch") throw branchError({ ok: false, reason: read.reason }, address);
   throw new ApiError(

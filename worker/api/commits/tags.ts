@@ -10,7 +10,8 @@ import {
   TagName,
   viewBucket,
 } from "../../../protocol/names.ts";
-import type { Refused, TagChanger } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
+import type { TagChanger } from "../../branch/contract/history.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -51,7 +52,7 @@ export async function listTags(asked: ApiRequest): Promise<Response> {
 export async function inspectTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
-  const tag = await branch.tag({ name });
+  const tag = await branch.tags.find({ name });
   if (!tag.ok) throw tagError(tag, { address, name });
   const { commit, createdAt } = tag;
   return Response.json({ ...shown(address, { name, commit }), createdAt } satisfies Tag);
@@ -62,8 +63,9 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const { commit, force } = await readJson(asked, SetTag);
-  if (holdsSeparator(name) && !(await branch.tag({ name })).ok) throw invalidField("tag", SEPARATOR_FAULT);
-  const made = await branch.createTag({
+  if (holdsSeparator(name) && !(await branch.tags.find({ name })).ok)
+    throw invalidField("tag", SEPARATOR_FAULT);
+  const made = await branch.tags.create({
     name,
     force,
     ...(commit !== undefined && { commit }),
@@ -86,7 +88,7 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
 export async function deleteTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
-  const deleted = await branch.deleteTag({ name, ...changer(asked, address) });
+  const deleted = await branch.tags.delete({ name, ...changer(asked, address) });
   if (!deleted.ok) {
     const { reason } = deleted;
     if (reason === "tag-kept") throw tagKept(asked, { address, name });
@@ -131,7 +133,7 @@ export async function commitId(
   { address, name }: { address: BranchAddress; name: string },
 ): Promise<string> {
   if (isUlid(name)) return name;
-  const tag = await context.branch(address).tag({ name });
+  const tag = await context.branch(address).tags.find({ name });
   if (!tag.ok) throw tagError(tag, { address, name });
   return tag.commit;
 }

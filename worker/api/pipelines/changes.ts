@@ -1,6 +1,6 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Caller } from "../../app.ts";
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import type { Found, Submitter } from "../../pipeline/contract.ts";
 import { ApiError, catalogueError } from "../answer/errors.ts";

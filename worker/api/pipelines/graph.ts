@@ -148,7 +148,7 @@ async function unknownCommit(
   if (repo === undefined || branch === undefined || from.id === undefined || from.repo !== repo)
     return undefined;
   const address = { repo, branch };
-  if (await context.branch(address).position({ commit: from.id })) return undefined;
+  if (await context.branch(address).feed.position({ commit: from.id })) return undefined;
   const bucket = bucketName(address);
   return `'${bucket}' has no commit '${from.id}': 'sluice commit list ${bucket}' shows those it has`;
 }

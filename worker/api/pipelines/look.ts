@@ -1,6 +1,8 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
-import type { BranchApi, CommitPosition, ListEntry } from "../../branch/contract.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
+import type { ListEntry } from "../../branch/contract/files.ts";
+import type { CommitPosition } from "../../branch/contract/pipelines.ts";
 import { ancestors, type Glob } from "../../core/glob.ts";
 import { comparePaths } from "../../core/path-order.ts";
 
@@ -99,7 +101,7 @@ export function lookAtInput(branch: BranchApi, glob: Glob, budget = alone({ from
       folded: (request) => listed<ListEntry>(branch, { ...request, commit, delimiter: "/" }),
     };
     const seen = await lookAtTree(tree, glob, budget);
-    return { commit, ...seen, at: await branch.position({ commit }) };
+    return { commit, ...seen, at: await branch.feed.position({ commit }) };
   });
 }
 
@@ -110,12 +112,15 @@ export function lookAfter(
   budget = alone({ from }),
 ): Promise<Look> {
   const look = async (commit: string): Promise<Look> => {
-    const [head, since] = await Promise.all([branch.position({ commit }), branch.position({ commit: from })]);
+    const [head, since] = await Promise.all([
+      branch.feed.position({ commit }),
+      branch.feed.position({ commit: from }),
+    ]);
     if (!since) return NOTHING;
     if (!head) throw new Error(`the commit ${commit} is not there any more`);
     const at = { ...head, since };
     const page = async ({ after = "", ...request }: PageRequest): Promise<TreePage> => {
-      const { files, next } = await branch.filesAt({ ...at, ...request, after });
+      const { files, next } = await branch.feed.filesAt({ ...at, ...request, after });
       return { entries: files, next };
     };
     return { commit, ...(await lookAtTree({ page }, glob, budget)), at };
@@ -138,13 +143,13 @@ async function lookAtNewest(
   { from }: { from?: string } = {},
 ): Promise<Look> {
   for (let tries = 1; ; tries++) {
-    const status = await branch.status();
+    const status = await branch.lifecycle.status();
     if (!status.ok || status.head === null) return NOTHING;
     try {
       return await look(status.head);
     } catch (error) {
       const read = [status.head, ...(from === undefined ? [] : [from])];
-      const places = await Promise.all(read.map((commit) => branch.position({ commit })));
+      const places = await Promise.all(read.map((commit) => branch.feed.position({ commit })));
       if (tries === TRIES || !places.includes(null)) throw error;
       // A look that begins anew makes the same few calls again.
       for (let call = 0; call < OWN_CALLS.after; call++) budget.take();
@@ -157,7 +162,7 @@ async function listed<Entry>(
   branch: BranchApi,
   request: PageRequest & { readonly commit: string; readonly delimiter?: "/" },
 ): Promise<TreePage<Entry>> {
-  const page = await branch.list({ ...request, anyGeneration: true });
+  const page = await branch.files.list({ ...request, anyGeneration: true });
   // Without a delimiter there are no common prefixes.
   if (page.ok) return { entries: page.entries as readonly Entry[], next: page.next };
   if (page.reason === "no-such-branch") return { entries: [], next: null };

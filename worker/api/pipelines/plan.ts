@@ -7,7 +7,7 @@ import {
 } from "../../../protocol/pipeline-check.ts";
 import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
-import type { BranchApi } from "../../branch/contract.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
 import { axisOf, combinations } from "../../core/cross-product.ts";
 import { type DatumPart, datumId } from "../../core/datums.ts";
 import type { PlanAnswer } from "../../pipeline/contract.ts";
@@ -145,7 +145,7 @@ async function elementsIn(branch: BranchApi, { paths, files, at }: Look): Promis
   const found: Element[] = [];
   for (let start = 0; start < paths.length; start += FINGERPRINTS_AT_ONCE) {
     const some = paths.slice(start, start + FINGERPRINTS_AT_ONCE).map(async (path) => {
-      const content = files.get(path) ?? (at && (await branch.fingerprint({ ...at, path })));
+      const content = files.get(path) ?? (at && (await branch.feed.fingerprint({ ...at, path })));
       return content ? [{ path, digest: content.digest, size: content.size }] : [];
     });
     found.push(...(await Promise.all(some)).flat());

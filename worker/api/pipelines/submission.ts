@@ -81,7 +81,7 @@ export async function obstacleTo(
   if (found.ok) return { code: "AlreadyExists", issue: nameTaken(pipeline) };
   if (outputBranch === undefined) return undefined;
   const output = { repo: pipeline, branch: outputBranch };
-  const branch = await context.branch(output).inspect();
+  const branch = await context.branch(output).lifecycle.inspect();
   if (branch.ok) return { code: "AlreadyExists", issue: outputTaken(output) };
   return skips ? await errorsObstacle(context, pipeline) : undefined;
 }
@@ -91,7 +91,7 @@ async function errorsObstacle(
   context: Pick<ApiRequest["context"], "branch">,
   pipeline: string,
 ): Promise<Obstacle | undefined> {
-  const branch = await context.branch({ repo: pipeline, branch: ERRORS_BRANCH }).inspect();
+  const branch = await context.branch({ repo: pipeline, branch: ERRORS_BRANCH }).lifecycle.inspect();
   return branch.ok ? { code: "AlreadyExists", issue: errorsTaken(pipeline) } : undefined;
 }
 

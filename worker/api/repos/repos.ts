@@ -14,13 +14,10 @@ import {
   type RepoList,
 } from "../../../protocol/repos.ts";
 import type { Context } from "../../app.ts";
-import type {
-  AnswerOf,
-  BranchApi,
-  BranchInspection,
-  Keep as ContractKeep,
-  ShownFork,
-} from "../../branch/contract.ts";
+import type { AnswerOf } from "../../branch/contract/answers.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
+import type { BranchInspection, LifecycleCalls, ShownFork } from "../../branch/contract/lifecycle.ts";
+import type { Keep as ContractKeep } from "../../branch/contract/settings.ts";
 import type { SetBranch } from "../../catalogue/branch-settings.ts";
 import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
@@ -81,7 +78,7 @@ export async function setPublic(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchPublic);
-  const done = await branch.configure(wish);
+  const done = await branch.settings.change(wish);
   asked.context.openBranches.forget();
   if (!done.ok) throw branchError(done, address);
   return Response.json(wish satisfies BranchPublic);
@@ -93,7 +90,7 @@ export async function setWriter(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchProtection);
   if (wish.writer && "key" in wish.writer) await checkWriter(asked, { repo: address.repo, ...wish.writer });
-  const done = await branch.configure(wish);
+  const done = await branch.settings.change(wish);
   if (!done.ok) throw branchError(done, address);
   return Response.json(wish satisfies BranchProtection);
 }
@@ -103,7 +100,7 @@ export async function setKeep(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { keep } = await readJson(asked, BranchKeep);
-  const done = await branch.configure({ keep: keep && keepOf(keep) });
+  const done = await branch.settings.change({ keep: keep && keepOf(keep) });
   if (!done.ok) throw branchError(done, address);
   return Response.json({ keep } satisfies BranchKeep);
 }
@@ -118,7 +115,9 @@ export async function setLastModified(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchLastModified);
-  const done = await branch.configure({ modified: wish.lastModified && MODIFIED_OF[wish.lastModified] });
+  const done = await branch.settings.change({
+    modified: wish.lastModified && MODIFIED_OF[wish.lastModified],
+  });
   if (!done.ok) throw branchError(done, address);
   return Response.json(wish satisfies BranchLastModified);
 }
@@ -131,7 +130,7 @@ export async function setEmptyOnly(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchEmptyOnly);
-  const done = await branch.configure(wish);
+  const done = await branch.settings.change(wish);
   if (!done.ok) throw branchError(done, address);
   return Response.json(wish satisfies BranchEmptyOnly);
 }
@@ -206,7 +205,7 @@ async function createEmpty(
 ): Promise<void> {
   const { keep = null, lastModified = null, emptyOnly = false } = settings;
   const modified = lastModified && MODIFIED_OF[lastModified];
-  const made = await branch.create({ keep: keep && keepOf(keep), modified, emptyOnly });
+  const made = await branch.lifecycle.create({ keep: keep && keepOf(keep), modified, emptyOnly });
   if (made.ok) return;
   const { reason } = made;
   throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
@@ -221,7 +220,7 @@ const DeletionQuery = z.strictObject({
 export async function deleteBranch(asked: ApiRequest): Promise<Response> {
   const { empty } = readQuery(asked, DeletionQuery);
   const { address, branch } = branchInPath(asked);
-  const deleted = await branch.destroy({ key: asked.caller.keyId, withFiles: empty !== "true" });
+  const deleted = await branch.lifecycle.destroy({ key: asked.caller.keyId, withFiles: empty !== "true" });
   if (!deleted.ok) throw branchError(deleted, address);
   return new Response(null, { status: 204 });
 }
@@ -238,16 +237,18 @@ async function fork(
   }
   // Before the fork calls it: a call makes the object of a name that never was.
   const { context } = asked;
-  const found = await context.branch(from).inspect();
+  const found = await context.branch(from).lifecycle.inspect();
   if (!found.ok) throw branchError(found, from);
   const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
   const note = noteOf(asked, {});
-  const made = await context.branch(address).fork({ parent, note, ...(commit !== undefined && { commit }) });
+  const made = await context
+    .branch(address)
+    .lifecycle.fork({ parent, note, ...(commit !== undefined && { commit }) });
   if (!made.ok) throw forkError(made, { address, from });
 }
 
 function forkError(
-  refused: Extract<AnswerOf<"fork">, { ok: false }>,
+  refused: Extract<AnswerOf<LifecycleCalls["fork"]>, { ok: false }>,
   { address, from }: { address: BranchAddress; from: Source },
 ): ApiError {
   const parent = bucketName(from);
@@ -280,10 +281,10 @@ function alreadyExists(address: BranchAddress): ApiError {
 }
 
 async function detailOf(
-  branch: Pick<BranchApi, "inspect" | "settings">,
+  branch: Pick<BranchApi, "lifecycle" | "settings">,
   address: BranchAddress,
 ): Promise<BranchDetail> {
-  const found = await branch.inspect();
+  const found = await branch.lifecycle.inspect();
   if (!found.ok) throw branchError(found, address);
   const { createdAt, head, keep, imported } = found;
   return {
@@ -301,7 +302,7 @@ async function detailOf(
 async function settingsOf(
   branch: Pick<BranchApi, "settings">,
 ): Promise<Pick<BranchDetail, "lastModified" | "emptyOnly" | "public" | "writer">> {
-  const settings = await branch.settings();
+  const settings = await branch.settings.read();
   if (!settings.ok) return {};
   const { public: isPublic, writer, modified, emptyOnly } = settings;
   return {
@@ -320,7 +321,7 @@ function sourceOf({ fork }: BranchInspection): Pick<BranchDetail, "from" | "fork
 }
 
 async function forkOf(context: Pick<Context, "branch">, address: BranchAddress): Promise<ShownFork | null> {
-  const found = await context.branch(address).inspect();
+  const found = await context.branch(address).lifecycle.inspect();
   return found.ok ? found.fork : null;
 }
 
@@ -350,7 +351,7 @@ export async function* branchesOf(
 export async function showBranchLoops(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
-  const standing = await branch.loops();
+  const standing = await branch.admin.loops();
   if (!standing) throw branchError({ ok: false, reason: "no-such-branch" }, address);
   return Response.json(standing satisfies Loops);
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import type { BranchUsage, CatalogueUsage, RepoUsage } from "../../../protocol/repos.ts";
-import type { Holder } from "../../branch/contract.ts";
+import type { Holder } from "../../branch/contract/admin.ts";
 import { permits } from "../../core/permissions.ts";
 import { ApiError, isRetryable } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
@@ -69,7 +69,7 @@ async function branchUsage(
 ): Promise<BranchUsage | undefined> {
   const found = await asked.context
     .branch(address)
-    .usage({ sizes })
+    .admin.usage({ sizes })
     .catch((error) => {
       if (isRetryable(error)) throw error;
       console.error(`usage of branch ${bucketName(address)} failed:`, error);

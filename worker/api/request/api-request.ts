@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import type { Caller, Context } from "../../app.ts";
-import type { BranchApi } from "../../branch/contract.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
 import { ApiError } from "../answer/errors.ts";
 import { checked } from "./issues.ts";
 

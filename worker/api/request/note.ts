@@ -1,5 +1,5 @@
 import type { SaidOfCommit } from "../../../protocol/notes.ts";
-import type { CommitNote } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
 import type { ApiRequest } from "./api-request.ts";
 
 /** The note of the commit that a request makes: the caller's key, and what the body says. */

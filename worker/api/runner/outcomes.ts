@@ -2,7 +2,7 @@ import { type ContentId, INLINE_LIMIT_BYTES } from "../../../protocol/content.ts
 import { type BranchAddress, bucketName, parseUploadId } from "../../../protocol/names.ts";
 import type { Outcome } from "../../../protocol/runner.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { BranchApi } from "../../branch/contract.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
 import { branchError } from "../answer/failures.ts";
 import { invalidField } from "../request/issues.ts";
 import { inlineContent } from "../uploads.ts";
@@ -64,7 +64,7 @@ export async function keepContents(branch: BranchApi, read: readonly ReadOutcome
   });
   const closed = new Set<string>();
   for (const [upload, contents] of byUpload) {
-    const added = await branch.addContents({ upload, contents });
+    const added = await branch.uploads.add({ upload, contents });
     if (!added.ok) closed.add(upload);
   }
   return {
@@ -81,7 +81,7 @@ export async function giveUpUnused(
   if (shared.length === 0 || lost.length === 0) return;
   const isLost = new Set(lost);
   const used = new Set(outcomes.filter(({ lease }) => !isLost.has(lease)).map(uploadOf));
-  for (const upload of shared) if (!used.has(upload)) await branch.abortUpload({ upload });
+  for (const upload of shared) if (!used.has(upload)) await branch.uploads.abort({ upload });
 }
 
 function uploadOf(outcome: Outcome): string | undefined {
@@ -104,7 +104,7 @@ async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Prom
   if (first === undefined) return undefined;
   // Not the lease's own: if that is lost, what others have in here must stay. And of this call alone: a runner that got
   // no answer sends the same outcomes again, and what one call finds lost the other may have recorded.
-  const opened = await branch.openUpload({ lease: `shared.${first.lease}.${crypto.randomUUID()}` });
+  const opened = await branch.uploads.open({ lease: `shared.${first.lease}.${crypto.randomUUID()}` });
   if (!opened.ok) throw branchError(opened);
   return opened.upload;
 }

@@ -1,5 +1,5 @@
 import type { FilePlace } from "../../../protocol/archives.ts";
-import type { Imported, ImportSettings } from "../contract.ts";
+import type { Imported, ImportSettings } from "../contract/archives.ts";
 import { BranchStore } from "../store.ts";
 
 /** The state of an import, by the number in its row. */
@@ -7,7 +7,7 @@ const STATES = ["coming", "made", "purging"] as const;
 type ImportState = (typeof STATES)[number];
 const [COMING, MADE, PURGING] = [0, 1, 2];
 
-/** A generation that comes out of an archive, and how far that is. work/imports/importer.ts tells the states. */
+/** A generation that comes out of an archive, and how far that is. work/importer.ts tells the states. */
 export interface Import {
   /** That of the generation. */
   readonly uid: string;

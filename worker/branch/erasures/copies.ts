@@ -1,4 +1,5 @@
-import type { AnswerOf, RequestOf } from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { ForkCalls } from "../contract/forks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
 /** The commit that a fork begins with. */
@@ -28,8 +29,8 @@ function numberFrom({ giveBacks }: Pick<Ledger, "giveBacks">, given: number): nu
  */
 export function copiesOf(
   ledger: Pick<Ledger, "exists" | "forks" | "generations" | "commits" | "contents" | "giveBacks" | "sql">,
-  { fork: uid, paths, contents, given = 0 }: RequestOf<"copies">,
-): AnswerOf<"copies"> {
+  { fork: uid, paths, contents, given = 0 }: RequestOf<ForkCalls["copies"]>,
+): AnswerOf<ForkCalls["copies"]> {
   const none = { ok: true, versions: [], has: [] } as const;
   if (!ledger.exists) return none;
   const fork = ledger.forks.get(uid);

@@ -2,7 +2,8 @@ import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Rowids } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
-import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span } from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { ErasedVersion, ErasureCalls, FileSpans, HeldByForks, Span } from "../contract/erasures.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { hearersOf } from "../outbox/erasure-store.ts";
 import { forgetCommits } from "../retention/mark.ts";
@@ -179,8 +180,8 @@ export type EraseStores = Pick<
 export function eraseVersions(
   tx: Tx,
   ledger: EraseStores,
-  { request, rowids, moment }: { request: RequestOf<"erase">; rowids: Rowids; moment: Moment },
-): AnswerOf<"erase"> {
+  { request, rowids, moment }: { request: RequestOf<ErasureCalls["erase"]>; rowids: Rowids; moment: Moment },
+): AnswerOf<ErasureCalls["erase"]> {
   const found = generationOf(ledger, request.uid);
   if (!found) return { ok: false, reason: "no-such-branch" };
   const { live } = found;
@@ -226,7 +227,7 @@ export function eraseVersions(
 /** The commits of the live generation that have what these commits have at these paths. */
 export function spansOfFiles(
   ledger: Pick<Ledger, "sql" | "generations">,
-  request: Pick<RequestOf<"erase">, "versions">,
+  request: Pick<RequestOf<ErasureCalls["erase"]>, "versions">,
 ): FileSpans[] {
   const live = ledger.generations.live();
   if (!live) return [];
@@ -260,7 +261,11 @@ export function generationOf(
 /** The versions that a request names by commits of the branch, each once. */
 export function targetsOf(
   { sql }: Pick<Ledger, "sql">,
-  { gen, head, request }: { gen: number; head: number; request: Pick<RequestOf<"erase">, "versions"> },
+  {
+    gen,
+    head,
+    request,
+  }: { gen: number; head: number; request: Pick<RequestOf<ErasureCalls["erase"]>, "versions"> },
 ): Target[] {
   const ids = JSON.stringify([...new Set(request.versions.map(({ version }) => version))]);
   const named = sql.query<{ id: string; seq: number }>(NAMED, [gen, head, ids]);
@@ -306,7 +311,11 @@ function nameAt(path: string, seq: number): string {
  */
 function heldByForks(
   { roots }: Pick<Ledger, "roots">,
-  { gen, rows, request }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase"> },
+  {
+    gen,
+    rows,
+    request,
+  }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<ErasureCalls["erase"]> },
 ): HeldByForks | undefined {
   const cleared = new Map(request.forks?.map(({ fork, number = Infinity }) => [fork, number]));
   const forks = roots.standing(gen).flatMap(({ fork, bucket, seq, given }) => {
@@ -374,7 +383,7 @@ interface GoingBack {
   /** The commit that all subscribers have read to. */
   readonly read: number;
   readonly moment: Moment;
-  readonly note: RequestOf<"erase">["note"];
+  readonly note: RequestOf<ErasureCalls["erase"]>["note"];
 }
 
 interface WentBack {
@@ -420,7 +429,7 @@ function pinLent(
     rows,
     request,
     now,
-  }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase">; now: number },
+  }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<ErasureCalls["erase"]>; now: number },
 ): void {
   const erased = new Set(rows.map(contentName));
   for (const { fork, has, number = Infinity } of request.forks ?? []) {

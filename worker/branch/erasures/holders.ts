@@ -1,5 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
-import type { AnswerOf, ByteHolder, RequestOf } from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { ByteHolder, ErasureCalls } from "../contract/erasures.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
 /** Rows that are looked at before others get their turn, and in one call. */
@@ -52,8 +53,8 @@ interface Place {
  */
 export async function readHolders(
   ledger: Pick<Ledger, "live" | "sql">,
-  { contents, after, turn }: RequestOf<"holders"> & { turn: () => Promise<unknown> },
-): Promise<AnswerOf<"holders">> {
+  { contents, after, turn }: RequestOf<ErasureCalls["holders"]> & { turn: () => Promise<unknown> },
+): Promise<AnswerOf<ErasureCalls["holders"]>> {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   const wanted = new Set(contents.map(contentName));

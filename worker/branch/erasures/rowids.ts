@@ -1,7 +1,8 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Rowids } from "../contents/content-store.ts";
 import type { BranchContext } from "../context.ts";
-import type { RequestOf } from "../contract.ts";
+import type { RequestOf } from "../contract/answers.ts";
+import type { ErasureCalls } from "../contract/erasures.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { generationOf, pathsAt, targetsOf } from "./erase.ts";
 
@@ -24,7 +25,11 @@ const CONTENTS = `
  */
 export async function rowidsAhead(
   ledger: Pick<Ledger, "sql" | "generations" | "commits" | "contents">,
-  { request, turn, pause }: { request: RequestOf<"erase"> } & Pick<BranchContext, "turn" | "pause">,
+  {
+    request,
+    turn,
+    pause,
+  }: { request: RequestOf<ErasureCalls["erase"]> } & Pick<BranchContext, "turn" | "pause">,
 ): Promise<Rowids> {
   const found = new Map<string, number>();
   const { versions } = request;

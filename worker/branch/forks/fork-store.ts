@@ -1,4 +1,4 @@
-import type { CommitNote } from "../contract.ts";
+import type { CommitNote } from "../contract/answers.ts";
 import { BranchStore } from "../store.ts";
 import { noteText, readNote } from "../tree/note.ts";
 

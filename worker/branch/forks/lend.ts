@@ -1,7 +1,5 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import type { BranchContext } from "../context.ts";
-import type { AnswerOf, LentContent, LentFile, RequestOf, RootSlice } from "../contract.ts";
-import { seqOf } from "../history/log.ts";
+import type { LentContent, LentFile, RootSlice } from "../contract/forks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
@@ -9,9 +7,9 @@ import type { Root } from "./root-store.ts";
 
 /** Most paths that one slice goes through, and about the most text of it: what either side handles in some milliseconds. */
 const PATHS = 100;
-const TEXT_LENGTH = 500_000;
+export const TEXT_LENGTH = 500_000;
 /** Most slices that one answer brings: the more, the less the way between two distant objects counts. */
-const SLICES = 20;
+export const SLICES = 20;
 
 /**
  * Of (?1 gen, ?2 lower, ?3 limit, ?4 seq): the versions that a commit has, from path to path like `PAST` of read/walk.ts,
@@ -49,80 +47,8 @@ interface PathRow {
   readonly bytes: number | null;
 }
 
-type LendContext = Pick<BranchContext, "ledger" | "now" | "turn">;
-
-/** The calls of BranchApi for forks of this branch: a commit is written down as a root, and its rows are read. */
-export class LendCalls {
-  readonly #context: LendContext;
-
-  constructor(context: LendContext) {
-    this.#context = context;
-  }
-
-  /** Written down before the fork copies anything, so that nothing it names can go. Asked again, it answers the same. */
-  addRoot({ fork, bucket, commit }: RequestOf<"addRoot">): AnswerOf<"addRoot"> {
-    const { ledger, now } = this.#context;
-    if (!ledger.exists) return { ok: false, reason: "no-such-parent" };
-    return ledger.transaction(() => {
-      const known = ledger.roots.find(fork);
-      if (known) return known.goneAt === null ? rooted(ledger, known) : { ok: false, reason: "let-go" };
-      const { live } = ledger;
-      if (!live) return { ok: false, reason: ledger.forks.coming() ? "parent-forking" : "no-such-parent" };
-      const seq = commit === undefined ? live.head.seq : seqOf(ledger, { live, id: commit });
-      if (seq === undefined) return { ok: false, reason: "no-such-version" };
-      const root = { fork, bucket, gen: live.gen, seq };
-      ledger.roots.add(root, now());
-      return rooted(ledger, root);
-    });
-  }
-
-  /** Some slices of what a fork is to have, of any generation: the parent may have been deleted meanwhile. */
-  async rootPage({ fork, after }: RequestOf<"rootPage">): Promise<AnswerOf<"rootPage">> {
-    const { ledger, turn } = this.#context;
-    const root = ledger.exists ? ledger.roots.find(fork) : undefined;
-    if (!root || root.goneAt !== null) return { ok: false, reason: "no-such-root" };
-    const slices: RootSlice[] = [];
-    let next: string | null = after;
-    for (let room = TEXT_LENGTH; next !== null && slices.length < SLICES && room > 0; ) {
-      if (slices.length > 0) await turn();
-      const { slice, length, isLast } = readSlice(ledger, { root, after: next });
-      slices.push(slice);
-      room -= length;
-      next = isLast ? null : slice.last;
-    }
-    return { ok: true, slices, next };
-  }
-
-  /** The fork names nothing of this branch any more. */
-  dropRoot({ fork }: RequestOf<"dropRoot">): void {
-    const { ledger, now } = this.#context;
-    if (!ledger.exists) return;
-    ledger.transaction(() => {
-      ledger.roots.drop(fork, now());
-      ledger.pins.drop(fork, ledger.pins.of(fork));
-      ledger.contents.removeReleased(now());
-    });
-  }
-
-  /** The fork names these contents of this branch no more. A fork that is not known, or gone, has nothing here to drop. */
-  giveBack({ fork, contents, number = 0 }: RequestOf<"giveBack">): AnswerOf<"giveBack"> {
-    const { ledger, now } = this.#context;
-    if (!ledger.exists) return { ok: true };
-    ledger.transaction(() => {
-      ledger.roots.gaveBack(fork, number);
-      ledger.pins.drop(fork, contents);
-      ledger.contents.removeReleased(now());
-    });
-    return { ok: true };
-  }
-}
-
-function rooted({ commits }: Pick<Ledger, "commits">, root: Pick<Root, "gen" | "seq">): AnswerOf<"addRoot"> {
-  const commit = commits.at(root);
-  return { ok: true, commit: commit?.id ?? null, total: commit ? commit.births - commit.deaths : 0 };
-}
-
-function readSlice(
+/** Some of what a commit has, after a path: for a fork that is made from it. */
+export function readSlice(
   { sql }: Pick<Ledger, "sql">,
   { root: { gen, seq }, after }: { root: Root; after: string },
 ): { slice: RootSlice; length: number; isLast: boolean } {

@@ -1,5 +1,6 @@
-import type { AnswerOf, ComparedPath, PathDifference, RequestOf } from "../contract.ts";
-import { MAX_COMPARED } from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { PathDifference } from "../contract/history.ts";
+import { type ComparedPath, type FeedCalls, MAX_COMPARED } from "../contract/pipelines.ts";
 import { filesAt } from "../read/tree.ts";
 import { isReadable } from "../retention/kept.ts";
 import type { Position } from "../tree/commit-store.ts";
@@ -50,7 +51,7 @@ interface Span {
 export async function comparePaths(
   ledger: CompareStores,
   { paths, turn, ...span }: Span & { paths: readonly string[]; turn: () => Promise<unknown> },
-): Promise<AnswerOf<"compare">> {
+): Promise<AnswerOf<FeedCalls["compare"]>> {
   const isKnown = (position: Position): boolean =>
     ledger.exists && ledger.generations.get(position.gen) !== undefined && isReadable(ledger, position);
   const areKnown = (): boolean => isKnown(span.from) && isKnown(span.to);
@@ -151,7 +152,7 @@ function isThere(ledger: CompareStores, { from, since, path }: Span & { path: st
 function holds(ledger: CompareStores, { from, since, prefix }: Span & { prefix: string }): boolean {
   let after: string | null = "";
   for (let pages = 0; after !== null && pages < MAX_PAGES; pages++) {
-    const page: AnswerOf<"filesAt"> = filesAt(ledger, {
+    const page: AnswerOf<FeedCalls["filesAt"]> = filesAt(ledger, {
       position: from,
       since,
       page: { prefix, after, limit: 1 },
@@ -163,10 +164,10 @@ function holds(ledger: CompareStores, { from, since, prefix }: Span & { prefix: 
 }
 
 /** What a call asks, as positions. */
-export function spanOf({ from, to, since }: Omit<RequestOf<"compare">, "paths">): Span {
+export function spanOf({ from, to, since }: Omit<RequestOf<FeedCalls["compare"]>, "paths">): Span {
   return { from: positionOf(from), to: positionOf(to), since: since && positionOf(since) };
 }
 
-function positionOf({ generation: gen, seq }: RequestOf<"compare">["from"]): Position {
+function positionOf({ generation: gen, seq }: RequestOf<FeedCalls["compare"]>["from"]): Position {
   return { gen, seq };
 }

@@ -1,4 +1,5 @@
-import type { CommitDiff, DiffCommits, PathDifference, Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { CommitDiff, DiffCommits, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { KeptStores } from "../retention/kept.ts";
 import { justAfter } from "../tree/path-ranges.ts";

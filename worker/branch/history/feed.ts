@@ -1,5 +1,5 @@
 import { comparePaths } from "../../core/path-order.ts";
-import type { Change, FeedEvent } from "../contract.ts";
+import type { Change, FeedEvent } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";

@@ -1,4 +1,5 @@
-import type { CommitEntry, CommitLog, Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { CommitEntry, CommitLog } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
 import { IS_NAMED } from "../retention/name-store.ts";

@@ -1,11 +1,10 @@
 import type { Tx } from "../../objects/transaction.ts";
-import type { BranchContext } from "../context.ts";
-import type { AnswerOf, RequestOf } from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { HistoryCalls } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { commitNamed } from "../read/views.ts";
 import { protectionRefusal } from "../settings/settings.ts";
 import { noteOfCommit } from "../tree/note.ts";
-import type { Gate } from "../write/gate.ts";
 
 /**
  * Taking out what was said of a commit. A message may name a person, or hold a password. The row of the commit stays, with
@@ -32,24 +31,12 @@ type RedactStores = Pick<
   | "oweRewrite"
 >;
 
-interface RedactOptions extends Pick<BranchContext, "ledger" | "now"> {
-  readonly gate: Gate;
-}
-
-/** It waits for a large commit like any write. */
-export async function redactCommit(
-  { ledger, now, gate }: RedactOptions,
-  request: RequestOf<"redactCommit">,
-): Promise<AnswerOf<"redactCommit">> {
-  if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
-  return await gate.pass(() => ledger.transaction((tx) => redact(tx, ledger, { request, now: now() })));
-}
-
-function redact(
+/** Of the live generation. */
+export function redactCommit(
   tx: Tx,
   ledger: RedactStores,
-  { request: { commit: name, key }, now }: { request: RequestOf<"redactCommit">; now: number },
-): AnswerOf<"redactCommit"> {
+  { request: { commit: name, key }, now }: { request: RequestOf<HistoryCalls["redact"]>; now: number },
+): AnswerOf<HistoryCalls["redact"]> {
   const live = ledger.generations.live();
   if (!live) return { ok: false, reason: "no-such-branch" };
   const { gen, uid } = live;

@@ -9,7 +9,7 @@ import { ImportStore } from "../archives/import-store.ts";
 import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
 import { PendingDeletionStore } from "../contents/pending-deletion-store.ts";
 import { PinStore } from "../contents/pin-store.ts";
-import type { ModifiedOf } from "../contract.ts";
+import type { ModifiedOf } from "../contract/settings.ts";
 import { ForkStore } from "../forks/fork-store.ts";
 import { RootStore } from "../forks/root-store.ts";
 import { ApplyingStore } from "../open-commits/applying-store.ts";

@@ -1,4 +1,5 @@
-import type { ChangedCondition, CommitNote } from "../contract.ts";
+import type { CommitNote } from "../contract/answers.ts";
+import type { ChangedCondition } from "../contract/open-commits.ts";
 import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { noteText, readNote } from "../tree/note.ts";

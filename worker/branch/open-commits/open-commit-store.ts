@@ -1,4 +1,6 @@
-import type { CommitNote, CommitRefused, ConditionsChanged } from "../contract.ts";
+import type { CommitNote } from "../contract/answers.ts";
+import type { CommitRefused } from "../contract/files.ts";
+import type { ConditionsChanged } from "../contract/open-commits.ts";
 import { BranchStore } from "../store.ts";
 import { noteText, readNote } from "../tree/note.ts";
 

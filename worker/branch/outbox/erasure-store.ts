@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { Subscriber } from "../contract.ts";
+import type { Subscriber } from "../contract/pipelines.ts";
 import { BranchStore } from "../store.ts";
 
 /** A row of `files` that was erased, as pipelines are told of it. */

@@ -1,5 +1,5 @@
 import { WATCH_MS } from "../../objects/loop.ts";
-import type { Subscriber } from "../contract.ts";
+import type { Subscriber } from "../contract/pipelines.ts";
 import { BranchStore } from "../store.ts";
 
 /**

@@ -1,5 +1,6 @@
 import { comparePaths } from "../../core/path-order.ts";
-import type { CommitDiff, PathDifference, Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { CommitDiff, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { attributesText } from "../tree/attributes.ts";
 import { readFile } from "./file.ts";

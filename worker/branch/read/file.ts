@@ -1,7 +1,8 @@
 import type { Life } from "../../blobs/content.ts";
 import { contentOf } from "../contents/content-store.ts";
 import { NOTHING, readBody } from "../contents/stored-body.ts";
-import type { DeletionRead, FileRead, ReadFile, Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { DeletionRead, FileRead, ReadFile } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isKept } from "../retention/kept.ts";
 import { isPublic, modifiedOf } from "../settings/settings.ts";

@@ -1,11 +1,12 @@
 import { parseBlobName } from "../../blobs/blob-name.ts";
-import type { BlobsKept, RequestOf } from "../contract.ts";
+import type { RequestOf } from "../contract/answers.ts";
+import type { BlobsKept, FileCalls } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
 /** Puts off the deletion of blobs that somebody still reads. Nothing is written if none of them is to go. */
 export function keepBlobs(
   ledger: Pick<Ledger, "exists" | "pendingDeletions" | "generations" | "forks" | "transaction">,
-  { blobs, now }: RequestOf<"keepBlobs"> & { now: number },
+  { blobs, now }: RequestOf<FileCalls["keepBlobs"]> & { now: number },
 ): BlobsKept {
   if (!ledger.exists) return { ok: true, borrowed: false, parents: [] };
   const { pendingDeletions, generations, forks } = ledger;

@@ -1,6 +1,6 @@
 import { comparePaths } from "../../core/path-order.ts";
 import { NOTHING } from "../contents/stored-body.ts";
-import type { FileRead } from "../contract.ts";
+import type { FileRead } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { readAttributes } from "../tree/attributes.ts";

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
-import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { FileList, ListEntry, ListFiles } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { isKept, mustBeReadable } from "../retention/kept.ts";

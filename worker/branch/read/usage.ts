@@ -1,5 +1,6 @@
 import type { BranchContext } from "../context.ts";
-import type { Amount, AnswerOf, Holder, RequestOf } from "../contract.ts";
+import type { AdminCalls, Amount, Holder } from "../contract/admin.ts";
+import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { askedFloor, floorNow, neededFrom } from "../retention/floor.ts";
 import type { GenerationRow, Head } from "../tree/generation-store.ts";
@@ -108,8 +109,8 @@ interface Counted {
  */
 export async function branchUsage(
   { ledger, turn, now }: { ledger: UsageStores } & Pick<BranchContext, "turn" | "now">,
-  { sizes = false }: RequestOf<"usage">,
-): Promise<AnswerOf<"usage">> {
+  { sizes = false }: RequestOf<AdminCalls["usage"]>,
+): Promise<AnswerOf<AdminCalls["usage"]>> {
   const { live } = ledger;
   const isThere = live !== null || (ledger.exists && !sizes && !ledger.forks.coming());
   if (!isThere) return { ok: false, reason: "no-such-branch" };

@@ -1,7 +1,8 @@
 import { isUlid } from "../../../protocol/names.ts";
 import type { ChecksumAlgorithm, ChecksumType } from "../../core/checksums.ts";
 import { comparePaths } from "../../core/path-order.ts";
-import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { ListVersions, VersionEntry, VersionList, VersionMark } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { HOLLOW } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";

@@ -1,5 +1,6 @@
 import { isUlid } from "../../../protocol/names.ts";
-import type { NotOpen, PublicRead, Refused, ViewShown } from "../contract.ts";
+import type { NotOpen, PublicRead, Refused } from "../contract/answers.ts";
+import type { ViewShown } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";

@@ -1,4 +1,4 @@
-import type { InputStart } from "../contract.ts";
+import type { InputStart } from "../contract/pipelines.ts";
 import { BranchStore } from "../store.ts";
 import type { Position } from "../tree/commit-store.ts";
 

@@ -6,7 +6,7 @@ import {
   termOf,
 } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { Lifecycle } from "../contract.ts";
+import type { Lifecycle } from "../contract/settings.ts";
 import type { ApplyingStore } from "../open-commits/applying-store.ts";
 import type { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import type { FileStore } from "../tree/file-store.ts";

@@ -1,6 +1,7 @@
 import type { CorsRule } from "../../core/cors.ts";
 import type { Sql } from "../../objects/sql.ts";
-import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
+import type { Writer } from "../contract/answers.ts";
+import type { Keep, Lifecycle, ModifiedOf } from "../contract/settings.ts";
 import { BranchStore } from "../store.ts";
 
 /** What a life of the branch is set to. */

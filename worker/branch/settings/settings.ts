@@ -1,6 +1,7 @@
 import { daysKept, isKeptBy } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { Done, Keep, Lifecycle, ModifiedOf, Protected, Refused, SettingsChange } from "../contract.ts";
+import type { Done, Protected, Refused } from "../contract/answers.ts";
+import type { Keep, Lifecycle, ModifiedOf, SettingsChange } from "../contract/settings.ts";
 import type { Outbox } from "../outbox/outbox-store.ts";
 import type { FileStore } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";

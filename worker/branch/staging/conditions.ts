@@ -6,7 +6,7 @@ import type {
   ConditionFailure,
   Operation,
   WriteCondition,
-} from "../contract.ts";
+} from "../contract/files.ts";
 import { pathOf } from "./admission.ts";
 
 type LeftOut = NonNullable<Committed["leftOut"]>;

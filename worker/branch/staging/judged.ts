@@ -1,13 +1,10 @@
 import type { Tx } from "../../objects/transaction.ts";
+import type { CommitRefused, CommitRequest, Committed, Operation } from "../contract/files.ts";
 import {
   type ChangedCondition,
-  type CommitRefused,
-  type CommitRequest,
-  type Committed,
   type ConditionsChanged,
   MAX_CHANGED_CONDITIONS,
-  type Operation,
-} from "../contract.ts";
+} from "../contract/open-commits.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type ConditionProgress, type FoundChanges, NONE_CHANGED } from "../open-commits/applying-store.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";

@@ -1,6 +1,6 @@
 import { EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { CommitRefused, Operation } from "../contract.ts";
+import type { CommitRefused, Operation } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { attributesText } from "../tree/attributes.ts";
 import { type Around, type FileState, type HeadRow, kindOf } from "../tree/file-store.ts";

@@ -1,6 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { CommitRefused } from "../contract.ts";
+import type { CommitRefused } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";

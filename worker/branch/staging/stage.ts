@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract.ts";
+import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";

@@ -1,5 +1,5 @@
 import { type ObjectTag, sortedTags } from "../../../protocol/object-tags.ts";
-import type { StoredAttributes } from "../contract.ts";
+import type { StoredAttributes } from "../contract/files.ts";
 
 /** One text for one set of attributes, so that equal sets are equal texts; null for none. */
 export function attributesText(attributes: StoredAttributes): string | null {

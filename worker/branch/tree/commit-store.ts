@@ -1,5 +1,5 @@
 import type { Sql } from "../../objects/sql.ts";
-import type { CommitNote, Redaction } from "../contract.ts";
+import type { CommitNote, Redaction } from "../contract/answers.ts";
 import { BranchStore } from "../store.ts";
 import { AuthorStore } from "./author-store.ts";
 import { redactedText, saidText } from "./note.ts";
@@ -123,7 +123,7 @@ export class CommitStore extends BranchStore {
 
   /**
    * What was said of a commit is to be in no earlier life of the branch either: an import that brought the commit back has left
-   * its row there, under another id (work/imports/import-rows.ts). Returns whether it was.
+   * its row there, under another id (history/archives/import-rows.ts). Returns whether it was.
    */
   forgetNotesBefore(id: string): boolean {
     return this.sql.run`

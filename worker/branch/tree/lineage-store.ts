@@ -1,4 +1,4 @@
-import type { Lineage } from "../contract.ts";
+import type { Lineage } from "../contract/pipelines.ts";
 import { BranchStore } from "../store.ts";
 import type { Position } from "./commit-store.ts";
 

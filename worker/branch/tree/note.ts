@@ -1,4 +1,4 @@
-import type { CommitNote, Redaction } from "../contract.ts";
+import type { CommitNote, Redaction } from "../contract/answers.ts";
 
 /** What a client says of a commit, as a row of `commits` keeps it: the key has a column of its own. */
 export function saidText({ message, meta }: CommitNote = {}): string | null {

@@ -1,4 +1,4 @@
-import type { FileRead } from "../contract.ts";
+import type { FileRead } from "../contract/files.ts";
 
 /** What all Branch objects of an isolate, which has 128 MB, keep of recent reads; bytes. */
 const ISOLATE_BYTES = 8 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import type { MultipartStatus } from "../contract.ts";
+import type { MultipartStatus } from "../contract/multipart.ts";
 import { BranchStore } from "../store.ts";
 
 /** How long a completed multipart upload is remembered for clients that ask again; milliseconds. */

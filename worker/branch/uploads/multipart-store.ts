@@ -4,15 +4,15 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { contentOf } from "../contents/content-store.ts";
 import { readBody, type StoredBody } from "../contents/stored-body.ts";
+import type { CommitNote } from "../contract/answers.ts";
 import type {
-  CommitNote,
   CompleteMultipart,
   ListMultiparts,
   MultipartList,
   MultipartStatus,
   Part,
   PartBody,
-} from "../contract.ts";
+} from "../contract/multipart.ts";
 import { UNFINISHED_BELOW } from "../open-commits/open-commit-store.ts";
 import { BranchStore } from "../store.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";

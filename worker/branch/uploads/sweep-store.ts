@@ -1,7 +1,7 @@
 import { BLOB_FOLDERS } from "../../blobs/blob-name.ts";
 import type { Sql } from "../../objects/sql.ts";
 import type { ContentStore } from "../contents/content-store.ts";
-import type { SweepTotals } from "../contract.ts";
+import type { SweepTotals } from "../contract/admin.ts";
 import { BranchStore } from "../store.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
 import type { ContentStore } from "../contents/content-store.ts";
-import { UPLOAD_LEASE_MS } from "../contract.ts";
+import { UPLOAD_LEASE_MS } from "../contract/uploads.ts";
 import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
 import type { SweepStore } from "./sweep-store.ts";

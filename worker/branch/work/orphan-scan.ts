@@ -3,7 +3,6 @@ import { type JsonBlob, MissingBlobError, manifestPages, pageBlobs } from "../..
 import { type BlobStore, deleteEach } from "../../blobs/port.ts";
 import type { NamedLoop, Next } from "../../objects/loop.ts";
 import type { BranchContext } from "../context.ts";
-import type * as Contract from "../contract.ts";
 import type { BranchLoop } from "../store.ts";
 import type { Sweep } from "../uploads/sweep-store.ts";
 
@@ -55,21 +54,6 @@ export class Sweeper implements NamedLoop {
 
   constructor(options: SweeperOptions) {
     this.#options = options;
-  }
-
-  /** Sweeps every generation from the beginning. */
-  ask({ remove }: Contract.RequestOf<"sweep">): Contract.AnswerOf<"sweep"> {
-    const { ledger, now } = this.#options;
-    if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
-    const since = now();
-    ledger.transaction(() => ledger.sweeps.ask({ removes: remove, now: since }));
-    return { ok: true, since };
-  }
-
-  status({ since }: Contract.RequestOf<"sweepStatus">): Contract.AnswerOf<"sweepStatus"> {
-    const { ledger } = this.#options;
-    if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
-    return { ok: true, ...ledger.sweeps.totals(since) };
   }
 
   due(): number | undefined {

@@ -2,14 +2,9 @@ import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
-import type {
-  CommitNote,
-  CommitRefused,
-  CommitRequest,
-  Committed,
-  OutputCommit,
-  PutFile,
-} from "../contract.ts";
+import type { CommitNote } from "../contract/answers.ts";
+import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract/files.ts";
+import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import {
   type AdmissionStores,

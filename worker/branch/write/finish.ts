@@ -1,15 +1,10 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type {
-  CommitNote,
-  CommitRefused,
-  Committed,
-  ConditionsChanged,
-  OpenCommitEnd,
-  OutputCommit,
-  Refused,
-} from "../contract.ts";
+import type { CommitNote, Refused } from "../contract/answers.ts";
+import type { CommitRefused, Committed } from "../contract/files.ts";
+import type { ConditionsChanged, OpenCommitEnd } from "../contract/open-commits.ts";
+import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { claimedBranch, writableBranch } from "../staging/admission.ts";

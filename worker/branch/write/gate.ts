@@ -1,4 +1,4 @@
-import type { Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
 
 /** How long a writer waits for a large commit; milliseconds. */
 const WAIT_MS = 60_000;

@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { Refused } from "../contract.ts";
+import type { Refused } from "../contract/answers.ts";
 import type { Fork } from "../forks/fork-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { forgetErasures } from "../outbox/erasure-store.ts";

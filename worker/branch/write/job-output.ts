@@ -1,6 +1,8 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { CommitRefused, Done, Refused, StageOutput } from "../contract.ts";
+import type { Done, Refused } from "../contract/answers.ts";
+import type { CommitRefused } from "../contract/files.ts";
+import type { StageOutput } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { claimedBranch, pathRefusal } from "../staging/admission.ts";

@@ -2,7 +2,7 @@ import { EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
-import type { SetTags, TagsRefused, TagsSet } from "../contract.ts";
+import type { SetTags, TagsRefused, TagsSet } from "../contract/files.ts";
 import { readFile } from "../read/file.ts";
 import { isKept } from "../retention/kept.ts";
 import { type AdmissionStores, type Admitted, admit } from "../staging/admission.ts";

@@ -1,4 +1,4 @@
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
 import { within } from "../../objects/engine.ts";
 import type { Facet } from "../../objects/facets.ts";
 import type { PipelineContext } from "../context.ts";

@@ -1,5 +1,5 @@
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import type { JobCalls } from "../contract.ts";

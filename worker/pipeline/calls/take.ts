@@ -8,7 +8,7 @@
  */
 
 import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import type { Tx } from "../../objects/transaction.ts";

@@ -1,5 +1,5 @@
 import { bucketName } from "../../../protocol/names.ts";
-import type { WakeUpCalls } from "../../branch/contract.ts";
+import type { WakeUpCalls } from "../../branch/contract/pipelines.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** What Branch objects call. Each leaves a mark, which stays until what it is for is done, and ignores an earlier pipeline of the name. */

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Change } from "../../branch/contract.ts";
+import type { Change } from "../../branch/contract/pipelines.ts";
 import { ancestors } from "../../core/glob.ts";
 import type { InputRule, View } from "../lifecycle/definition.ts";
 

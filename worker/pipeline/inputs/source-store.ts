@@ -1,5 +1,5 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import type { CommitPosition, Lineage } from "../../branch/contract.ts";
+import type { CommitPosition, Lineage } from "../../branch/contract/pipelines.ts";
 import { Store } from "../../objects/store.ts";
 
 /** A place in a branch's history and the commit there; null: none is there, or the branch was deleted. */

@@ -1,5 +1,5 @@
 import { bucketName } from "../../../protocol/names.ts";
-import type { Lineage } from "../../branch/contract.ts";
+import type { Lineage } from "../../branch/contract/pipelines.ts";
 import type { Position } from "../inputs/source-store.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import type { JobRow } from "./job-store.ts";

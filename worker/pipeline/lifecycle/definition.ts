@@ -1,7 +1,7 @@
 import { parseDuration } from "../../../protocol/duration.ts";
 import type { BranchAddress } from "../../../protocol/names.ts";
 import { ERRORS_BRANCH, type PipelineSpec, type ResolvedInput } from "../../../protocol/spec.ts";
-import type { CommitPosition } from "../../branch/contract.ts";
+import type { CommitPosition } from "../../branch/contract/pipelines.ts";
 import { type Glob, parseGlob } from "../../core/glob.ts";
 import { checkSpec } from "../../core/spec.ts";
 

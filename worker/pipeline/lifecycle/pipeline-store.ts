@@ -1,4 +1,4 @@
-import type { CommitPosition } from "../../branch/contract.ts";
+import type { CommitPosition } from "../../branch/contract/pipelines.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import { type Definition, define, type Revision, type Submission } from "./definition.ts";

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Operation } from "../../branch/contract.ts";
+import type { Operation } from "../../branch/contract/files.ts";
 import { Store } from "../../objects/store.ts";
 import type { ChangePlace } from "../inputs/datum-store.ts";
 import type { Written } from "./published-store.ts";

@@ -1,6 +1,7 @@
 import { bucketName } from "../../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
-import type { CommitRefused, Refused } from "../../branch/contract.ts";
+import type { Refused } from "../../branch/contract/answers.ts";
+import type { CommitRefused } from "../../branch/contract/files.ts";
 import { describeDatum } from "../../core/datums.ts";
 import type { FailedAttempt } from "../attempts/attempt-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";

@@ -1,4 +1,4 @@
-import type { FileSpans } from "../../branch/contract.ts";
+import type { FileSpans } from "../../branch/contract/erasures.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { ComputedOutput, OutputsCall, OutputsPage } from "../contract.ts";
 import { candidates } from "../inputs/candidates.ts";

@@ -1,7 +1,9 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { DatumDetail, DatumOutput, DatumOutputPage } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
-import type { AnswerOf, BranchApi } from "../../branch/contract.ts";
+import type { AnswerOf } from "../../branch/contract/answers.ts";
+import type { BranchApi } from "../../branch/contract/api.ts";
+import type { FeedCalls } from "../../branch/contract/pipelines.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { PipelineContext } from "../context.ts";
 import type { DatumCall } from "../contract.ts";
@@ -114,7 +116,7 @@ async function inputsOf(
 
 /** Whether a branch keeps a commit, so that its files can be asked for. */
 export async function isKept(branch: BranchApi, commit: string): Promise<boolean> {
-  return (await branch.keptCommits({ commits: [commit] })).kept.length > 0;
+  return (await branch.feed.kept({ commits: [commit] })).kept.length > 0;
 }
 
 /** The file at a path at a position of a branch that is kept; undefined: a directory is there, or nothing. */
@@ -126,7 +128,7 @@ export async function fileAt(
   if (!position || path === "") return undefined;
   const { generation, seq } = position;
   for (let after: string | null = ""; after !== null; ) {
-    const page: AnswerOf<"filesAt"> = await branch.filesAt({
+    const page: AnswerOf<FeedCalls["filesAt"]> = await branch.feed.filesAt({
       ...{ generation, seq, prefix: path, after },
       limit: 1,
     });

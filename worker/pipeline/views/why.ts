@@ -1,6 +1,6 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { DatumPage, JobDatum, KnownWhy } from "../../../protocol/pipelines.ts";
-import { type CommitPosition, type ComparedPath, MAX_COMPARED } from "../../branch/contract.ts";
+import { type CommitPosition, type ComparedPath, MAX_COMPARED } from "../../branch/contract/pipelines.ts";
 import type { PipelineContext } from "../context.ts";
 import type { Position } from "../inputs/source-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
@@ -204,7 +204,7 @@ async function compareInputs(
     [...calls].map(async ([key, { address, paths, since, ...positions }]) => {
       const answer = await peers
         .branch(address)
-        .compare({ ...positions, ...(since && { since }), paths: [...paths] });
+        .feed.compare({ ...positions, ...(since && { since }), paths: [...paths] });
       found.set(key, answer && new Map(answer.paths.map((one) => [one.path, one])));
     }),
   );

@@ -1,7 +1,8 @@
 import type { PathFault } from "../../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type { BadPath, CommitRefused, DeletionRead, Protected } from "../../branch/contract.ts";
+import type { BadPath, Protected } from "../../branch/contract/answers.ts";
+import type { CommitRefused, DeletionRead } from "../../branch/contract/files.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
 import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
 import { httpDate } from "./fields.ts";

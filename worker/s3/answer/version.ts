@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { BucketAddress } from "../../../protocol/names.ts";
-import type { BranchApi, FileRead } from "../../branch/contract.ts";
+import type { FileCalls, FileRead } from "../../branch/contract/files.ts";
 
 /** What a write did. */
 interface Write {
@@ -15,7 +15,7 @@ interface Write {
  * there, which is looked up only then. Left out if another write has come in between, and in a view of the branch.
  */
 export async function versionHeader(
-  { address, tree }: { readonly address: BucketAddress; readonly tree: Pick<BranchApi, "read"> },
+  { address, tree }: { readonly address: BucketAddress; readonly tree: Pick<FileCalls, "read"> },
   { path, content, commit }: Write,
 ): Promise<Record<string, string>> {
   if (address.view !== undefined) return {};

@@ -1,4 +1,4 @@
-import { UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { UPLOAD_LEASE_MS } from "../../branch/contract/uploads.ts";
 import { accepted } from "../answer/failures.ts";
 import type { BucketRequest } from "../operation.ts";
 
@@ -26,7 +26,7 @@ export class UploadLease {
    */
   async abort({ leaves }: { readonly leaves: boolean }): Promise<void> {
     if (this.#upload === undefined) return;
-    await this.#bucket.branch.abortUpload({ upload: this.#upload, leaves }).catch(() => {});
+    await this.#bucket.branch.uploads.abort({ upload: this.#upload, leaves }).catch(() => {});
   }
 
   async #open(): Promise<{ upload: string; uid: string }> {
@@ -37,6 +37,6 @@ export class UploadLease {
   }
 
   async #renew(upload: string): Promise<void> {
-    accepted(await this.#bucket.branch.renewUpload({ upload }));
+    accepted(await this.#bucket.branch.uploads.renew({ upload }));
   }
 }

@@ -27,7 +27,7 @@ type Asked = Pick<BucketRequest, "tree" | "branch" | "address">;
 /** What everybody may do with a bucket: nobody but keys sees an open commit. Throws NoSuchBucket. */
 async function aclOfBucket(asked: Asked): Promise<Acl> {
   const isOpenCommit = await isOfOpenCommit(asked);
-  const settings = accepted(await asked.branch.settings());
+  const settings = accepted(await asked.branch.settings.read());
   return settings.public && !isOpenCommit ? "public-read" : "private";
 }
 

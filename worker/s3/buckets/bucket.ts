@@ -30,7 +30,10 @@ export const createBucket: Operation<BucketRequest> = {
       });
     }
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
-    const made = await request.branch.create({ ...request.context.config.newBuckets, public: isPublic });
+    const made = await request.branch.lifecycle.create({
+      ...request.context.config.newBuckets,
+      public: isPublic,
+    });
     if (isPublic) request.context.openBranches.forget();
     accepted(made);
     const arn = `arn:aws:s3:::${request.bucket}`;
@@ -61,7 +64,7 @@ export const deleteBucket: Operation<BucketRequest> = {
       await mustTakeWrites(request);
       throw new S3Error("InvalidRequest", { message: NOT_DELETED });
     }
-    accepted(await branch.destroy({ key: caller.keyId }));
+    accepted(await branch.lifecycle.destroy({ key: caller.keyId }));
     return new Response(null, { status: 204 });
   },
 };

@@ -10,8 +10,8 @@ import type { BucketRequest, Operation } from "../operation.ts";
 import { corsTags, parseCors } from "./cors-document.ts";
 import { lifecycleTags, parseLifecycle } from "./lifecycle-document.ts";
 
-type Settings = Extract<Awaited<ReturnType<BesideTree["settings"]>>, { ok: true }>;
-type Change = Parameters<BesideTree["configure"]>[0];
+type Settings = Extract<Awaited<ReturnType<BesideTree["settings"]["read"]>>, { ok: true }>;
+type Change = Parameters<BesideTree["settings"]["change"]>[0];
 
 /** Rules of the whole branch, which it keeps as one document: read as they were put, replaced and taken away as a whole. */
 interface KeptRules {
@@ -33,7 +33,7 @@ function operationsOn({ root, absent, maxBytes, notOnView, shown, replaced, with
     notOnView,
 
     async handle({ branch }) {
-      const tags = shown(accepted(await branch.settings()));
+      const tags = shown(accepted(await branch.settings.read()));
       if (tags === undefined) throw new S3Error(absent);
       return xmlAnswer(root, tags);
     },
@@ -62,7 +62,7 @@ function operationsOn({ root, absent, maxBytes, notOnView, shown, replaced, with
 
 /** Changes settings of the branch. What this isolate remembers of open branches goes also if the call fails, which may have been done. */
 export async function configure({ branch, context }: BucketRequest, change: Change): Promise<void> {
-  const done = await branch.configure(change);
+  const done = await branch.settings.change(change);
   context.openBranches.forget();
   accepted(done);
 }

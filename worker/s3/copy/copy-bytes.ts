@@ -4,7 +4,7 @@ import type { ByteRange } from "../../blobs/port.ts";
 import { readContent } from "../../blobs/read/read-content.ts";
 import type { ReadHold } from "../../blobs/read/read-hold.ts";
 import { type WriteOptions, writeContent } from "../../blobs/write-content.ts";
-import type { FileRead } from "../../branch/contract.ts";
+import type { FileRead } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
 

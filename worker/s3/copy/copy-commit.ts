@@ -1,6 +1,7 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { CommitNote, Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract/files.ts";
 import { accepted } from "../answer/failures.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest } from "../operation.ts";
@@ -39,7 +40,7 @@ async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
   const blobs = new BroughtBlobs(request.context.blobs);
   try {
     const { upload, uid } = await lease.callbacks.openUpload();
-    const reserved = accepted(await request.branch.reserve({ upload, contents: [{ digest, size }] }));
+    const reserved = accepted(await request.branch.uploads.reserve({ upload, contents: [{ digest, size }] }));
     if (reserved.missing.length === 0) return await refer(request, { ...copy, upload });
     const { content } = await copyBytes({
       file: copy.source.file,

@@ -3,7 +3,7 @@ import { byteSource } from "../../blobs/body-reader.ts";
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
 import type { BlobStore } from "../../blobs/port.ts";
 import { type ContentToRead, readContent } from "../../blobs/read/read-content.ts";
-import type { Committed, StoredAttributes } from "../../branch/contract.ts";
+import type { Committed, StoredAttributes } from "../../branch/contract/files.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";

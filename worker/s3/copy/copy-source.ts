@@ -1,7 +1,7 @@
 import { type BucketAddress, bucketName } from "../../../protocol/names.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { Context } from "../../app.ts";
-import type { FileRead } from "../../branch/contract.ts";
+import type { FileRead } from "../../branch/contract/files.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";

@@ -1,4 +1,4 @@
-import type { VersionEntry, VersionList, VersionMark } from "../../branch/contract.ts";
+import type { VersionEntry, VersionList, VersionMark } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
@@ -56,7 +56,7 @@ async function listVersions(
     await existing(tree);
     return { ok: true, entries: [], truncated: false, next: null };
   }
-  const page = await branch.listVersions({
+  const page = await branch.files.versions({
     prefix,
     limit: maxKeys,
     ...(delimiter && { delimiter }),

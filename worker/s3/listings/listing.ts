@@ -1,4 +1,4 @@
-import type { FileList, ListEntry } from "../../branch/contract.ts";
+import type { FileList, ListEntry } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";

@@ -8,7 +8,7 @@ export const abortMultipartUpload: Operation<UploadRequest> = {
 
   async handle(request) {
     await findOpenUpload(request);
-    acceptedOfUpload(await request.branch.abortMultipart({ upload: request.uploadId }));
+    acceptedOfUpload(await request.branch.multipart.abort({ upload: request.uploadId }));
     return new Response(null, { status: 204 });
   },
 };

@@ -1,5 +1,7 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
-import type { CommitNote, Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { WriteCondition } from "../../branch/contract/files.ts";
+import type { Completed, MultipartStatus, Part } from "../../branch/contract/multipart.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
@@ -86,7 +88,7 @@ async function makeObject(
       ...(condition && { condition }),
       note,
     };
-    return acceptedOfUpload(await blobs.handOver(() => branch.completeMultipart(object)));
+    return acceptedOfUpload(await blobs.handOver(() => branch.multipart.complete(object)));
   } catch (error) {
     await blobs.discard();
     throw error;

@@ -2,7 +2,8 @@ import { contentName } from "../../../protocol/content.ts";
 import { composeContent, type Slice } from "../../blobs/compose/compose-content.ts";
 import type { Content, KeptContent } from "../../blobs/content.ts";
 import type { BlobStore } from "../../blobs/port.ts";
-import type { MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
+import type { PartLayout } from "../../branch/contract/files.ts";
+import type { MultipartStatus, Part, PartBody } from "../../branch/contract/multipart.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { acceptedOfUpload, uploadFailure } from "../answer/failures.ts";
 import type { BesideTree } from "../bucket-tree.ts";
@@ -81,7 +82,7 @@ async function* partBodies(
   let next = 0;
   while (next < parts.length) {
     const numbers = parts.slice(next, next + PARTS_PER_CALL).map(({ number }) => number);
-    const page = acceptedOfUpload(await branch.partBodies({ upload, numbers }));
+    const page = acceptedOfUpload(await branch.multipart.bodies({ upload, numbers }));
     if (page.parts.length === 0) throw uploadFailure({ reason: "part-changed" });
     for (const body of page.parts) {
       const part = parts[next++];
@@ -96,5 +97,5 @@ async function saveProgress(
   branch: BesideTree,
   { upload, progress }: { upload: string; progress: string },
 ): Promise<void> {
-  acceptedOfUpload(await branch.saveProgress({ upload, progress }));
+  acceptedOfUpload(await branch.multipart.saveProgress({ upload, progress }));
 }

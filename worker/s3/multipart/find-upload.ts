@@ -1,5 +1,6 @@
 import { parseUploadId } from "../../../protocol/names.ts";
-import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import type { MultipartStatus } from "../../branch/contract/multipart.ts";
+import { UPLOAD_LEASE_MS } from "../../branch/contract/uploads.ts";
 import { S3Error } from "../answer/errors.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
 import type { UploadRequest } from "../operation.ts";
@@ -12,7 +13,7 @@ const ULID = /\.[0-9A-HJKMNP-TV-Z]{26}$/;
  */
 export async function findUpload(request: UploadRequest): Promise<MultipartStatus> {
   const upload = uploadIdOf(request);
-  const status = acceptedOfUpload(await request.branch.multipart({ upload }));
+  const status = acceptedOfUpload(await request.branch.multipart.status({ upload }));
   const isHere = status.completed !== null || status.openCommit === request.address.view;
   if (!isHere) throw new S3Error("NoSuchUpload");
   checkKey(request.key, status.path);
@@ -50,7 +51,7 @@ export function openedUpload(
   return {
     openUpload: async () => ({ upload: uploadId, uid }),
     async renewUpload(): Promise<void> {
-      acceptedOfUpload(await branch.renewUpload({ upload: uploadId }));
+      acceptedOfUpload(await branch.uploads.renew({ upload: uploadId }));
     },
     uploadLeaseMs: UPLOAD_LEASE_MS,
   };

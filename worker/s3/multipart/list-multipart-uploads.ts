@@ -1,5 +1,5 @@
 import { MAX_PATH_BYTES } from "../../../protocol/paths.ts";
-import type { ListMultiparts, MultipartList } from "../../branch/contract.ts";
+import type { ListMultiparts, MultipartList } from "../../branch/contract/multipart.ts";
 import { accepted } from "../answer/failures.ts";
 import { isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";

@@ -1,4 +1,4 @@
-import type { MultipartStatus, PartList } from "../../branch/contract.ts";
+import type { MultipartStatus, PartList } from "../../branch/contract/multipart.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
@@ -20,7 +20,8 @@ export const listParts: Operation<UploadRequest> = {
     const limit = wholeNumber(query, "max-parts", { min: 0, max: MAX_PAGE_ENTRIES });
     const encode = keyEncoding(query);
     const begun = await findOpenUpload(request);
-    const listed = limit === 0 ? emptyPage(begun) : await request.branch.listParts({ upload, after, limit });
+    const listed =
+      limit === 0 ? emptyPage(begun) : await request.branch.multipart.parts({ upload, after, limit });
     const page = acceptedOfUpload(listed);
     return xmlAnswer("ListPartsResult", {
       Bucket: bucket,

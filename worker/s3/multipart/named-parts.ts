@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import { contentName } from "../../../protocol/content.ts";
-import type { Part } from "../../branch/contract.ts";
+import type { Part } from "../../branch/contract/multipart.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
@@ -117,7 +117,7 @@ async function uploadedParts(
   const last = named.at(-1)?.number ?? 0;
   let after = (named[0]?.number ?? 1) - 1;
   while (after < last) {
-    const page = acceptedOfUpload(await branch.listParts({ upload, after, limit: MAX_PAGE_ENTRIES }));
+    const page = acceptedOfUpload(await branch.multipart.parts({ upload, after, limit: MAX_PAGE_ENTRIES }));
     for (const part of page.parts) {
       if (wanted.has(part.number)) found.set(part.number, part);
     }

@@ -1,5 +1,5 @@
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
-import type { MultipartStatus, Part } from "../../branch/contract.ts";
+import type { MultipartStatus, Part } from "../../branch/contract/multipart.ts";
 import {
   CHECKSUM_ALGORITHMS,
   type Checksum,

@@ -1,7 +1,7 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import { composeContent } from "../../blobs/compose/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
-import type { MultipartStatus } from "../../branch/contract.ts";
+import type { MultipartCalls, MultipartStatus } from "../../branch/contract/multipart.ts";
 import { acceptedOfUpload, uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
@@ -117,10 +117,10 @@ async function addBytes(request: PartTarget, copy: PartBringing): Promise<Copied
 function addPart(
   { branch, uploadId }: PartTarget,
   { number, blobs, part }: PartBringing & { readonly part: CopiedBytes },
-): ReturnType<UploadRequest["branch"]["addPart"]> {
+): ReturnType<MultipartCalls["addPart"]> {
   const { content, checksum } = part;
   const request = { upload: uploadId, number, content, ...(checksum !== null && { checksum }) };
-  return blobs.handOver(() => branch.addPart(request));
+  return blobs.handOver(() => branch.multipart.addPart(request));
 }
 
 async function* only<T>(item: T): AsyncGenerator<T> {

@@ -1,5 +1,5 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
-import type { MultipartStatus } from "../../branch/contract.ts";
+import type { MultipartStatus } from "../../branch/contract/multipart.ts";
 import { S3Error } from "../answer/errors.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
@@ -30,7 +30,7 @@ export const uploadPart: Operation<UploadRequest> = {
         now: request.now,
       });
       const part = { upload: request.uploadId, number, content, ...(checksum !== null && { checksum }) };
-      acceptedOfUpload(await blobs.handOver(() => request.branch.addPart(part)));
+      acceptedOfUpload(await blobs.handOver(() => request.branch.multipart.addPart(part)));
       const headers: Record<string, string> = { etag: etag(content) };
       // The answer has the checksum only if the upload has one: only then it is kept.
       if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;

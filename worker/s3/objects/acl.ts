@@ -11,7 +11,7 @@ export async function checkAcl({
   branch,
 }: Pick<ObjectRequest, "headers" | "branch">): Promise<void> {
   if (headers.get("x-amz-acl") !== "public-read") return;
-  const settings = accepted(await branch.settings());
+  const settings = accepted(await branch.settings.read());
   if (settings.public) return;
   throw new S3Error("NotImplemented", {
     message:

@@ -1,5 +1,6 @@
 import { pathFault } from "../../../protocol/paths.ts";
-import type { CommitNote, Committed, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Committed, WriteCondition } from "../../branch/contract/files.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { heldAt } from "../../erase.ts";
 import { type S3Code, S3Error } from "../answer/errors.ts";

@@ -1,4 +1,6 @@
-import type { CommitNote, Operation, VersionName } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { VersionName } from "../../branch/contract/erasures.ts";
+import type { Operation } from "../../branch/contract/files.ts";
 import { permits } from "../../core/permissions.ts";
 import { type ErasedThrough, eraseThroughForks, type HoldingFork, heldText } from "../../erase.ts";
 import { S3Error } from "../answer/errors.ts";

@@ -1,5 +1,5 @@
 import { contentName } from "../../../protocol/content.ts";
-import type { FileRead } from "../../branch/contract.ts";
+import type { FileRead } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { checksumTag, checksumTags, httpDate, STORAGE_CLASS } from "../answer/fields.ts";
 import { readVersionHeader } from "../answer/version.ts";

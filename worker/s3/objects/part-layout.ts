@@ -1,5 +1,5 @@
 import type { ByteRange } from "../../blobs/port.ts";
-import type { PartLayout } from "../../branch/contract.ts";
+import type { PartLayout } from "../../branch/contract/files.ts";
 
 /** How many parts an object was put together from. */
 export function partCount({ sizes }: PartLayout): number {

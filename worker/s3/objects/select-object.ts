@@ -1,5 +1,5 @@
 import type { ByteRange } from "../../blobs/port.ts";
-import type { FileRead, PartLayout } from "../../branch/contract.ts";
+import type { FileRead, PartLayout } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { checksumHeader, etag, httpDate } from "../answer/fields.ts";

@@ -1,5 +1,5 @@
 import { type ContentId, parseContentName } from "../../../protocol/content.ts";
-import type { WriteCondition } from "../../branch/contract.ts";
+import type { WriteCondition } from "../../branch/contract/files.ts";
 import { S3Error } from "../answer/errors.ts";
 
 /** What the conditions of a GET or HEAD are held against. */

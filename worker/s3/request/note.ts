@@ -1,7 +1,7 @@
 import type { BucketAddress } from "../../../protocol/names.ts";
 import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/notes.ts";
 import type { Caller } from "../../app.ts";
-import type { CommitNote } from "../../branch/contract.ts";
+import type { CommitNote } from "../../branch/contract/answers.ts";
 import { invalidArgument, S3Error } from "../answer/errors.ts";
 
 /** How the headers begin by which a client says something of its commit. They are signed, as `x-amz-*` are. */

@@ -177,7 +177,7 @@ class History {
 
   async #deleteAll(): Promise<void> {
     for (const [bucket, branch] of this.#state) {
-      if (branch) expect(await branchOf(bucket).destroy()).toEqual({ ok: true });
+      if (branch) expect(await branchOf(bucket).lifecycle.destroy()).toEqual({ ok: true });
       this.#state = withBranch(this.#state, bucket, null);
     }
     await this.#world.learn(this.#state);

@@ -48,8 +48,10 @@ afterEach(() => {
 /** Makes a fork, whose rows come while its alarm rings. */
 async function fork(parent: string): Promise<string> {
   const bucket = freshBucket();
-  expect(await branchOf(bucket).fork({ parent })).toMatchObject({ ok: true });
-  await expect.poll(async () => await branchOf(bucket).inspect()).toMatchObject({ fork: { ready: true } });
+  expect(await branchOf(bucket).lifecycle.fork({ parent })).toMatchObject({ ok: true });
+  await expect
+    .poll(async () => await branchOf(bucket).lifecycle.inspect())
+    .toMatchObject({ fork: { ready: true } });
   return bucket;
 }
 
@@ -61,7 +63,7 @@ async function chain() {
   const middle = await fork(from);
   const last = await fork(middle);
   const operations = numbers(FILES).map((n) => ({ put: `copy/${n}`, ...idOf(n) }));
-  const version = committed(await branchOf(last).commit({ operations })) ?? "";
+  const version = committed(await branchOf(last).files.commit({ operations })) ?? "";
   expect(await erase(from, versions)).toMatchObject({ ok: true });
   const copies = operations.map(({ put: path }) => ({ path, version }));
   const branches = (): BranchStub[] => [from, middle, last].map(branchOf);

@@ -67,17 +67,17 @@ export class Stage {
     const { branch, memory } = stage;
     stage.enter();
     await freshBranch(stage.bucket);
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     const source = stage.content("source", opened);
     const { upload: first } = opened;
-    await stage.name(source, branch.put({ path: "s", content: source, attributes: {}, upload: first }));
-    const begun = await branch.createMultipart({ path: "m", attributes: {}, ttlMs: DAY_MS });
+    await stage.name(source, branch.files.put({ path: "s", content: source, attributes: {}, upload: first }));
+    const begun = await branch.multipart.create({ path: "m", attributes: {}, ttlMs: DAY_MS });
     if (!begun.ok) throw new Error(begun.reason);
     const { upload } = begun;
     const part = stage.content("part", begun);
-    await stage.name(part, branch.addPart({ upload, number: 1, content: part }));
-    await branch.addPart({ upload, number: 2, content: { ...source, keeps: [source] } });
+    await stage.name(part, branch.multipart.addPart({ upload, number: 1, content: part }));
+    await branch.multipart.addPart({ upload, number: 2, content: { ...source, keeps: [source] } });
     memory.set("begun", { upload, uid: begun.uid });
     memory.set("openCommit", await startOpenCommit(branch, 6 * DAY_MS));
     return stage;
@@ -141,9 +141,9 @@ export class Stage {
     for (const branch of this.#branches) {
       const views = branch === this.branch ? [{}, { openCommit }] : [{}];
       for (const view of views) {
-        const page = await branch.list({ prefix: "", limit: 100, ...view });
+        const page = await branch.files.list({ prefix: "", limit: 100, ...view });
         for (const { path } of page.ok ? page.entries : []) {
-          const file = await branch.read({ path, ...view });
+          const file = await branch.files.read({ path, ...view });
           if (!file.ok || this.#textOf(file.body) !== this.#texts.get(contentName(file))) {
             found.push(`${path} of ${JSON.stringify(view)}`);
           }

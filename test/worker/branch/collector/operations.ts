@@ -257,7 +257,7 @@ function beginOpenCommit({ state, random }: Scene): Attempt | undefined {
     what: `begin an open commit of ${bucket}`,
     after: state,
     async act() {
-      const opened = await branchOf(bucket).startOpenCommit({ ttlMs: 6 * DAY_MS });
+      const opened = await branchOf(bucket).openCommits.start({ ttlMs: 6 * DAY_MS });
       if (!opened.ok) throw new Error(opened.reason);
       id = opened.openCommit;
     },
@@ -320,7 +320,7 @@ function finishOpenCommit({ state, random }: Scene): Attempt | undefined {
     }),
     async act() {
       for (;;) {
-        const end = await branchOf(bucket).finishOpenCommit({ openCommit: id });
+        const end = await branchOf(bucket).openCommits.finish({ openCommit: id });
         if (!end.ok) throw new Error(end.reason);
         if (end.state === "finished") return;
         await scheduler.wait(1);
@@ -338,7 +338,7 @@ function abortOpenCommit({ state, random }: Scene): Attempt | undefined {
     what: `abort ${viewOf(id, bucket)}`,
     after: withBranch(state, bucket, withoutOpenCommit(branch, id)),
     async act() {
-      const aborted = await branchOf(bucket).abortOpenCommit({ openCommit: id });
+      const aborted = await branchOf(bucket).openCommits.abort({ openCommit: id });
       if (!aborted.ok) throw new Error(aborted.reason);
     },
   };
@@ -354,7 +354,7 @@ function tag({ state, random, history }: Scene): Attempt | undefined {
     what: `tag ${viewOf(commit.id, bucket)} ${name}`,
     after: withBranch(state, bucket, { tags: new Map(branch.tags).set(name, commit.id) }),
     async act() {
-      const made = await branchOf(bucket).createTag({ name, commit: commit.id, force: true });
+      const made = await branchOf(bucket).tags.create({ name, commit: commit.id, force: true });
       if (!made.ok) throw new Error(made.reason);
     },
   };
@@ -369,7 +369,7 @@ function deleteTag({ state, random }: Scene): Attempt | undefined {
     what: `delete the tag ${name} of ${bucket}`,
     after: withBranch(state, bucket, { tags: without(branch.tags, name) }),
     async act() {
-      const gone = await branchOf(bucket).deleteTag({ name });
+      const gone = await branchOf(bucket).tags.delete({ name });
       if (!gone.ok) throw new Error(gone.reason);
     },
   };
@@ -384,10 +384,10 @@ function revert({ state, random, history }: Scene): Attempt | undefined {
     what: `revert ${bucket} to ${commit.id}`,
     after: withBranch(state, bucket, { tree: commit.tree }),
     async act() {
-      const begun = await branchOf(bucket).revert({ commit: commit.id });
+      const begun = await branchOf(bucket).openCommits.revert({ commit: commit.id });
       if (!begun.ok) throw new Error(begun.reason);
       for (;;) {
-        const end = await branchOf(bucket).finishOpenCommit({ openCommit: begun.openCommit });
+        const end = await branchOf(bucket).openCommits.finish({ openCommit: begun.openCommit });
         if (!end.ok) throw new Error(end.reason);
         if (end.state === "finished") return;
         await scheduler.wait(1);
@@ -408,7 +408,7 @@ function keep({ state, random }: Scene): Attempt | undefined {
     what: `keep ${JSON.stringify(kept)} of ${bucket}`,
     after: withBranch(state, bucket, { keep: kept }),
     async act() {
-      const set = await branchOf(bucket).configure({ keep: kept });
+      const set = await branchOf(bucket).settings.change({ keep: kept });
       if (!set.ok) throw new Error(set.reason);
     },
   };
@@ -457,7 +457,7 @@ function fork({ state, random, history }: Scene): Attempt | undefined {
     }),
     async act() {
       for (;;) {
-        const made = await branchOf(bucket).fork({ parent: found.bucket, commit: commit.id });
+        const made = await branchOf(bucket).lifecycle.fork({ parent: found.bucket, commit: commit.id });
         if (!made.ok) throw new Error(made.reason);
         if (made.ready) return;
         await scheduler.wait(1);
@@ -475,7 +475,7 @@ function deleteBranch({ state, random }: Scene): Attempt | undefined {
     what: `delete ${bucket}`,
     after: withBranch(state, bucket, null),
     async act() {
-      const gone = await branchOf(bucket).destroy();
+      const gone = await branchOf(bucket).lifecycle.destroy();
       if (!gone.ok) throw new Error(gone.reason);
     },
   };

@@ -24,32 +24,32 @@ export function exploresOrders(): void {
 /** Bytes come first, then the name. */
 const UPLOAD: Walk = [
   async (stage) => {
-    const opened = await stage.branch.openUpload({});
+    const opened = await stage.branch.uploads.open({});
     if (!opened.ok) return;
     stage.memory.set("put", { upload: opened.upload, content: stage.content("put", opened) });
   },
   async (stage) => {
     const put = stage.memory.get("put") as undefined | { upload: string; content: Content };
-    if (put) await stage.name(put.content, stage.branch.put({ path: "u", attributes: {}, ...put }));
+    if (put) await stage.name(put.content, stage.branch.files.put({ path: "u", attributes: {}, ...put }));
   },
 ];
 
 /** What the source is, then another name for it. */
 const COPY: Walk = [
   async ({ branch, memory }) => {
-    const file = await branch.read({ path: "s" });
+    const file = await branch.files.read({ path: "s" });
     memory.set("copied", file.ok && { digest: file.digest, size: file.size });
   },
   async ({ branch, memory }) => {
     const copied = memory.get("copied") as false | { digest: string; size: number };
-    if (copied) await branch.commit({ operations: [{ put: "c", ...copied }] });
+    if (copied) await branch.files.commit({ operations: [{ put: "c", ...copied }] });
   },
 ];
 
 /** Where the bytes of the parts are, then a file that lists them. */
 const COMPLETION: Walk = [
   async ({ branch, memory, begun }) => {
-    const read = await branch.partBodies({ upload: begun.upload, numbers: [1, 2] });
+    const read = await branch.multipart.bodies({ upload: begun.upload, numbers: [1, 2] });
     memory.set("parts", read.ok && read.parts);
   },
   async (stage) => {
@@ -59,7 +59,7 @@ const COMPLETION: Walk = [
     const keeps = read.map(({ digest, size, life }) => ({ digest, size, life }));
     const content = { ...stage.joined(read), keeps };
     const parts = read.map(({ number, digest, size }) => ({ number, digest, size }));
-    await branch.completeMultipart({ upload: begun.upload, parts, content, attributes: {} });
+    await branch.multipart.complete({ upload: begun.upload, parts, content, attributes: {} });
   },
 ];
 
@@ -68,76 +68,76 @@ const PART_AGAIN: Walk = [
   async (stage) => {
     const { branch, begun } = stage;
     const content = stage.content("other part", begun);
-    await stage.name(content, branch.addPart({ upload: begun.upload, number: 1, content }));
+    await stage.name(content, branch.multipart.addPart({ upload: begun.upload, number: 1, content }));
   },
   async (stage) => {
     const { branch, begun } = stage;
     const content = stage.content("part", begun, "again");
-    await stage.name(content, branch.addPart({ upload: begun.upload, number: 1, content }));
+    await stage.name(content, branch.multipart.addPart({ upload: begun.upload, number: 1, content }));
   },
 ];
 
 const ABORTION: Walk = [
   async ({ branch, begun }) => {
-    await branch.abortMultipart(begun);
+    await branch.multipart.abort(begun);
   },
 ];
 
 const DELETION: Walk = [
   async ({ branch }) => {
-    await branch.destroy();
+    await branch.lifecycle.destroy();
   },
   async ({ branch }) => {
-    await branch.create();
+    await branch.lifecycle.create();
   },
 ];
 
 const OPEN_COMMIT: Walk = [
   async (stage) => {
     const { branch, openCommit } = stage;
-    const opened = await branch.openUpload({});
+    const opened = await branch.uploads.open({});
     if (!opened.ok) return;
     const content = stage.content("staged", opened);
     const { upload } = opened;
-    await stage.name(content, branch.put({ openCommit, path: "o", content, attributes: {}, upload }));
+    await stage.name(content, branch.files.put({ openCommit, path: "o", content, attributes: {}, upload }));
   },
   async ({ branch, openCommit }) => {
-    await branch.finishOpenCommit({ openCommit });
+    await branch.openCommits.finish({ openCommit });
   },
 ];
 
 const STAGED_COPY: Walk = [
   async ({ branch, openCommit }) => {
-    const file = await branch.read({ path: "s" });
+    const file = await branch.files.read({ path: "s" });
     if (!file.ok) return;
     const operations = [{ put: "o", digest: file.digest, size: file.size }];
-    await branch.commit({ openCommit, operations });
+    await branch.files.commit({ openCommit, operations });
   },
   async ({ branch, openCommit }) => {
-    await branch.abortOpenCommit({ openCommit });
+    await branch.openCommits.abort({ openCommit });
   },
 ];
 
 const FORK: Walk = [
   async ({ fork, bucket }) => {
     for (;;) {
-      const made = await fork.fork({ parent: bucket });
+      const made = await fork.lifecycle.fork({ parent: bucket });
       if (!made.ok || made.ready) return;
       await scheduler.wait(1);
     }
   },
   async ({ fork }) => {
-    await fork.destroy();
+    await fork.lifecycle.destroy();
   },
 ];
 
 /** Of the history only the newest commit stays, and then the source is no more in it. */
 const FORGETTING: Walk = [
   async ({ branch }) => {
-    await branch.configure({ keep: { commits: 1 } });
+    await branch.settings.change({ keep: { commits: 1 } });
   },
   async ({ branch }) => {
-    await branch.commit({ operations: [{ delete: "s" }] });
+    await branch.files.commit({ operations: [{ delete: "s" }] });
   },
 ];
 

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { contentName } from "../../../../protocol/content.ts";
-import type { Keep } from "../../../../worker/branch/contract.ts";
+import type { Keep } from "../../../../worker/branch/contract/settings.ts";
 import { expectedEtag } from "../../s3/multipart/support.ts";
 import { type Ask, answer, signed, xml } from "../../s3/support.ts";
 import { type BranchStub, branchOf, DAY_MS } from "../support.ts";
@@ -287,7 +287,7 @@ export class World {
   async #learnBranch(bucket: string, { tree, uploads, openCommits }: BranchState): Promise<void> {
     for (const [id, upload] of uploads) this.#begun.set(uploadTarget(bucket, { id, upload }), bucket);
     for (const id of openCommits.keys()) this.#begun.set(`/${viewOf(id, bucket)}`, bucket);
-    const log = await branchOf(bucket).commits({ limit: 1000 });
+    const log = await branchOf(bucket).history.list({ limit: 1000 });
     if (!log.ok) throw new Error(`the log of ${bucket} is ${log.reason}`);
     const known = this.#history.get(bucket) ?? [];
     const newest = known.at(-1);
@@ -379,11 +379,11 @@ export class World {
     }
     for (const [id, upload] of branch.uploads) found.push(...(await partDifferences(bucket, id, upload)));
     for (const name of TAGS) {
-      const tag = await branchOf(bucket).tag({ name });
+      const tag = await branchOf(bucket).tags.find({ name });
       const commit = tag.ok ? tag.commit : undefined;
       if (commit !== branch.tags.get(name)) found.push(`the tag ${name} of ${bucket} names ${commit}`);
     }
-    const settings = await branchOf(bucket).settings();
+    const settings = await branchOf(bucket).settings.read();
     const keep = settings.ok && JSON.stringify(settings.keep);
     if (keep !== JSON.stringify(branch.keep)) found.push(`${bucket} keeps ${keep}`);
     return [...found, ...(await this.#notEnded(bucket, branch))];

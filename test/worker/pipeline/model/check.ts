@@ -70,7 +70,7 @@ async function checkErrors(
     return isCommitted ? [failedOf(each, log).map(({ key }) => key)] : [];
   });
   const errors = { repo: name, branch: "errors" };
-  const listed = await branchOf(errors).list({ prefix: "", limit: 1000 });
+  const listed = await branchOf(errors).files.list({ prefix: "", limit: 1000 });
   const entries = listed.ok ? listed.entries : [];
   const told = await Promise.all(
     entries.map(async (entry) => JSON.parse(entry.kind === "file" ? await textOf(errors, entry) : "")),
@@ -98,7 +98,11 @@ async function checkFiles(
   name: string,
   { commit, files }: { commit: string; files: NonNullable<NaiveEnd["files"]> },
 ): Promise<void> {
-  const listed = await branchOf({ repo: name, branch: "master" }).list({ prefix: "", limit: 1000, commit });
+  const listed = await branchOf({ repo: name, branch: "master" }).files.list({
+    prefix: "",
+    limit: 1000,
+    commit,
+  });
   if (!listed.ok) throw new Error(`the output ${commit}: ${listed.reason}`);
   same(`the output ${commit}`, {
     real: listed.entries.map((entry) => [entry.path, entry.kind === "file" ? entry.digest : ""]),
@@ -108,7 +112,7 @@ async function checkFiles(
 
 /** The output branch has the commits of the jobs that succeeded, in their order, and no other. */
 async function checkCommits(name: string, jobs: readonly Job[]): Promise<void> {
-  const { events } = await master(name).feed({ cursor: { generation: 0, seq: 0 }, limit: 10_000 });
+  const { events } = await master(name).feed.read({ cursor: { generation: 0, seq: 0 }, limit: 10_000 });
   same("the commits of the output branch", {
     real: events.map(({ id }) => id),
     model: jobs.flatMap(({ outputCommit }) => outputCommit ?? []),

@@ -1,6 +1,6 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { bucketName } from "../../../../protocol/names.ts";
-import type { CommitPosition, FeedEvent } from "../../../../worker/branch/contract.ts";
+import type { CommitPosition, FeedEvent } from "../../../../worker/branch/contract/pipelines.ts";
 import { killBranch, killed, survived } from "../kill.ts";
 import { contentOf, master } from "../support.ts";
 import { NaiveBranch } from "./naive-branch.ts";
@@ -24,13 +24,13 @@ export class Inputs {
   }
 
   async create(repo: string): Promise<void> {
-    const answer = await survived(() => master(repo).create());
+    const answer = await survived(() => master(repo).lifecycle.create());
     if (!answer.ok && answer.reason !== "already-exists") throw new Error(`${repo}: ${answer.reason}`);
     this.of(repo).create();
   }
 
   async destroy(repo: string): Promise<void> {
-    const answer = await survived(() => master(repo).destroy());
+    const answer = await survived(() => master(repo).lifecycle.destroy());
     if (!answer.ok && answer.reason !== "no-such-branch") throw new Error(`${repo}: ${answer.reason}`);
     await this.#recordNews(repo, { tree: new Map(), events: 1 });
   }
@@ -79,7 +79,7 @@ export class Inputs {
 
   async #news(repo: string): Promise<readonly FeedEvent[]> {
     const { generation, seq }: CommitPosition = this.of(repo).head;
-    return (await survived(() => master(repo).feed({ cursor: { generation, seq }, limit: 100 }))).events;
+    return (await survived(() => master(repo).feed.read({ cursor: { generation, seq }, limit: 100 }))).events;
   }
 }
 
@@ -89,17 +89,17 @@ function stubOf(repo: string) {
 
 async function commitOnce(repo: string, edit: Edit): Promise<void> {
   const branch = master(repo);
-  const opened = await branch.openUpload({});
+  const opened = await branch.uploads.open({});
   if (!opened.ok) throw new Error(`${repo}: ${opened.reason}`);
   const { upload } = opened;
   const texts = Object.values(edit).filter((text) => text !== null);
-  await branch.addContents({ upload, contents: texts.map(contentOf) });
+  await branch.uploads.add({ upload, contents: texts.map(contentOf) });
   const operations = Object.entries(edit).map(([path, text]) => {
     if (text === null) return { delete: path };
     const { digest, size } = contentOf(text);
     return { put: path, digest, size };
   });
-  const made = await branch.commit({ upload, operations });
+  const made = await branch.files.commit({ upload, operations });
   if (!made.ok) throw new Error(`${repo}: ${JSON.stringify(made)}`);
 }
 

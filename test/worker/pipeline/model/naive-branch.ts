@@ -1,4 +1,4 @@
-import type { FeedEvent } from "../../../../worker/branch/contract.ts";
+import type { FeedEvent } from "../../../../worker/branch/contract/pipelines.ts";
 import type { Tree } from "./naive-tree.ts";
 
 export interface Position {

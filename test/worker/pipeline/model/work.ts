@@ -65,7 +65,7 @@ export async function readingOf({ inputs }: LeasedDatum): Promise<Reading> {
       }
       const prefix = path === "" ? "" : `${path}/`;
       const listed = await survived(async () =>
-        branchOf({ repo, branch }).list({ prefix, limit: 1000, commit, anyGeneration: true }),
+        branchOf({ repo, branch }).files.list({ prefix, limit: 1000, commit, anyGeneration: true }),
       );
       if (!listed.ok) throw new Error(`${repo} at ${commit}: ${listed.reason}`);
       const entries = listed.entries.map(

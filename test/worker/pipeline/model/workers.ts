@@ -140,9 +140,9 @@ export class Workers {
     // As the gateway keeps what comes with outcomes: under no lease of theirs, because one may be lost and others not.
     const shared = `shared.${crypto.randomUUID()}`;
     const upload = await survived(async () => {
-      const opened = await branch().openUpload({ lease: shared });
+      const opened = await branch().uploads.open({ lease: shared });
       if (!opened.ok) throw new Error(opened.reason);
-      const added = await branch().addContents({ upload: opened.upload, contents });
+      const added = await branch().uploads.add({ upload: opened.upload, contents });
       if (!added.ok) throw new Error(added.reason);
       return opened.upload;
     });

@@ -149,7 +149,7 @@ describe("a form that its policy allows", () => {
     ];
     const key = scopedKey({ level: "write", repos: ["forms"] });
     await post(form({ fields: fieldsFor("noted", ...more), key }));
-    const log = await testContext().branch({ repo: "forms", branch: "master" }).commits({ limit: 1 });
+    const log = await testContext().branch({ repo: "forms", branch: "master" }).history.list({ limit: 1 });
     if (!log.ok) throw new Error(log.reason);
     expect(log.commits[0]?.note).toEqual({ key: key.id, message: "from a page", meta: { page: "7" } });
   });
@@ -645,7 +645,7 @@ describe("the key that signed a form", () => {
     await good("PUT /master.guarded");
     const mine = scopedKey({ level: "write", repos: ["guarded"] });
     const branch = testContext().branch({ repo: "guarded", branch: "master" });
-    expect(await branch.configure({ writer: { key: mine.id } })).toEqual({ ok: true });
+    expect(await branch.settings.change({ writer: { key: mine.id } })).toEqual({ ok: true });
     for (const file of ["small", "x".repeat(5000)]) {
       const failed = await refused(form({ bucket: "master.guarded", file }));
       expect(failed).toMatchObject({ status: 403, Code: "AccessDenied" });

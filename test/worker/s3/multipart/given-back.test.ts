@@ -8,6 +8,7 @@ import {
 import { REST, sampled } from "../../../support/suite.ts";
 import { good as api, failed } from "../../api/support.ts";
 import { crashAt, restarted } from "../../branch/large-support.ts";
+import { branchOf } from "../../branch/support.ts";
 import { openAgain } from "../open-commits/support.ts";
 import { failure, good, s3, withManifestBound } from "../support.ts";
 import {
@@ -43,12 +44,12 @@ afterEach(() => {
 });
 
 function branch() {
-  return env.BRANCH.getByName(`master.${repo}`);
+  return branchOf(`master.${repo}`);
 }
 
 /** The blobs of the branch that are in the store. */
 async function stored(): Promise<string[]> {
-  const status = await branch().status();
+  const status = await branch().lifecycle.status();
   if (!status.ok) throw new Error(status.reason);
   const { objects } = await env.BLOBS.list({ prefix: "b/" });
   return objects.map(({ key }) => key).filter((key) => key.includes(`/${status.uid}/`));
@@ -150,13 +151,13 @@ describe("the bytes of parts that no file has", () => {
   });
 
   test("go with an upload of the control API that is given up, or whose lease is lost", async () => {
-    const opened = await branch().openUpload({});
+    const opened = await branch().uploads.open({});
     if (!opened.ok) throw new Error(opened.reason);
     await env.BLOBS.put(`b/00/${opened.uid}/content.w.U`, "bytes");
     const chunks = [{ blob: `b/00/${opened.uid}/content.w.U`, offset: 0, length: 5, leaves: null }];
     const content = { digest: "0".repeat(64), size: 5, body: { kind: "chunks", chunks } } as const;
-    await branch().addContents({ upload: opened.upload, contents: [content] });
-    await branch().abortUpload({ upload: opened.upload });
+    await branch().uploads.add({ upload: opened.upload, contents: [content] });
+    await branch().uploads.abort({ upload: opened.upload });
     expect(await goesIn()).toBeLessThan(MINUTE_MS);
     await passed(NAMELESS_GRACE_MS);
     expect(await stored()).toEqual([]);
@@ -287,7 +288,7 @@ test("what the control API puts together out of parts keeps them, and goes with 
   const gone = await compose();
   const wrong = { parts: gone.parts, content: gone.parts[0] };
   await failed(`POST /uploads/${gone.upload}/compose`, { body: wrong });
-  await branch().abortUpload({ upload: gone.upload });
+  await branch().uploads.abort({ upload: gone.upload });
   await passed(NAMELESS_GRACE_MS);
   expect(await stored()).toEqual([]);
   const { upload, content } = await compose();
@@ -309,7 +310,7 @@ describe("bytes that had a name", () => {
     expect(await stored()).not.toEqual([]);
     await passed(MINUTE_MS);
     expect(await stored()).toEqual([]);
-    await api.abortOpenCommit({ openCommit });
+    await api.openCommits.abort({ openCommit });
     await passed(READERS_GRACE_MS);
     await isAtRest();
   });

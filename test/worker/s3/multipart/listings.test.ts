@@ -1,7 +1,8 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseContentName } from "../../../../protocol/content.ts";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { REST } from "../../../support/suite.ts";
 import { failure, good, s3, xml } from "../support.ts";
 import { begin, bytes, complete, completed, part, SMALLEST, type Upload } from "./support.ts";
@@ -85,11 +86,11 @@ test("10,000 parts are listed in pages, and completed to one object, whose end c
   if (!content) throw new Error(etag);
   // All parts are the same: only one of them has to come.
   await runInDurableObject(env.BRANCH.getByName("master.parts"), async (object) => {
-    const branch = object as unknown as BranchApi;
-    const found = await branch.content(content);
+    const branch = clientOf<BranchApi>(object);
+    const found = await branch.files.content(content);
     if (!found.ok) throw new Error(found.reason);
     const same = { upload: upload.id, content: { ...content, body: found.body } };
-    for (let number = 2; number <= 10_000; number++) await branch.addPart({ ...same, number });
+    for (let number = 2; number <= 10_000; number++) await branch.multipart.addPart({ ...same, number });
   });
 
   let marker = "0";

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { beforeAll, expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { good, lowerManifestBound } from "../support.ts";
 import { begin, bytes, complete, completed, expectedEtag, MIB, part, SMALLEST, sha256 } from "./support.ts";
 
@@ -16,8 +17,8 @@ beforeAll(async () => {
 
 /** The object is there whole, and so is what lies across its chunks; its list of chunks went to a manifest. */
 async function check(key: string): Promise<void> {
-  const branch = env.BRANCH.getByName("master.bound") as unknown as BranchApi;
-  const file = await branch.read({ path: key });
+  const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.bound"));
+  const file = await branch.files.read({ path: key });
   expect(file.ok && file.body.kind).toBe("manifest");
   const get = await good(`GET ${BUCKET}/${key}`);
   expect(get.headers.get("etag")).toBe(ETAG);

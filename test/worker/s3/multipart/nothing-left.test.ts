@@ -1,6 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
+import { branchOf } from "../../branch/support.ts";
 import { failure, good, s3 } from "../support.ts";
 import { begin, bytes, complete, completed, part, SMALLEST, type Upload } from "./support.ts";
 
@@ -14,7 +15,7 @@ beforeEach(async () => {
 /** Rows of the tables that uploads use. */
 async function rows(): Promise<Record<string, number>> {
   const tables = ["uploads", "holds", "multiparts", "parts", "contents", "blobs", "files"];
-  return await runInDurableObject(env.BRANCH.getByName(bucket), (_, { storage }) =>
+  return await runInDurableObject(branchOf(bucket), (_, { storage }) =>
     Object.fromEntries(
       tables.map((table) => {
         const [row] = storage.sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${table}`);
@@ -28,11 +29,11 @@ const NOTHING = { uploads: 0, holds: 0, multiparts: 0, parts: 0, contents: 0, bl
 
 /** Blobs of the branch that are in the store and not condemned, which is to say: deleted soon. */
 async function blobs(): Promise<string[]> {
-  const branch = env.BRANCH.getByName(bucket);
+  const branch = branchOf(bucket);
   const condemned = await runInDurableObject(branch, (_, { storage }) =>
     storage.sql.exec<{ blob: string }>("SELECT blob FROM condemned").toArray(),
   );
-  const status = await branch.status();
+  const status = await branch.lifecycle.status();
   if (!status.ok) throw new Error(status.reason);
   const gone = new Set(condemned.map(({ blob }) => blob));
   const { objects } = await env.BLOBS.list({ prefix: "b/" });

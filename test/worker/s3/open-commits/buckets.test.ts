@@ -1,6 +1,6 @@
 import { AwsClient } from "aws4fetch";
 import { expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
 import { handleS3 } from "../../../../worker/s3/gateway.ts";
 import {
   answer,
@@ -73,7 +73,7 @@ test.each([
     async () => {
       const { bucket, api, openCommit } = await openOn("aborted");
       await good(`PUT ${bucket}/key`, { body: "x" });
-      await api.abortOpenCommit({ openCommit });
+      await api.openCommits.abort({ openCommit });
       return bucket;
     },
   ],
@@ -145,7 +145,7 @@ test("a key may do with it what it may do with the repo", async () => {
 
 test("a write that waited too long for a large commit is told to slow down", async () => {
   const { bucket } = await openAgain("there");
-  const waited = { put: async () => ({ ok: false, reason: "busy" }) } as unknown as BranchApi;
+  const waited = { files: { put: async () => ({ ok: false, reason: "busy" }) } } as unknown as BranchApi;
   const request = await signed(`PUT ${bucket}/key`, { body: "x" });
   const response = await handleS3(request, {
     context: { ...testContext(), branch: () => waited },

@@ -62,7 +62,7 @@ test("an upload cannot be completed once its open commit has ended", async () =>
   const { branch, bucket, api, openCommit } = await openOn("too-late");
   const upload = await begin(`${bucket}/key`);
   const parts = [await part(upload, 1, "part")];
-  await api.abortOpenCommit({ openCommit });
+  await api.openCommits.abort({ openCommit });
   expect((await complete(upload, parts)).status).toBe(404);
   expect(await keys(branch)).toEqual([]);
 });
@@ -118,7 +118,7 @@ test("a copy out of the open commit into its branch is a commit of its own", asy
   await good(`PUT ${bucket}/staged`, { body: "staged" });
   await good(`PUT ${branch}/early`, { headers: { "x-amz-copy-source": `${bucket}/staged` } });
   expect(await keys(branch)).toEqual(["early"]);
-  await open.api.abortOpenCommit({ openCommit: open.openCommit });
+  await open.api.openCommits.abort({ openCommit: open.openCommit });
   expect(await text(`${branch}/early`)).toBe("staged");
 });
 

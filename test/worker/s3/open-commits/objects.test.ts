@@ -83,13 +83,13 @@ test("of two open commits that both found a key free, one gets it; the other is 
     await good(`PUT ${bucket}/key`, { headers: { "if-none-match": "*" }, body: bucket });
   }
   await finish(one);
-  const refused = await two.api.finishOpenCommit({ openCommit: two.openCommit });
+  const refused = await two.api.openCommits.finish({ openCommit: two.openCommit });
   expect(refused).toMatchObject({
     reason: "conditions-changed",
     changes: [{ path: "key", change: "added" }],
   });
   expect(await text(`${one.branch}/key`)).toBe(one.bucket);
-  expect(await two.api.abortOpenCommit({ openCommit: two.openCommit })).toEqual({ ok: true });
+  expect(await two.api.openCommits.abort({ openCommit: two.openCommit })).toEqual({ ok: true });
 });
 
 test("a range, attributes and tags are answered without versions", async () => {
@@ -119,7 +119,9 @@ test("a file and a directory of one name are refused, here or at the end, and th
   const { branch, bucket, api, openCommit } = await openOn("conflicts");
   await good(`PUT ${branch}/a`, { body: "a file" });
   const put = await s3(`PUT ${bucket}/a/b`, { body: "under it" });
-  const ended = put.ok ? await api.finishOpenCommit({ openCommit }) : { ok: false, reason: "path-conflict" };
+  const ended = put.ok
+    ? await api.openCommits.finish({ openCommit })
+    : { ok: false, reason: "path-conflict" };
   expect(ended).toMatchObject({ ok: false, reason: "path-conflict" });
   expect(await keys(branch)).toEqual(["a"]);
 });

@@ -1,5 +1,5 @@
 import { bucketName, viewBucket } from "../../../../protocol/names.ts";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
 import { good, s3, testContext, xml } from "../support.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -24,7 +24,7 @@ export async function openOn(repo: string): Promise<Open> {
 export async function openAgain(repo: string): Promise<Open> {
   const address = { repo, branch: "master" };
   const api = testContext().branch(address);
-  const opened = await api.startOpenCommit({ ttlMs: DAY_MS });
+  const opened = await api.openCommits.start({ ttlMs: DAY_MS });
   if (!opened.ok) throw new Error(opened.reason);
   const { openCommit } = opened;
   return {
@@ -39,7 +39,7 @@ export async function openAgain(repo: string): Promise<Open> {
 /** Publishes it; answers the commit, or null where nothing changed. */
 export async function finish({ api, openCommit }: Pick<Open, "api" | "openCommit">): Promise<string | null> {
   for (;;) {
-    const end = await api.finishOpenCommit({ openCommit });
+    const end = await api.openCommits.finish({ openCommit });
     if (!end.ok) throw new Error(end.reason);
     if (end.state === "finished") return end.commit;
     await scheduler.wait(10);

@@ -60,7 +60,7 @@ describe("a gateway that says what new buckets are set to", () => {
   const config = { newBuckets: { keep: { commits: 1 }, emptyOnly: true } } as const;
   const ask = async (line: string, asked: Ask = {}) => await answer(await signed(line, asked), { config });
   const settingsOf = async (repo: string) => {
-    const { ok: _, ...settings } = { ...(await branchOf(`master.${repo}`).settings()) };
+    const { ok: _, ...settings } = { ...(await branchOf(`master.${repo}`).settings.read()) };
     return settings;
   };
 

@@ -1,6 +1,7 @@
 import { AwsClient } from "aws4fetch";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { CommitEntry, CommitNote } from "../../../../worker/branch/contract.ts";
+import type { CommitNote } from "../../../../worker/branch/contract/answers.ts";
+import type { CommitEntry } from "../../../../worker/branch/contract/history.ts";
 import { readNote } from "../../../../worker/s3/request/note.ts";
 import {
   answer,
@@ -30,7 +31,7 @@ function branch() {
 }
 
 async function newest(): Promise<CommitEntry | undefined> {
-  const log = await branch().commits({ limit: 1 });
+  const log = await branch().history.list({ limit: 1 });
   return log.ok ? log.commits[0] : undefined;
 }
 
@@ -156,7 +157,7 @@ describe("what the headers of a write say of its commit", () => {
   });
 
   test("is refused where no commit is made: by reads, parts, buckets and open commits", async () => {
-    const opened = await branch().startOpenCommit({ ttlMs: 100_000 });
+    const opened = await branch().openCommits.start({ ttlMs: 100_000 });
     if (!opened.ok) throw new Error(opened.reason);
     const { target } = await parts("refused");
     await good(`PUT ${BUCKET}/read`, { body: "1" });

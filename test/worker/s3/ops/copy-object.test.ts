@@ -1,12 +1,13 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { answer, failure, good, s3, scopedKey, unsigned, xml } from "../support.ts";
 
 const BUCKET = "/master.copies";
 const OTHER = "/other.elsewhere";
-const branch = env.BRANCH.getByName("master.copies") as unknown as BranchApi;
+const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.copies"));
 /** Byte by byte, a comparison of megabytes takes seconds. */
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -49,7 +50,10 @@ describe("a copy inside a branch", () => {
     const body = noise(5 * 1024 * 1024 + 7, 1);
     await put(`${BUCKET}/large`, body);
     expect((await copy(`${BUCKET}/large-copy`, `${BUCKET}/large`)).status).toBe(200);
-    const [one, two] = [await branch.read({ path: "large" }), await branch.read({ path: "large-copy" })];
+    const [one, two] = [
+      await branch.files.read({ path: "large" }),
+      await branch.files.read({ path: "large-copy" }),
+    ];
     expect(two.ok && two.body).toEqual(one.ok && one.body);
     await good(`DELETE ${BUCKET}/large`);
     const got = await good(`GET ${BUCKET}/large-copy`);
@@ -213,8 +217,8 @@ describe("a copy from another branch", () => {
     await put(`${BUCKET}/shared-here`, body);
     expect((await copy(`${BUCKET}/shared-copy`, `${OTHER}/shared`)).status).toBe(200);
     const [here, copied] = [
-      await branch.read({ path: "shared-here" }),
-      await branch.read({ path: "shared-copy" }),
+      await branch.files.read({ path: "shared-here" }),
+      await branch.files.read({ path: "shared-copy" }),
     ];
     expect(copied.ok && copied.body).toEqual(here.ok && here.body);
   });

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { failure, good, s3, scopedKey, xml } from "../support.ts";
 
 const BUCKET = "/master.deletions";
@@ -11,9 +12,9 @@ beforeAll(async () => {
 
 const put = (...keys: string[]): Promise<unknown> =>
   Promise.all(keys.map((key) => good(`PUT ${BUCKET}/${encodeURIComponent(key)}`, { body: key })));
-const branch = env.BRANCH.getByName("master.deletions") as unknown as BranchApi;
+const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.deletions"));
 const headCommit = async (): Promise<string | null> => {
-  const status = await branch.status();
+  const status = await branch.lifecycle.status();
   return status.ok ? status.head : null;
 };
 const objects = (...keys: string[]): string =>

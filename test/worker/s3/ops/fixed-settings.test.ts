@@ -41,7 +41,7 @@ const ABSENT: readonly (readonly [query: string, code: string])[] = [
 
 async function viewsOf(repo: string): Promise<readonly string[]> {
   const branch = testContext().branch({ repo, branch: "master" });
-  await branch.createTag({ name: "v1", force: true });
+  await branch.tags.create({ name: "v1", force: true });
   const commit = (await good(`HEAD /master.${repo}/key`)).headers.get("x-amz-version-id") ?? "";
   const { bucket } = await openAgain(repo);
   return [`/v1.master.${repo}`, `/${commit}.master.${repo}`, bucket];
@@ -110,7 +110,7 @@ describe("a document that asks for what is so is taken, and changes nothing", ()
       ),
     ],
   ])("?%s: %s", async (query, body) => {
-    const settings = () => testContext().branch({ repo: "fixed", branch: "master" }).settings();
+    const settings = () => testContext().branch({ repo: "fixed", branch: "master" }).settings.read();
     const [before, shown] = [await settings(), await (await s3(`GET ${BUCKET}?${query}`)).text()];
     const taken = await good(`PUT ${BUCKET}?${query}`, { body });
     expect([taken.status, await taken.text()]).toEqual([200, ""]);

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { answer, failure, good, s3, unsigned, xml } from "../support.ts";
 
 const BUCKET = "/master.described";
@@ -12,8 +13,8 @@ beforeAll(async () => {
   await good(`PUT ${BUCKET}/plain`, { body: "12345" });
   const bytes = new TextEncoder().encode("0123456789");
   const digest = createHash("sha256").update(bytes).digest("hex");
-  const branch = env.BRANCH.getByName("master.described") as unknown as BranchApi;
-  await branch.put({
+  const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.described"));
+  await branch.files.put({
     path: "parts",
     content: { digest, size: 10, body: { kind: "inline", bytes } },
     attributes: {

@@ -372,7 +372,7 @@ describe("PutObjectTagging and DeleteObjectTagging", () => {
     });
     const headers = { "x-sluice-commit-message": "labelled" };
     const commit = versionIn(await good(`PUT ${BUCKET}/noted?tagging`, { body, headers }));
-    const newest = await branchOf("master.tagged").commits({ limit: 1 });
+    const newest = await branchOf("master.tagged").history.list({ limit: 1 });
     expect(newest).toMatchObject({ commits: [{ id: commit, note: { message: "labelled" } }] });
   });
 
@@ -400,7 +400,7 @@ describe("PutObjectTagging and DeleteObjectTagging", () => {
 describe("Last-Modified", () => {
   test("of an object stays that of its bytes, whatever tags it gets", async () => {
     await good("PUT /master.tagtimes");
-    expect(await branchOf("master.tagtimes").configure({ modified: "file" })).toEqual({ ok: true });
+    expect(await branchOf("master.tagtimes").settings.change({ modified: "file" })).toEqual({ ok: true });
     const path = "/master.tagtimes/a";
     await good(`PUT ${path}`, { body: "a" });
     await aged("master.tagtimes", 1);

@@ -1,6 +1,7 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
+import { branchOf, inObject } from "../../branch/support.ts";
 import { answer, failure, good, s3, signed, xml } from "../support.ts";
 
 const hex = (text: string): string =>
@@ -35,8 +36,8 @@ describe("PutObject and GetObject", () => {
 
   test("tell conditions that the same was written again, by PUT and by copy, where objects have own times", async () => {
     await good("PUT /master.again");
-    const branch = env.BRANCH.getByName("master.again");
-    await branch.configure({ modified: "file" });
+    const branch = branchOf("master.again");
+    await branch.settings.change({ modified: "file" });
     const first = await good("PUT /master.again/a", { body: "same" });
     const long = new Date(Date.now() - 2 * 60 * 60 * 1000).toUTCString();
     const since = new Date(Date.now() - 60 * 60 * 1000).toUTCString();
@@ -77,8 +78,8 @@ describe("PutObject and GetObject", () => {
 
   test("of bytes that the store has lost say so, and what names all of them", async () => {
     await good("PUT /master.objects/lost", { body: new Uint8Array(5000) });
-    const blobs = await runInDurableObject(env.BRANCH.getByName("master.objects"), async (branch) => {
-      const read = await branch.read({ path: "lost" });
+    const blobs = await inObject(branchOf("master.objects"), async (branch) => {
+      const read = await branch.files.read({ path: "lost" });
       return read.ok && read.body.kind === "chunks" ? read.body.chunks.map(({ blob }) => blob) : [];
     });
     const damages: ((blob: string) => Promise<unknown>)[] = [

@@ -1,12 +1,14 @@
 import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { BranchApi, StoredAttributes } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import type { FileCalls, StoredAttributes } from "../../../../worker/branch/contract/files.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { handleS3 } from "../../../../worker/s3/gateway.ts";
 import { answer, failure, good, s3, signed, testContext, unsigned } from "../support.ts";
 
 const BUCKET = "/master.selected";
-const branch = env.BRANCH.getByName("master.selected") as unknown as BranchApi;
+const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.selected"));
 const DIGITS = "0123456789";
 
 /** Puts ten bytes with attributes that no PUT could bring. */
@@ -14,7 +16,7 @@ async function putDigits(path: string, attributes: StoredAttributes): Promise<vo
   const bytes = new TextEncoder().encode(DIGITS);
   const digest = createHash("sha256").update(bytes).digest("hex");
   const content = { digest, size: bytes.length, body: { kind: "inline", bytes } } as const;
-  const put = await branch.put({ path, content, attributes });
+  const put = await branch.files.put({ path, content, attributes });
   if (!put.ok) throw new Error(put.reason);
 }
 
@@ -166,11 +168,11 @@ describe("Last-Modified", () => {
     ["file", "the object's own commit"],
   ] as const)("is, where the gateway is set up for '%s', %s", async (lastModified, _whose) => {
     const at = { branch: Date.UTC(2026, 1, 2), file: Date.UTC(2025, 3, 4) };
-    const read: BranchApi["read"] = async ({ path, modified = "branch" }) => {
-      const file = await branch.read({ path });
+    const read: FileCalls["read"] = async ({ path, modified = "branch" }) => {
+      const file = await branch.files.read({ path });
       return file.ok ? { ...file, modifiedAt: at[modified] } : file;
     };
-    const context = { ...testContext({ lastModified }), branch: () => ({ read }) as BranchApi };
+    const context = { ...testContext({ lastModified }), branch: () => ({ files: { read } }) as BranchApi };
     const response = await handleS3(await signed(`HEAD ${BUCKET}/plain`), { context, now: Date.now });
     expect(response.headers.get("last-modified")).toBe(new Date(at[lastModified]).toUTCString());
   });

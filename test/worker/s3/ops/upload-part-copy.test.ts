@@ -2,13 +2,14 @@ import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { contentName } from "../../../../protocol/content.ts";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { answer, failure, good, s3, scopedKey, unsigned, xml } from "../support.ts";
 
 const BUCKET = "/master.partcopies";
 const OTHER = "/other.partsources";
 const MIB = 1024 * 1024;
-const branch = env.BRANCH.getByName("master.partcopies") as unknown as BranchApi;
+const branch = clientOf<BranchApi>(env.BRANCH.getByName("master.partcopies"));
 const noise = (bytes: number, seed: number): Uint8Array<ArrayBuffer> =>
   new Uint8Array(bytes).map((_, i) => ((i * 31) >> 3) + (i >> 16) * seed);
 const LARGE = noise(6 * MIB + 5, 3);
@@ -149,7 +150,7 @@ describe.each([
 
 test("a part inside the branch refers to the blobs of its source, and outlives it", async () => {
   await good(`PUT ${BUCKET}/source`, { body: LARGE.slice(0, 6 * MIB) });
-  const source = await branch.read({ path: "source" });
+  const source = await branch.files.read({ path: "source" });
   if (!source.ok || source.body.kind !== "chunks") throw new Error("no chunks");
   const upload = await begin("outlives");
   await copyPart({
@@ -159,7 +160,7 @@ test("a part inside the branch refers to the blobs of its source, and outlives i
     source: "master.partcopies/source",
     headers: range(MIB, 6 * MIB - 1),
   });
-  const bodies = await branch.partBodies({ upload, numbers: [1] });
+  const bodies = await branch.multipart.bodies({ upload, numbers: [1] });
   const [part] = bodies.ok ? bodies.parts : [];
   if (part?.body.kind !== "chunks") throw new Error("no chunks");
   const blobs = new Set(source.body.chunks.map(({ blob }) => blob));

@@ -9,7 +9,7 @@ beforeAll(async () => {
   await good(`PUT ${BUCKET}`);
   await good(`PUT ${BUCKET}/key`, { body: "kept" });
   const branch = testContext().branch({ repo: "kept", branch: "master" });
-  expect(await branch.configure({ writer: { key: MINE.id } })).toEqual({ ok: true });
+  expect(await branch.settings.change({ writer: { key: MINE.id } })).toEqual({ ok: true });
 });
 
 test.each([

@@ -101,7 +101,7 @@ describe("of a public branch, anybody without a key", () => {
     const { "x-amz-version-id": commit = "" } = Object.fromEntries(
       (await good(`HEAD ${bucket}/key`)).headers,
     );
-    await branchOf(bucket).createTag({ name: "v1", force: false });
+    await branchOf(bucket).tags.create({ name: "v1", force: false });
     await putAll(bucket, { key: "new", more: "new" });
     for (const past of [`/${commit.toLowerCase()}.master.dated`, "/v1.master.dated"]) {
       expect(await (await anybody(`GET ${past}/key`)).text()).toBe("old");
@@ -111,7 +111,7 @@ describe("of a public branch, anybody without a key", () => {
       expect((await anybody(`PUT ${past}/key`)).status).toBe(403);
     }
     expect(await (await anybody("GET /dated/key")).text()).toBe("new");
-    await branchOf(bucket).configure({ public: false });
+    await branchOf(bucket).settings.change({ public: false });
     for (const name of ["/v1.master.dated", "/no-tag.master.dated", "/dated"]) {
       for (const line of [`GET ${name}/key`, `GET ${name}`, `HEAD ${name}`]) {
         expect((await anybody(line)).status).toBe(403);
@@ -221,7 +221,7 @@ describe("the branch looks at its own flag", () => {
     ];
     await whileRemembered(async () => {
       for (const line of lines) expect((await anybody(line)).status).toBe(200);
-      expect(await branchOf(bucket).configure({ public: false })).toEqual({ ok: true });
+      expect(await branchOf(bucket).settings.change({ public: false })).toEqual({ ok: true });
       for (const line of lines) expect((await anybody(line)).status, line).toBe(403);
       const [off, absent] = await Promise.all([
         anybody(`GET ${bucket}/key`),

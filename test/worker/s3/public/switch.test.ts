@@ -14,7 +14,7 @@ const branch = () => testContext().branch({ repo: REPO, branch: "master" });
 beforeEach(async () => {
   await s3(`PUT ${BUCKET}`);
   await putAll(BUCKET, { key: "x" });
-  await branch().configure({ public: false });
+  await branch().settings.change({ public: false });
   testContext().openBranches.forget();
 });
 
@@ -65,7 +65,7 @@ function list(...grants: readonly string[]): string {
 }
 
 async function isPublic(): Promise<boolean> {
-  const settings = await branch().settings();
+  const settings = await branch().settings.read();
   const [read, listed, located] = await Promise.all([
     anybody(`GET ${BUCKET}/key`),
     anybody(`GET ${BUCKET}?list-type=2`),
@@ -180,7 +180,7 @@ describe("a branch is made public", () => {
 
 describe("there is one switch:", () => {
   const ON: readonly [string, () => Promise<unknown>][] = [
-    ["`sluice branch public`", async () => branch().configure({ public: true })],
+    ["`sluice branch public`", async () => branch().settings.change({ public: true })],
     ["an ACL", () => good(`PUT ${BUCKET}?acl`, { headers: { "x-amz-acl": "public-read" } })],
     ["a policy", () => good(`PUT ${BUCKET}?policy`, { body: PLAIN })],
   ];
@@ -188,7 +188,7 @@ describe("there is one switch:", () => {
     ["DeleteBucketPolicy", () => good(`DELETE ${BUCKET}?policy`)],
     ["the ACL `private`", () => good(`PUT ${BUCKET}?acl`, { headers: { "x-amz-acl": "private" } })],
     ["a list for the owner alone", () => good(`PUT ${BUCKET}?acl`, { body: list(ownersGrant) })],
-    ["`sluice branch public … off`", async () => branch().configure({ public: false })],
+    ["`sluice branch public … off`", async () => branch().settings.change({ public: false })],
   ];
 
   test.each(OFF)("%s turns it off, whatever turned it on", async (_, off) => {
@@ -208,10 +208,10 @@ describe("there is one switch:", () => {
       return rows;
     };
     await good(`PUT ${BUCKET}?acl`, { headers: { "x-amz-acl": "public-read" } });
-    const before = [await branch().settings(), await revision()];
+    const before = [await branch().settings.read(), await revision()];
     await good(`PUT ${BUCKET}?policy`, { body: FROM_MC });
     await good(`PUT ${BUCKET}?acl`, { body: list(ownersGrant, everybodysGrant) });
-    expect([await branch().settings(), await revision()]).toEqual(before);
+    expect([await branch().settings.read(), await revision()]).toEqual(before);
   });
 
   test("DeleteBucketPolicy of a branch that is not public is 204, and an ACL that is so is 200", async () => {
@@ -221,13 +221,13 @@ describe("there is one switch:", () => {
   });
 
   test("the policy and the ACL that a client reads are taken again as they are", async () => {
-    await branch().configure({ public: true });
+    await branch().settings.change({ public: true });
     const [read, listed] = await Promise.all([good(`GET ${BUCKET}?policy`), good(`GET ${BUCKET}?acl`)]);
     const [readText, listedText] = [await read.text(), await listed.text()];
-    await branch().configure({ public: false });
+    await branch().settings.change({ public: false });
     await good(`PUT ${BUCKET}?policy`, { body: readText });
     expect(await shown()).toBe("public-read");
-    await branch().configure({ public: false });
+    await branch().settings.change({ public: false });
     await good(`PUT ${BUCKET}?acl`, { body: listedText });
     expect(await shown()).toBe("public-read");
   });
@@ -278,7 +278,7 @@ describe("what asks for less or for more is refused with what public means here,
     ],
   ])("a policy for %s", async (_, body) => {
     for (const isOn of [false, true]) {
-      await branch().configure({ public: isOn });
+      await branch().settings.change({ public: isOn });
       testContext().openBranches.forget();
       const refused = await failure(s3(`PUT ${BUCKET}?policy`, { body }));
       expect(refused).toMatchObject({ status: 501, Code: "NotImplemented" });
@@ -488,9 +488,9 @@ describe("an ACL that is none is refused as on S3:", () => {
     ["101 grants", { body: list(...Array.from({ length: 101 }, () => ownersGrant)) }, "MalformedACLError"],
     ["another document", { body: "<Other/>" }, "MalformedXML"],
   ])("%s", async (_, ask, code) => {
-    await branch().configure({ public: true });
+    await branch().settings.change({ public: true });
     expect(await failure(s3(`PUT ${BUCKET}?acl`, ask))).toMatchObject({ status: 400, Code: code });
-    expect(await branch().settings()).toMatchObject({ public: true });
+    expect(await branch().settings.read()).toMatchObject({ public: true });
   });
 });
 
@@ -502,14 +502,14 @@ describe("the switch needs `admin`", () => {
   ])("%s", async (line, ask) => {
     const key = scopedKey({ level: "write", repos: [REPO] });
     for (const isOn of [false, true]) {
-      await branch().configure({ public: isOn });
+      await branch().settings.change({ public: isOn });
       expect(await failure(s3(line, { ...ask, key }))).toMatchObject({ status: 403, Code: "AccessDenied" });
-      expect(await branch().settings()).toMatchObject({ public: isOn });
+      expect(await branch().settings.read()).toMatchObject({ public: isOn });
     }
   });
 
   test("and nobody without a signature sees how it stands", async () => {
-    await branch().configure({ public: true });
+    await branch().settings.change({ public: true });
     testContext().openBranches.forget();
     for (const query of [
       "acl",
@@ -539,7 +539,7 @@ describe("the switch needs `admin`", () => {
 describe("the buckets of commits and tags are as public as their branch, and that of an open commit never is", () => {
   /** A tag, a commit and an open commit of the branch. */
   async function views(): Promise<{ past: readonly string[]; open: string }> {
-    await branch().createTag({ name: "v1", force: true });
+    await branch().tags.create({ name: "v1", force: true });
     const commit = (await good(`HEAD ${BUCKET}/key`)).headers.get("x-amz-version-id") ?? "";
     const { bucket: open } = await openAgain(REPO);
     await putAll(open, { staged: "x" });
@@ -551,7 +551,7 @@ describe("the buckets of commits and tags are as public as their branch, and tha
     [false, "private", 403],
   ] as const)("as all of them show: %s, %s, %i", async (isOn, acl, status) => {
     const { past, open } = await views();
-    await branch().configure({ public: isOn });
+    await branch().settings.change({ public: isOn });
     testContext().openBranches.forget();
     for (const bucket of past) {
       expect(await shown(bucket)).toBe(acl);
@@ -568,7 +568,7 @@ describe("the buckets of commits and tags are as public as their branch, and tha
     false,
   ])("and none of them is set to anything, whether that is so (%s) or not", async (isOn) => {
     const { past, open } = await views();
-    await branch().configure({ public: isOn });
+    await branch().settings.change({ public: isOn });
     for (const bucket of [...past, open]) {
       const arns = [bucketArn(bucket.slice(1)), objectsArn(bucket.slice(1))];
       const asks: [string, Ask][] = [
@@ -590,7 +590,7 @@ describe("the buckets of commits and tags are as public as their branch, and tha
     await good(`PUT ${open}/key?acl`, { headers: { "x-amz-acl": "private" } });
     const wider = { headers: { "x-amz-acl": "public-read" } };
     expect(await failure(s3(`PUT ${open}/key?acl`, wider))).toMatchObject({ Code: "NotImplemented" });
-    expect(await branch().settings()).toMatchObject({ public: isOn });
+    expect(await branch().settings.read()).toMatchObject({ public: isOn });
   });
 });
 
@@ -599,7 +599,7 @@ describe("an object is as public as its branch", () => {
     const { "x-amz-version-id": old = "" } = Object.fromEntries((await good(`HEAD ${BUCKET}/key`)).headers);
     await putAll(BUCKET, { key: "newer" });
     for (const isOn of [true, false]) {
-      await branch().configure({ public: isOn });
+      await branch().settings.change({ public: isOn });
       expect(await aclOf(`${BUCKET}/key?acl`)).toBe(isOn ? "public-read" : "private");
       expect(await aclOf(`${BUCKET}/key?acl&versionId=${old}`)).toBe(isOn ? "public-read" : "private");
       const told = await good(`GET ${BUCKET}/key?acl&versionId=${old}`);
@@ -621,7 +621,7 @@ describe("an object is as public as its branch", () => {
       ],
     };
     for (const is of ["private", "public-read"] as const) {
-      await branch().configure({ public: is === "public-read" });
+      await branch().settings.change({ public: is === "public-read" });
       for (const asked of ["private", "public-read"] as const) {
         for (const ask of asks[asked]) {
           const response = await s3(`PUT ${BUCKET}/key?acl`, ask);
@@ -635,7 +635,7 @@ describe("an object is as public as its branch", () => {
       expect((await good(`PUT ${BUCKET}/owners?acl`, owners)).status).toBe(200);
       const both = await failure(s3(`PUT ${BUCKET}/key?acl`, { ...owners, body: list(ownersGrant) }));
       expect(both.Code).toBe("UnexpectedContent");
-      expect(await branch().settings()).toMatchObject({ public: is === "public-read" });
+      expect(await branch().settings.read()).toMatchObject({ public: is === "public-read" });
       expect(await (await good(`GET ${BUCKET}/key`)).text()).toBe("x");
     }
   });

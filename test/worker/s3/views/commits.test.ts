@@ -1,6 +1,9 @@
+import { env } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { describe, expect, test } from "vitest";
-import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import { bucketName } from "../../../../protocol/names.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../../worker/objects/facets.ts";
 import { handleS3 } from "../../../../worker/s3/gateway.ts";
 import { keys, openOn, text } from "../open-commits/support.ts";
 import { answer, failure, good, ROOT_KEY, s3, scopedKey, signed, testContext, xml } from "../support.ts";
@@ -69,12 +72,10 @@ describe("the bucket of a commit", () => {
       for (const line of [`GET ${place}`, `GET ${place}?list-type=2`, `HEAD ${place}`, `HEAD ${place}/a`]) {
         const calls: string[] = [];
         const counted = (address: { repo: string; branch: string }): BranchApi =>
-          new Proxy(testContext().branch(address), {
-            get(target, name: keyof BranchApi & string) {
-              return (...args: never[]) => {
-                calls.push(name);
-                return (target[name] as (...args: never[]) => unknown)(...args);
-              };
+          clientOf<BranchApi>({
+            async call(name, args) {
+              calls.push(name);
+              return await env.BRANCH.getByName(bucketName(address)).call(name, args);
             },
           });
         const context = { ...testContext(), branch: counted };
@@ -197,7 +198,7 @@ describe("the bucket of a commit", () => {
         await good(`DELETE ${branch}`);
         await good(`PUT ${branch}`);
         const api = testContext().branch({ repo: "absent-4", branch: "master" });
-        const { events } = await api.feed({ cursor: { generation: 0, seq: 0 }, limit: 100 });
+        const { events } = await api.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
         const deletion = events.find(({ kind }) => kind === "deletion");
         return `/${deletion?.id}${branch.replace("/", ".")}`;
       },
@@ -220,7 +221,7 @@ describe("the bucket of a commit", () => {
 test("an open commit that was finished has a bucket no more; the commit that it became has one of its own", async () => {
   const { bucket, api, openCommit, branch } = await openOn("became");
   await good(`PUT ${bucket}/key`, { body: "x" });
-  const end = await api.finishOpenCommit({ openCommit });
+  const end = await api.openCommits.finish({ openCommit });
   const commit = end.ok && end.state === "finished" ? end.commit : null;
   expect(await failure(s3(`GET ${bucket}`))).toMatchObject({ Code: "NoSuchBucket" });
   expect(await keys(`/${commit}${branch.replace("/", ".")}`)).toEqual(["key"]);

@@ -23,7 +23,7 @@ export async function twoCommits(repo: string): Promise<TwoCommits> {
   for (const [key, body] of Object.entries(BEFORE)) first = await commitOf(`PUT ${branch}/${key}`, body);
   await commitOf(`DELETE ${branch}/dir/b`);
   const second = await commitOf(`PUT ${branch}/a`, "second a");
-  const log = await testContext().branch({ repo, branch: "master" }).commits({ limit: 10 });
+  const log = await testContext().branch({ repo, branch: "master" }).history.list({ limit: 10 });
   if (!log.ok) throw new Error(log.reason);
   const timeOf = (id: string) => log.commits.find((commit) => commit.id === id)?.createdAt ?? 0;
   const times = [first, second].map((id) => new Date(timeOf(id)).toUTCString());

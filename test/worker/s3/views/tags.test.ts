@@ -8,7 +8,7 @@ async function tag(
   name: string,
   { commit, force = false }: { commit: string; force?: boolean },
 ) {
-  const set = await testContext().branch({ repo, branch: "master" }).createTag({ name, commit, force });
+  const set = await testContext().branch({ repo, branch: "master" }).tags.create({ name, commit, force });
   if (!set.ok) throw new Error(set.reason);
 }
 

@@ -2,7 +2,7 @@ import { contentName } from "../../../../protocol/content.ts";
 import type { NamedLoop, Next } from "../../../objects/loop.ts";
 import type { PinPlace } from "../../contents/pin-store.ts";
 import type { BranchContext } from "../../context.ts";
-import type { BranchApi } from "../../contract.ts";
+import type { BranchApi } from "../../contract/api.ts";
 import type { BranchLoop } from "../../store.ts";
 
 /** Most forks that one alarm asks, calls to each, and pins that one call is about. */
@@ -12,7 +12,7 @@ const PINS = 1000;
 
 interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   /** Another branch. Its calls reject if it can't be reached. */
-  readonly branch: (bucket: string) => Pick<BranchApi, "copies">;
+  readonly branch: (bucket: string) => Pick<BranchApi, "forks">;
 }
 
 /**
@@ -58,7 +58,7 @@ async function askFork(context: AskContext, fork: string, after: PinPlace): Prom
     if (!last) return undefined;
     const isGone = !root || root.goneAt !== null;
     const asked = { fork, paths: [], contents: pinned };
-    const answer = isGone ? GONE : await branch(root.bucket).copies({ ...asked, given: root.given });
+    const answer = isGone ? GONE : await branch(root.bucket).forks.copies({ ...asked, given: root.given });
     // An object that knows nothing of the fork was lost, and may be brought back from a backup.
     if (!answer.ok || answer.number === undefined) return undefined;
     const has = new Set(answer.has.map(contentName));

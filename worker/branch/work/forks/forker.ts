@@ -1,21 +1,22 @@
-import { type NamedLoop, WATCH_MS } from "../../../objects/loop.ts";
+import type { NamedLoop } from "../../../objects/loop.ts";
 import type { BranchContext } from "../../context.ts";
-import type * as Contract from "../../contract.ts";
+import { type AnswerOf, type Done, refused } from "../../contract/answers.ts";
+import type { BranchApi } from "../../contract/api.ts";
+import type { ForkCalls } from "../../contract/forks.ts";
+import type { LifecycleCalls } from "../../contract/lifecycle.ts";
 import type { Fork } from "../../forks/fork-store.ts";
 import type { BranchLoop } from "../../store.ts";
 import type { Committer } from "../../write/committer.ts";
-import type { Courier } from "../outbox/courier.ts";
 import { copySlice, publishFork } from "./copy.ts";
 import { purgeSlice } from "./purge.ts";
 import { forkAtWork } from "./work.ts";
 
-interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "turn"> {
-  readonly courier: Courier;
+interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   readonly committer: Committer;
   /** The object's own bucket. */
   readonly bucket: () => string;
   /** Another branch. Its calls reject if it can't be reached. */
-  readonly branch: (bucket: string) => Pick<Contract.BranchApi, "addRoot" | "rootPage" | "dropRoot">;
+  readonly branch: (bucket: string) => Pick<BranchApi, "forks">;
 }
 
 /**
@@ -51,27 +52,20 @@ export class Forker implements NamedLoop {
     this.#options = options;
   }
 
-  /**
-   * Makes the branch; acknowledged once the parent and the catalogue know of it. Asked again from the same parent and commit
-   * it answers the same. There must be tables.
-   */
-  async make(request: Contract.ForkBranch): Promise<Contract.AnswerOf<"fork">> {
-    const { ledger, courier } = this.#options;
-    const { parent, commit } = request;
-    const fork = ledger.forks.present() ?? this.#ask(request);
-    const isSame = fork?.parent === parent && (commit === undefined || commit === fork.commit);
-    if (!fork || !isSame) return refused("already-exists");
-    const rooted = fork.state === "asked" ? await this.#rootNow(fork) : DONE;
-    if (!rooted.ok) return rooted;
-    if (courier.catalogueWaits && !(await courier.flushCatalogue())) return refused("catalogue-unavailable");
-    const made = ledger.forks.get(fork.uid);
-    return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
-  }
-
   /** Waits until a fork that was only asked for is there, or is not: until then nobody can say whether the name is free. */
   async settled(): Promise<void> {
     const fork = this.#options.ledger.forks.present();
-    if (fork?.state === "asked") await this.#rootNow(fork);
+    if (fork?.state === "asked") await this.rootNow(fork);
+  }
+
+  /** What a call waits for: whether the parent has the commit. If the parent is away, the alarm tries again. */
+  async rootNow(fork: Fork): Promise<Done | Exclude<AnswerOf<LifecycleCalls["fork"]>, { ok: true }>> {
+    try {
+      return await this.#root(fork);
+    } catch (error) {
+      console.warn(`the fork of ${fork.parent} could not be written down there and is tried again: ${error}`);
+      return refused("parent-unavailable");
+    }
   }
 
   due(): number | undefined {
@@ -99,38 +93,14 @@ export class Forker implements NamedLoop {
     return true;
   }
 
-  #ask({ parent, commit, note }: Contract.ForkBranch): Fork | undefined {
-    const { ledger } = this.#options;
-    const { now, id } = this.#options.moment();
-    return ledger.transaction(() => {
-      if (ledger.generations.live()) return undefined;
-      const createdAt = ledger.clock.next(now);
-      const uid = id(createdAt);
-      ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, note });
-      // Not sooner: the call goes on with it itself.
-      ledger.wake(this.name, now + WATCH_MS);
-      return ledger.forks.get(uid);
-    });
-  }
-
-  async #rootNow(fork: Fork): Promise<Contract.Done | Exclude<Contract.AnswerOf<"fork">, { ok: true }>> {
-    try {
-      return await this.#root(fork);
-    } catch (error) {
-      // The alarm tries again.
-      console.warn(`the fork of ${fork.parent} could not be written down there and is tried again: ${error}`);
-      return refused("parent-unavailable");
-    }
-  }
-
   async #root({
     uid,
     parent,
     commit,
-  }: Fork): Promise<Contract.Done | Exclude<Contract.AnswerOf<"fork">, { ok: true }>> {
+  }: Fork): Promise<Done | Exclude<AnswerOf<LifecycleCalls["fork"]>, { ok: true }>> {
     const { ledger, branch, bucket, now } = this.#options;
     const asked = { fork: uid, bucket: bucket(), ...(commit !== null && { commit }) };
-    const rooted = await branch(parent).addRoot(asked);
+    const rooted = await branch(parent).forks.addRoot(asked);
     return ledger.transaction(() => {
       const present = ledger.forks.get(uid);
       if (present?.state !== "asked") return present ? DONE : refused("no-such-parent");
@@ -177,11 +147,11 @@ export class Forker implements NamedLoop {
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (ahead?.uid === uid && ahead.after === after) return ahead.page;
-    return this.#options.branch(parent).rootPage({ fork: uid, after });
+    return this.#options.branch(parent).forks.rootPage({ fork: uid, after });
   }
 
   #fetchAhead({ uid, parent, after }: PageRequest): void {
-    const page = this.#options.branch(parent).rootPage({ fork: uid, after });
+    const page = this.#options.branch(parent).forks.rootPage({ fork: uid, after });
     // Whoever takes it hears of its failure.
     page.catch(() => {});
     this.#ahead = { uid, after, page };
@@ -196,7 +166,7 @@ export class Forker implements NamedLoop {
 
   async #letGo({ uid, parent }: Fork): Promise<void> {
     const { ledger, branch } = this.#options;
-    await branch(parent).dropRoot({ fork: uid });
+    await branch(parent).forks.dropRoot({ fork: uid });
     ledger.transaction(() => {
       ledger.generations.noteParent({ uid, parent });
       ledger.forks.remove(uid);
@@ -208,15 +178,6 @@ export class Forker implements NamedLoop {
 interface PageRequest extends Pick<Fork, "uid" | "parent"> {
   readonly after: string;
 }
-type Page = Contract.AnswerOf<"rootPage">;
-
-/** What others are told of a fork. */
-export function shownFork({ uid, parent, commit, state, createdAt, files, total }: Fork): Contract.ShownFork {
-  return { uid, parent, commit, createdAt, ready: state === "made", copied: files, total };
-}
+type Page = AnswerOf<ForkCalls["rootPage"]>;
 
 const DONE = { ok: true } as const;
-
-function refused<R extends string>(reason: R): Contract.Refused<R> {
-  return { ok: false, reason };
-}

@@ -1,7 +1,7 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../../context.ts";
-import type { Committed } from "../../contract.ts";
+import type { Committed } from "../../contract/files.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying } from "../../open-commits/applying-store.ts";
 import type { BranchLoop } from "../../store.ts";
@@ -12,10 +12,7 @@ import { checkSlice } from "./check.ts";
 import { concludeRevert, stageRevert } from "./revert.ts";
 import { type Writing, writeSlice } from "./write.ts";
 
-/** How long a caller waits for the end of a large commit before the answer is that it goes on; milliseconds. */
-const ANSWER_MS = 1000;
-
-interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "resting"> {
+interface ApplierOptions extends Pick<BranchContext, "ledger" | "now"> {
   readonly committer: Committer;
   readonly gate: Pick<Gate, "opened">;
 }
@@ -47,12 +44,6 @@ export class Applier implements NamedLoop {
     if (this.#slice()) return true;
     this.#options.gate.opened();
     return false;
-  }
-
-  /** Resolves when nothing goes on any more, or after a second: then it is worth to look again. */
-  async idle(): Promise<void> {
-    const { pause, resting } = this.#options;
-    await Promise.race([resting(this.name), pause(ANSWER_MS)]);
   }
 
   /** Returns whether anything is left. */

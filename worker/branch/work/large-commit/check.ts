@@ -1,6 +1,6 @@
 import type { Sql } from "../../../objects/sql.ts";
 import type { Tx } from "../../../objects/transaction.ts";
-import type { CommitRefused } from "../../contract.ts";
+import type { CommitRefused } from "../../contract/files.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying, CheckProgress, ConditionProgress } from "../../open-commits/applying-store.ts";
 import { checkConditions } from "../../staging/judged.ts";

@@ -1,6 +1,8 @@
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Moment } from "../../context.ts";
-import type { AnswerOf, Committed, RequestOf } from "../../contract.ts";
+import type { AnswerOf, RequestOf } from "../../contract/answers.ts";
+import type { Committed } from "../../contract/files.ts";
+import type { OpenCommitCalls } from "../../contract/open-commits.ts";
 import { differences } from "../../history/diff.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying, RevertProgress } from "../../open-commits/applying-store.ts";
@@ -43,8 +45,8 @@ const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
 export function beginRevert(
   tx: Tx,
   ledger: FinishStores & Pick<Ledger, "tags" | "horizons" | "names">,
-  { request: { commit, note }, moment }: { request: RequestOf<"revert">; moment: Moment },
-): AnswerOf<"revert"> {
+  { request: { commit, note }, moment }: { request: RequestOf<OpenCommitCalls["revert"]>; moment: Moment },
+): AnswerOf<OpenCommitCalls["revert"]> {
   const writable = writableBranch(tx, ledger, { operations: 1, key: note?.key });
   if (!writable.ok) return writable;
   const { live } = writable;

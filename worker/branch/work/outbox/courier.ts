@@ -1,6 +1,6 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { BranchContext } from "../../context.ts";
-import type { Subscriber } from "../../contract.ts";
+import type { Subscriber } from "../../contract/pipelines.ts";
 import type { OutboxRow } from "../../outbox/outbox-store.ts";
 import type { BranchLoop } from "../../store.ts";
 

@@ -1,4 +1,4 @@
-import type { BranchApi } from "../../contract.ts";
+import type { BranchApi } from "../../contract/api.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 
 /*
@@ -23,7 +23,7 @@ type GivingStores = Pick<Ledger, "giveBacks" | "generations" | "forks" | "transa
 /** Tells the parent of a fork of some contents that the fork needs no more. Returns whether that was all. */
 export async function giveSomeBack(
   ledger: GivingStores,
-  { fork: uid, parent }: { fork: string; parent: (bucket: string) => Pick<BranchApi, "giveBack"> },
+  { fork: uid, parent }: { fork: string; parent: (bucket: string) => Pick<BranchApi, "forks"> },
 ): Promise<boolean> {
   const { giveBacks, generations, forks } = ledger;
   const gen = generations.byUid(uid)?.gen;
@@ -34,7 +34,7 @@ export async function giveSomeBack(
   const fork = forks.get(uid);
   if (fork) {
     const contents = some.map(({ digest, size }) => ({ digest, size }));
-    await parent(fork.parent).giveBack({ fork: uid, contents, number: last.number });
+    await parent(fork.parent).forks.giveBack({ fork: uid, contents, number: last.number });
   }
   // If the fork is gone, the parent was told that it needs nothing at all.
   return ledger.transaction(() => {

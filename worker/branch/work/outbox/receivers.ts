@@ -5,7 +5,8 @@ import { type Catalogue, openCatalogue } from "../../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../../catalogue/tags.ts";
 import type { Env } from "../../../env.ts";
 import { clientOf } from "../../../objects/facets.ts";
-import type { BranchApi, WakeUpCalls } from "../../contract.ts";
+import type { BranchApi } from "../../contract/api.ts";
+import type { WakeUpCalls } from "../../contract/pipelines.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { GenerationRow } from "../../tree/generation-store.ts";
 import type { Receivers } from "./courier.ts";
@@ -120,8 +121,7 @@ export function openReceivers({
       await pipelineOf(pipeline).wakeUps.outputKept({ uid });
     },
     async parent(fork) {
-      // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
-      const parent = (of: string) => env().BRANCH.getByName(of) as unknown as BranchApi;
+      const parent = (of: string) => clientOf<BranchApi>(env().BRANCH.getByName(of));
       return await giveSomeBack(ledger, { fork, parent });
     },
     async bell({ pipeline, uid, output }) {

@@ -26,7 +26,7 @@ import { createHash } from "node:crypto";
 import { INLINE_LIMIT_BYTES } from "../../../../protocol/content.ts";
 import { bucketName } from "../../../../protocol/names.ts";
 import type { Content } from "../../../blobs/content.ts";
-import type { Operation } from "../../../branch/contract.ts";
+import type { Operation } from "../../../branch/contract/files.ts";
 import { datumPaths } from "../../../core/datums.ts";
 import type { FailedAttempt, ShownAttempt } from "../../attempts/attempt-store.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";

@@ -1,5 +1,7 @@
 import type { Content } from "../../../blobs/content.ts";
-import type { BranchApi, CommitRefused, Committed, Operation, Refused } from "../../../branch/contract.ts";
+import type { Refused } from "../../../branch/contract/answers.ts";
+import type { BranchApi } from "../../../branch/contract/api.ts";
+import type { CommitRefused, Committed, Operation } from "../../../branch/contract/files.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
 import { lineageOf } from "../../jobs/lineage.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
@@ -48,7 +50,7 @@ export async function stageCommit(
   }
   const answer = await asWriter(context, oldest, {
     to: commit.to,
-    ask: (branch, writer) => branch.stageOutput({ ...writer, ...page, anew: after === "" }),
+    ask: (branch, writer) => branch.output.stage({ ...writer, ...page, anew: after === "" }),
   });
   if (!answer.ok) return await refused(context, oldest, { commit, answer });
   endStep(ledger, oldest, () => ledger.ending.set(n, { step: commit.steps.stage, after: last }));
@@ -69,7 +71,7 @@ export async function makeCommit(
   const lineage = lineageOf(oldest.definition, oldest.job);
   const answer = await asWriter<Committed>(context, oldest, {
     to: commit.to,
-    ask: (branch, writer) => branch.commitOutput({ ...writer, ...page, lineage, ...(staged && { staged }) }),
+    ask: (branch, writer) => branch.output.commit({ ...writer, ...page, lineage, ...(staged && { staged }) }),
   });
   if (answer.ok) commit.made(answer.commit);
   else await refused(context, oldest, { commit, answer });
@@ -131,7 +133,7 @@ async function asWriter<Good extends { readonly ok: true }>(
   const epoch = (isOutput ? ledger.pipeline.row()?.epoch : ledger.errorsClaim.get(uid)?.epoch) ?? 0;
   const answer = await ask(branch, { uid, epoch, origin: job.id });
   if (answer.ok || (answer.reason !== "lost-claim" && answer.reason !== "no-such-branch")) return answer;
-  const claim = await branch.claim({ pipeline: name, uid });
+  const claim = await branch.output.claim({ pipeline: name, uid });
   if (!claim.ok) {
     if (claim.reason === "catalogue-unavailable") throw new Error("the catalogue can't be reached");
     return { ok: false, reason: "claim-refused", why: claim.reason };

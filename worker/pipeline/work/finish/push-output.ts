@@ -1,4 +1,4 @@
-import type { BranchApi } from "../../../branch/contract.ts";
+import type { BranchApi } from "../../../branch/contract/api.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { leftOutText } from "../../output/reasons.ts";
@@ -71,7 +71,7 @@ async function pageOf(
   { commit, after }: { commit: string | null; after: string },
 ): Promise<Page> {
   if (commit === null) return { files: [], next: null };
-  const listed = await branch.list({ prefix: "", after, limit: SLICE, commit, anyGeneration: true });
+  const listed = await branch.files.list({ prefix: "", after, limit: SLICE, commit, anyGeneration: true });
   if (!listed.ok) return { files: [], next: null };
   return {
     files: listed.entries.flatMap((entry) => (entry.kind === "file" ? [entry] : [])),

@@ -1,5 +1,6 @@
 import { bucketName } from "../../../../protocol/names.ts";
-import type { CommitPosition, Erasure } from "../../../branch/contract.ts";
+import type { Erasure } from "../../../branch/contract/erasures.ts";
+import type { CommitPosition } from "../../../branch/contract/pipelines.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
 import { candidates, readersOf } from "../../inputs/candidates.ts";
@@ -40,7 +41,7 @@ export async function hearErasures(
   const bucket = bucketName(address);
   for (;;) {
     const after = ledger.erasures.heard(bucket);
-    const { erasures, upTo } = await peers.branch(address).erasures({ uid: definition.uid, after });
+    const { erasures, upTo } = await peers.branch(address).erasures.list({ uid: definition.uid, after });
     if (upTo <= after) break;
     const read = readsOf(definition, { source, erasures });
     for (let n: number | null = 0; n !== null && read.length > 0; ) {

@@ -87,7 +87,7 @@ async function collectSnapshot(
   }
   const page = await peers
     .branch(address)
-    .filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
+    .feed.filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
   const changes = page.files.map((file) => ({ path: file.path, now: file }));
   fillingStep(ledger, filling, () => {
     ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, view)));
@@ -113,7 +113,7 @@ async function collectChanges(
   const position = job.positions[job.source];
   if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
   const { generation, seq } = position;
-  const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
+  const page = await peers.branch(address).feed.changes({ generation, seq, after: at.after, limit: PAGE });
   fillingStep(ledger, filling, () => {
     ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
     const fill: Fill = page.next === null ? ALL_COLLECTED : { step: "changes", after: page.next };

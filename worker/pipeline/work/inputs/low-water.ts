@@ -1,5 +1,5 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
-import type { InputStart, SubscriberNeed } from "../../../branch/contract.ts";
+import type { InputStart, SubscriberNeed } from "../../../branch/contract/pipelines.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
@@ -34,7 +34,7 @@ export async function sendMarks(context: PipelineContext): Promise<void> {
   for (const { source, mark } of moved) {
     const definition = ledger.active();
     if (!definition) return;
-    await peers.branch(source).need({ uid: definition.uid, ...mark });
+    await peers.branch(source).feed.need({ uid: definition.uid, ...mark });
     ledger.step(definition, () => ledger.sources.setAcknowledged(source.source, JSON.stringify(mark)));
   }
 }

@@ -1,4 +1,4 @@
-import type { FeedEvent, FeedPage } from "../../../branch/contract.ts";
+import type { FeedEvent, FeedPage } from "../../../branch/contract/pipelines.ts";
 
 interface SourceEvent {
   /** Index of the page that it came in. */

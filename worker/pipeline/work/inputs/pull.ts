@@ -24,7 +24,7 @@
  */
 
 import { bucketName } from "../../../../protocol/names.ts";
-import type { FeedEvent } from "../../../branch/contract.ts";
+import type { FeedEvent } from "../../../branch/contract/pipelines.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
 import { candidates, readersOf } from "../../inputs/candidates.ts";
@@ -97,7 +97,7 @@ async function pullOnce(
       .map((source) =>
         peers
           .branch(source)
-          .feed({ cursor: { generation: source.generation, seq: source.seq }, limit: FEED_LIMIT }),
+          .feed.read({ cursor: { generation: source.generation, seq: source.seq }, limit: FEED_LIMIT }),
       ),
   );
   for (const [source, { erased = 0, events: news }] of pages.entries()) {

@@ -1,4 +1,6 @@
-import type { AnswerOf, BranchApi, CommitPosition } from "../../../branch/contract.ts";
+import type { AnswerOf } from "../../../branch/contract/answers.ts";
+import type { BranchApi } from "../../../branch/contract/api.ts";
+import type { CommitPosition, FeedCalls } from "../../../branch/contract/pipelines.ts";
 import type { Peers } from "../../context.ts";
 import { isAfter } from "../../inputs/source-store.ts";
 import type { Definition, InputRule, Revision } from "../../lifecycle/definition.ts";
@@ -33,7 +35,7 @@ async function startOf(
     (input) => input.repo === repo && input.branch === branch && input.from === from,
   )?.start;
   if (known) return known;
-  const found = await peers.branch({ repo, branch }).position({ commit: from ?? "" });
+  const found = await peers.branch({ repo, branch }).feed.position({ commit: from ?? "" });
   return found ? { generation: found.generation, seq: found.seq } : undefined;
 }
 
@@ -68,7 +70,12 @@ export async function holdsFile(
   const asked = writtenSince(start, at);
   let after: string | null = "";
   for (let limit = 1; after !== null; limit = PAGE) {
-    const page: AnswerOf<"filesAt"> = await branch.filesAt({ ...asked, prefix: "", after, limit });
+    const page: AnswerOf<FeedCalls["filesAt"]> = await branch.feed.filesAt({
+      ...asked,
+      prefix: "",
+      after,
+      limit,
+    });
     if (page.files.some(({ kind }) => kind === "file")) return true;
     after = page.next;
   }

@@ -68,7 +68,7 @@ async function elementsAt(
     const address = source === undefined ? undefined : definition.sources[source];
     const position = source === undefined ? undefined : job.positions[source];
     if (!directory || !address || !position) return undefined;
-    const print = await peers.branch(address).fingerprint({ ...writtenSince(start, position), path });
+    const print = await peers.branch(address).feed.fingerprint({ ...writtenSince(start, position), path });
     return print ? { path, kind: "dir", digest: print.digest, size: print.size } : undefined;
   }
 }

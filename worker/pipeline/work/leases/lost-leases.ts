@@ -23,7 +23,7 @@ export async function endLostUploads({ ledger, peers }: PipelineContext): Promis
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
     const leases = definition ? ledger.lost.some(SLICE) : [];
     if (!definition || leases.length === 0) return;
-    await peers.branch(definition.output).abortLeases({ leases });
+    await peers.branch(definition.output).uploads.abortLeases({ leases });
     ledger.transaction(() => ledger.lost.forget(leases));
     await yieldToOthers();
   }

@@ -64,7 +64,7 @@ export async function beginCreation(
       return "begun";
     }
     if (state !== undefined && state !== "deleted") return "already-exists";
-    // Later than the one before of the name, so that its leases are told from ours (branch/uploads/calls.ts).
+    // Later than the one before of the name, so that its leases are told from ours (branch/calls/uploads.ts).
     const uid = peers.id(ledger.pipeline.uid());
     ledger.pipeline.begin({ uid, spec, starts, limited, by, now: peers.now() });
     const definition = ledger.pipeline.definition();
@@ -130,7 +130,7 @@ async function claim(
   { name, uid, output }: Definition,
 ): Promise<boolean> {
   if (ledger.pipeline.row()?.epoch !== null) return true;
-  const claimed = await peers.branch(output).claim({ pipeline: name, uid });
+  const claimed = await peers.branch(output).output.claim({ pipeline: name, uid });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     throw new Error("the catalogue can't be reached");
   }

@@ -68,14 +68,14 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "deleting") return;
   const { uid, name, output } = definition;
-  for (const source of await subscribedSources(ledger)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of await subscribedSources(ledger)) await peers.branch(source).feed.unsubscribe({ uid });
   await endAllJobs(context, { definition, reason: "the pipeline was deleted" });
   const destroy = ledger.pipeline.row()?.keepOutput === 0;
   // If the output stays, jobs outlive their pipeline in the catalogue, as its commits tell of them: it is told of their end
   // before the rows go.
   if (!destroy) while (await flushPage(context)) await yieldToOthers();
   await releaseErrors(context, definition, { destroy });
-  await peers.branch(output).release({ uid, destroy });
+  await peers.branch(output).output.release({ uid, destroy });
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, { definition, state: "deleting", deleted: true }),
   );

@@ -12,7 +12,7 @@
  * last: whoever writes next claims it again (work/finish/job-commit.ts).
  */
 
-import type { Refused } from "../../../branch/contract.ts";
+import type { Refused } from "../../../branch/contract/answers.ts";
 import type { PipelineContext } from "../../context.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
 
@@ -26,7 +26,7 @@ export async function claimErrors(
   const { errorsClaim } = ledger;
   if (errorsClaim.get(uid)?.settled) return { ok: true };
   ledger.transaction(() => errorsClaim.begin(uid));
-  const claimed = await peers.branch(errorsOf({ name })).claim({ pipeline: name, uid });
+  const claimed = await peers.branch(errorsOf({ name })).output.claim({ pipeline: name, uid });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     return { ok: false, reason: "catalogue-unavailable" };
   }
@@ -47,7 +47,7 @@ export async function releaseErrors(
   { destroy }: { destroy: boolean },
 ): Promise<void> {
   if (!ledger.errorsClaim.get(uid)) return;
-  await peers.branch(errorsOf({ name })).release({ uid, destroy });
+  await peers.branch(errorsOf({ name })).output.release({ uid, destroy });
 }
 
 /** Gives back what an update claimed that came to nothing. For a pipeline that rests. */

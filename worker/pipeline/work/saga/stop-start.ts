@@ -36,7 +36,7 @@ export async function continueStop(context: PipelineContext): Promise<void> {
   if (!definition || ledger.pipeline.row()?.state !== "stopping") return;
   const { uid, sources } = definition;
   await endAllJobs(context, { definition, reason: "the pipeline was stopped" });
-  for (const source of sources) await peers.branch(source).unsubscribe({ uid, stopped: true });
+  for (const source of sources) await peers.branch(source).feed.unsubscribe({ uid, stopped: true });
   whileIn(ledger, { uid, state: "stopping", work: rest });
 
   function rest(): void {

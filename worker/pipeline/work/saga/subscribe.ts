@@ -17,9 +17,9 @@ export async function subscribe(
   const { uid, name } = definition;
   const branch = peers.branch(source);
   const starts = startsOf(definition, source.source);
-  const { cursor } = await branch.subscribe({ uid, pipeline: name, starts });
+  const { cursor } = await branch.feed.subscribe({ uid, pipeline: name, starts });
   const before = { generation: cursor.generation, seq: cursor.seq - 1 };
-  const events = cursor.seq > 0 ? (await branch.feed({ cursor: before, limit: 1 })).events : [];
+  const events = cursor.seq > 0 ? (await branch.feed.read({ cursor: before, limit: 1 })).events : [];
   const commit = events[0]?.kind === "commit" ? events[0].id : null;
   const lineage = events[0]?.lineage;
   const start = lastStart(definition, source.source);

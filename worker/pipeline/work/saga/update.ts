@@ -183,7 +183,7 @@ export async function continueUpdate(context: PipelineContext): Promise<void> {
   }
   const definition = ledger.pipeline.definition();
   if (definition?.uid !== uid) return;
-  for (const source of leftBehind(ledger, definition)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of leftBehind(ledger, definition)) await peers.branch(source).feed.unsubscribe({ uid });
   for (const source of ledger.sources.all()) await follow(context, { definition, source });
   whileIn(ledger, { uid, state: "updating", work: (tx) => run(tx, context, definition) });
 }
@@ -220,7 +220,8 @@ async function follow(
   }
   // Before a job reads what was written since: the commits that inputs now start after are to be known there.
   const starts = startsOf(definition, source.source);
-  if (starts.length > 0) await peers.branch(source).subscribe({ uid, pipeline: definition.name, starts });
+  if (starts.length > 0)
+    await peers.branch(source).feed.subscribe({ uid, pipeline: definition.name, starts });
   // Whether a branch holds files is not kept up to date from the first job on: other inputs ask that again.
   if (ledger.pipeline.row()?.hadFirstJob === 1) return;
   const start = lastStart(definition, source.source);

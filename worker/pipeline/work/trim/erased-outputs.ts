@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../../protocol/content.ts";
 import { bucketName } from "../../../../protocol/names.ts";
-import type { Erasure } from "../../../branch/contract.ts";
+import type { Erasure } from "../../../branch/contract/erasures.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
@@ -36,7 +36,7 @@ export async function dropErased(context: PipelineContext): Promise<void> {
   for (let due = ledger.erasures.due(bucket); due > 0; due = ledger.erasures.due(bucket)) {
     const after = ledger.erasures.heard(bucket);
     const { committed = 0 } = ledger.pipeline.row() ?? {};
-    const { erasures, upTo } = await branch.erasures({ uid, after });
+    const { erasures, upTo } = await branch.erasures.list({ uid, after });
     for (const erasure of erasures) {
       ledger.transaction((tx) => {
         dropOne(tx, context, erasure);
@@ -58,7 +58,7 @@ export async function dropErased(context: PipelineContext): Promise<void> {
     const rows = ledger.erasures.givenUp(GIVEN_UP);
     if (rows.length === 0) return;
     const contents = rows.filter((row) => !ledger.results.names(row) && !ledger.merges.names(row));
-    await branch.letGo({ contents });
+    await branch.uploads.letGo({ contents });
     ledger.transaction(() => ledger.erasures.forgetGivenUp(rows));
   }
 }
@@ -70,7 +70,7 @@ async function hearErrors({ ledger, peers }: PipelineContext, { name, uid }: Def
   const bucket = bucketName(errors);
   for (let after = -1, upTo = ledger.erasures.heard(bucket); upTo > after; ) {
     after = upTo;
-    ({ upTo } = await peers.branch(errors).erasures({ uid, after }));
+    ({ upTo } = await peers.branch(errors).erasures.list({ uid, after }));
     ledger.transaction(() => ledger.erasures.hear(bucket, upTo));
   }
 }

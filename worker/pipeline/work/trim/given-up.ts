@@ -34,7 +34,7 @@ export async function endGivenUp({ ledger, peers }: PipelineContext): Promise<vo
       if (named.length > CONTENTS) continue;
       uploads.push({ upload: each.upload, keep: [...new Set(named.map(contentName))] });
     }
-    if (uploads.length > 0) await peers.branch(definition.output).trimUploads({ uploads });
+    if (uploads.length > 0) await peers.branch(definition.output).uploads.trim({ uploads });
     ledger.transaction(() => ledger.givenUp.settle(settled));
     await yieldToOthers();
   }

@@ -44,7 +44,7 @@ export async function lookAtOutput({ ledger, peers }: PipelineContext): Promise<
       const page = ledger.jobs.keptAfter(after, limit);
       const last = page.at(-1);
       if (!last) break;
-      const { kept } = await branch.keptCommits({ commits: page.map(({ outputCommit }) => outputCommit) });
+      const { kept } = await branch.feed.kept({ commits: page.map(({ outputCommit }) => outputCommit) });
       const stays = new Set(kept);
       const gone = page.filter(({ outputCommit }) => !stays.has(outputCommit)).map(({ n }) => n);
       if (ledger.pipeline.uid() !== uid) return;

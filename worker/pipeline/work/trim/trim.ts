@@ -171,7 +171,7 @@ async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
     const definition = ledger.active();
     const merge = definition && merges.retired();
     if (!merge) return;
-    if (merge.upload !== null) await peers.branch(definition.output).abortUpload({ upload: merge.upload });
+    if (merge.upload !== null) await peers.branch(definition.output).uploads.abort({ upload: merge.upload });
     ledger.step(definition, () => merges.forget(merge.id));
   }
 }

@@ -3,7 +3,6 @@ import {
   type ArchivedCommit,
   type ArchivedFile,
   type ArchivedTag,
-  EXPORT_LEASE_MS,
   MAX_ARCHIVE_COMMITS,
   MAX_ARCHIVE_FILES,
   MAX_ARCHIVE_TAGS,
@@ -11,8 +10,7 @@ import {
 } from "../../../../protocol/archives.ts";
 import { contentName, EMPTY_DIGEST } from "../../../../protocol/content.ts";
 import { INLINE_KIND } from "../../contents/stored-body.ts";
-import type { BranchContext } from "../../context.ts";
-import type { AnswerOf, ArchivedBytes, RequestOf } from "../../contract.ts";
+import type { ArchivedBytes } from "../../contract/archives.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Position } from "../../tree/commit-store.ts";
 import { HOLLOW, kindOf, NO_VERSION } from "../../tree/file-store.ts";
@@ -22,8 +20,6 @@ const SLICE_ROWS = 250;
 const SLICE_BYTES = 256 * 1024;
 /** What a row takes beside its path and its attributes. */
 const ROW_BYTES = 120;
-/** A call that comes so soon after the last one does not write down that the export goes on; milliseconds. */
-const RENEW_EVERY_MS = 60_000;
 
 /** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): commits by number, each of a job with what it descends from. */
 const COMMITS = `
@@ -80,132 +76,43 @@ interface FileRow {
   readonly bytes: ArrayBuffer | null;
 }
 
-type ExportContext = Pick<BranchContext, "ledger" | "moment" | "now" | "turn">;
-
-/**
- * The calls of BranchApi that read a branch with its history, in pages. What they read is what was there when the export
- * began: a row that came later is left out, and one that was replaced later is as it was. While it is under way, nothing
- * that it has not read goes, but what is erased. Each call writes down that it goes on, so that an export whose
- * reader is gone holds nothing back for long.
- */
-export class ExportCalls {
-  readonly #context: ExportContext;
-  /** When exports were last renewed by this instance, by their ids. */
-  readonly #renewed = new Map<string, number>();
-
-  constructor(context: ExportContext) {
-    this.#context = context;
+/** The next commits of an export, after one: those up to the commit that it began with. */
+export function commitsPage(
+  { sql }: Pick<Ledger, "sql">,
+  { at, after }: { at: Position; after: number },
+): { commits: ArchivedCommit[]; next: number | null } {
+  const commits: ArchivedCommit[] = [];
+  let length = 0;
+  let lineageBefore: string | null = null;
+  for (const row of rowsOf<CommitRow>(sql, COMMITS, [at.gen, at.seq, after, MAX_ARCHIVE_COMMITS])) {
+    const { seq, id, createdAt, births, deaths, origin, key, said, kind } = row;
+    // As of the one before it: said once.
+    const lineage = row.lineage === lineageBefore ? null : row.lineage;
+    lineageBefore = row.lineage ?? lineageBefore;
+    commits.push([seq, id, createdAt, births, deaths, origin, key, said, lineage, kind === 2 ? 1 : 0]);
+    length += ROW_BYTES + (said?.length ?? 0) + (lineage?.length ?? 0);
+    if (length > SLICE_BYTES) break;
   }
-
-  begin(): AnswerOf<"beginExport"> {
-    const { ledger, moment } = this.#context;
-    const { live } = ledger;
-    if (!live) return { ok: false, reason: "no-such-branch" };
-    const { now, id: newId } = moment();
-    const id = newId(now);
-    const { gen, uid, head, createdAt } = live;
-    ledger.transaction(() => {
-      ledger.exports.forgetOld(now);
-      ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
-    });
-    const { isPublic, cors, writer, modified, emptyOnly, keep, lifecycle } = ledger.settings.of(gen);
-    const settings = { public: isPublic, cors, writer, modified, emptyOnly, keep, lifecycle };
-    return {
-      ok: true,
-      export: id,
-      branch: {
-        createdAt,
-        head: head.seq,
-        floor: ledger.horizons.floorOf(gen),
-        imported: ledger.imports.of(uid) ?? null,
-        settings,
-      },
-      rows: head.births,
-    };
-  }
-
-  commits({ export: id, after }: RequestOf<"exportCommits">): AnswerOf<"exportCommits"> {
-    const at = this.#goOn(id);
-    if (!at) return GONE;
-    const { sql } = this.#context.ledger;
-    const commits: ArchivedCommit[] = [];
-    let length = 0;
-    let lineageBefore: string | null = null;
-    for (const row of rowsOf<CommitRow>(sql, COMMITS, [at.gen, at.seq, after, MAX_ARCHIVE_COMMITS])) {
-      const { seq, createdAt, births, deaths, origin, key, said } = row;
-      // As of the one before it: said once.
-      const lineage = row.lineage === lineageBefore ? null : row.lineage;
-      lineageBefore = row.lineage ?? lineageBefore;
-      commits.push([
-        seq,
-        row.id,
-        createdAt,
-        births,
-        deaths,
-        origin,
-        key,
-        said,
-        lineage,
-        row.kind === 2 ? 1 : 0,
-      ]);
-      length += ROW_BYTES + (said?.length ?? 0) + (lineage?.length ?? 0);
-      if (length > SLICE_BYTES) break;
-    }
-    const last = commits.at(-1)?.[0];
-    return { ok: true, commits, next: last === undefined || last === at.seq ? null : last };
-  }
-
-  tags({ export: id, after }: RequestOf<"exportTags">): AnswerOf<"exportTags"> {
-    const at = this.#goOn(id);
-    if (!at) return GONE;
-    const rows = this.#context.ledger.sql.query<{ name: string; commit: string; createdAt: number }>(TAGS, [
-      at.gen,
-      at.seq,
-      after,
-      MAX_ARCHIVE_TAGS,
-    ]);
-    const tags = rows.map(({ name, commit, createdAt }): ArchivedTag => [name, commit, createdAt]);
-    return { ok: true, tags, next: tags.length < MAX_ARCHIVE_TAGS ? null : (tags.at(-1)?.[0] ?? null) };
-  }
-
-  async files({ export: id, after }: RequestOf<"exportFiles">): Promise<AnswerOf<"exportFiles">> {
-    const { ledger, turn } = this.#context;
-    const page = new FilePage();
-    let place: { path: string; born: number } | null = after;
-    while (place !== null && page.hasRoom) {
-      if (place !== after) await turn();
-      // Others came in between: it may have ended.
-      const at = this.#goOn(id);
-      if (!at) return GONE;
-      place = page.addSlice(ledger, { at, after: place });
-    }
-    return { ok: true, files: page.files, contents: [...page.contents.values()], next: place };
-  }
-
-  end({ export: id }: RequestOf<"endExport">): void {
-    const { ledger } = this.#context;
-    this.#renewed.delete(id);
-    if (ledger.exists) ledger.transaction(() => ledger.exports.close(id));
-  }
-
-  /** What the export reads; undefined if it has ended, or its branch has. */
-  #goOn(id: string): Position | undefined {
-    const { ledger, now } = this.#context;
-    const { live } = ledger;
-    const found = live ? ledger.exports.find(id, now()) : undefined;
-    if (!found || found.gen !== live?.gen) return undefined;
-    const time = now();
-    if (time - (this.#renewed.get(id) ?? 0) >= RENEW_EVERY_MS) {
-      this.#renewed.set(id, time);
-      ledger.transaction(() => ledger.exports.renew(id, time + EXPORT_LEASE_MS));
-    }
-    return found;
-  }
+  const last = commits.at(-1)?.[0];
+  return { commits, next: last === undefined || last === at.seq ? null : last };
 }
 
-const GONE = { ok: false, reason: "no-such-export" } as const;
+export function tagsPage(
+  { sql }: Pick<Ledger, "sql">,
+  { at, after }: { at: Position; after: string },
+): { tags: ArchivedTag[]; next: string | null } {
+  const rows = sql.query<{ name: string; commit: string; createdAt: number }>(TAGS, [
+    at.gen,
+    at.seq,
+    after,
+    MAX_ARCHIVE_TAGS,
+  ]);
+  const tags = rows.map(({ name, commit, createdAt }): ArchivedTag => [name, commit, createdAt]);
+  return { tags, next: tags.length < MAX_ARCHIVE_TAGS ? null : (tags.at(-1)?.[0] ?? null) };
+}
 
-class FilePage {
+/** The next files of an export, with the bytes of contents that are in rows. */
+export class FilePage {
   readonly files: ArchivedFile[] = [];
   readonly contents = new Map<string, ArchivedBytes>();
   #bytes = 0;

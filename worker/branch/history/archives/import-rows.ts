@@ -13,20 +13,12 @@ import { contentName, parseContentName } from "../../../../protocol/content.ts";
 import { comparePaths } from "../../../core/path-order.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Import } from "../../archives/import-store.ts";
-import type { ArchivedBytes, ImportedFile, Lineage } from "../../contract.ts";
+import type { ArchivedBytes, BadArchive, ImportedFile } from "../../contract/archives.ts";
+import type { Lineage } from "../../contract/pipelines.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { attributesText } from "../../tree/attributes.ts";
 import type { CommitRow } from "../../tree/commit-store.ts";
 import { FILE_KINDS, HOLLOW, kindOf } from "../../tree/file-store.ts";
-
-/** What is wrong with a page of an archive: nothing of it was written. */
-export interface PageFault {
-  readonly ok: false;
-  readonly reason: "bad-archive";
-  /** Which row, such as `files[3]`. */
-  readonly path: string;
-  readonly message: string;
-}
 
 /** A content of a page that the branch does not have. */
 export interface LackedContent {
@@ -97,12 +89,22 @@ const LIVES = 1000;
 
 type CommitStores = Pick<Ledger, "sql" | "commits" | "lineages">;
 
+/** What has come of it goes, slice by slice (work/importer.ts). */
+export function giveUpImport(
+  _: Tx,
+  { imports, uploads }: Pick<Ledger, "imports" | "uploads">,
+  { row: { uid, upload }, now }: { row: Import; now: number },
+): void {
+  imports.giveUp(uid);
+  uploads.close(upload, now, { leaves: true });
+}
+
 /** Writes commits that come after those that are there. Returns how far the import is then. */
 export function importCommits(
   _: Tx,
   { sql, commits, lineages }: CommitStores,
   { row, page, now }: { row: Import; page: readonly ArchivedCommit[]; now: number },
-): Import | PageFault {
+): Import | BadArchive {
   const { gen, head, floor } = row;
   let before: CommitBefore | undefined = commits.at({ gen, seq: row.seq });
   const ids = new Set<string>();
@@ -140,7 +142,7 @@ export function importTags(
   _: Tx,
   { sql, commits }: Pick<Ledger, "sql" | "commits">,
   { row, page, now }: { row: Import; page: readonly ArchivedTag[]; now: number },
-): Import | PageFault {
+): Import | BadArchive {
   let before = row.tag;
   for (const [index, tag] of page.entries()) {
     const [name, commit] = tag;
@@ -167,7 +169,7 @@ export function importFiles(
     bytes,
     now,
   }: { row: Import; files: readonly ImportedFile[]; bytes: readonly ArchivedBytes[]; now: number },
-): Import | PageFault | LackedContent {
+): Import | BadArchive | LackedContent {
   const { gen } = row;
   const fault = badFile(sql, { row, files, now }) ?? missingCommit(sql, { row, files });
   if (fault) return fault;
@@ -218,9 +220,9 @@ export function importFiles(
 
 /** Undoes the transaction of a page, of which something was written when it turned out to be at fault. */
 export class UndoneError extends Error {
-  readonly fault: PageFault | LackedContent;
+  readonly fault: BadArchive | LackedContent;
 
-  constructor(fault: PageFault | LackedContent) {
+  constructor(fault: BadArchive | LackedContent) {
     super(`the page of an import is refused: ${fault.reason}`);
     this.fault = fault;
   }
@@ -234,7 +236,7 @@ function hasContent({ path, more }: Pick<ImportedFile, "path" | "more">): boolea
 function badFile(
   sql: Ledger["sql"],
   { row: { gen, head, place }, files, now }: { row: Import; files: readonly ImportedFile[]; now: number },
-): PageFault | undefined {
+): BadArchive | undefined {
   const last = sql.first<{ died: number | null }>`
     SELECT died FROM files WHERE gen = ${gen} AND path = ${place.path} AND born = ${place.born}`;
   let before: Pick<ImportedFile, "path" | "born" | "died"> = { ...place, died: last?.died ?? null };
@@ -256,12 +258,12 @@ function badFile(
 function conflictFault(
   sql: Ledger["sql"],
   { row: { gen, place }, files }: { row: Import; files: readonly ImportedFile[] },
-): PageFault | undefined {
+): BadArchive | undefined {
   const candidates = JSON.stringify(candidatesAbove(place.path));
   const earlier = sql.query<{ path: string }>(THERE, [gen, candidates]);
   const above = new FilesAbove(earlier.map(({ path }) => path));
   let lives: (readonly [file: string, born: number, died: number, index: number])[] = [];
-  const look = (): PageFault | undefined => {
+  const look = (): BadArchive | undefined => {
     const [found] = sql.query<Pick<ImportedFile, "born" | "died"> & { place: number; file: string }>(DURING, [
       gen,
       JSON.stringify(lives),
@@ -285,7 +287,7 @@ function conflictFault(
 function missingCommit(
   sql: Ledger["sql"],
   { row: { gen }, files }: { row: Import; files: readonly ImportedFile[] },
-): PageFault | undefined {
+): BadArchive | undefined {
   const seqs = new Set(files.flatMap(({ born, died, more }) => [born, died ?? born, more?.version ?? born]));
   const [missing] = sql.query<{ seq: number }>(NO_COMMIT, [gen, JSON.stringify([...seqs])]);
   if (!missing) return undefined;
@@ -295,10 +297,10 @@ function missingCommit(
   return badPage(`files[${index}]`, `came or went with a commit that is not there: ${missing.seq}`);
 }
 
-function badRow(row: string, { part, message }: RowFault): PageFault {
+function badRow(row: string, { part, message }: RowFault): BadArchive {
   return badPage(`${row}${part}`, message);
 }
 
-function badPage(path: string, message: string): PageFault {
+function badPage(path: string, message: string): BadArchive {
   return { ok: false, reason: "bad-archive", path, message };
 }

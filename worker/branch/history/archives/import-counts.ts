@@ -1,6 +1,6 @@
 import type { Import } from "../../archives/import-store.ts";
+import type { BadArchive } from "../../contract/archives.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { PageFault } from "./import-rows.ts";
 
 /** Rows of files that one slice goes through: some milliseconds. */
 const ROWS = 5000;
@@ -53,7 +53,7 @@ type Stores = Pick<Ledger, "sql" | "commits">;
  * wrong ones would show another one, or have a call look through all rows. What was erased, or given back, is missing among the
  * rows: a commit has as many as it says at most, and of the newest all are there.
  */
-export async function countsFault(ledger: Stores, counting: Counting): Promise<PageFault | undefined> {
+export async function countsFault(ledger: Stores, counting: Counting): Promise<BadArchive | undefined> {
   const born = await countBy(ledger, { ...counting, text: BORN, what: "births" });
   if (born.fault) return born.fault;
   const died = await countBy(ledger, { ...counting, text: DIED, what: "deaths" });
@@ -69,7 +69,7 @@ export async function countsFault(ledger: Stores, counting: Counting): Promise<P
 async function countBy(
   { sql }: Stores,
   { row: { gen }, turn, text, what }: Counting & { text: string; what: "births" | "deaths" },
-): Promise<{ readonly fault: PageFault | undefined; readonly alive: number }> {
+): Promise<{ readonly fault: BadArchive | undefined; readonly alive: number }> {
   let alive = 0;
   /** Of the last commit that was counted, which the next slice may have more of. */
   let last = { seq: 0, rows: 0 };
@@ -100,6 +100,6 @@ async function countBy(
   return { fault: undefined, alive };
 }
 
-function misfit(message: string): PageFault {
+function misfit(message: string): BadArchive {
   return { ok: false, reason: "bad-archive", path: "commits", message };
 }

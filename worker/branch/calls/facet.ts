@@ -1,0 +1,81 @@
+import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
+import type { Catalogue } from "../../catalogue/catalogue.ts";
+import type { CatalogueFault } from "../../core/catalogue-fault.ts";
+import type { Engine } from "../../objects/engine.ts";
+import type { Facet } from "../../objects/facets.ts";
+import { mustNotBeNobody } from "../../objects/made-objects.ts";
+import type { BranchContext } from "../context.ts";
+import { type Refused, refused } from "../contract/answers.ts";
+import type { CommitRefused, Committed, PutFile } from "../contract/files.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Forker } from "../work/forks/forker.ts";
+import type { Courier } from "../work/outbox/courier.ts";
+import type { Committer } from "../write/committer.ts";
+import type { Gate } from "../write/gate.ts";
+import type { PutQueue } from "../write/put-queue.ts";
+
+export type PutAnswer = Committed | CommitRefused | Refused<"wait">;
+/** The puts that wait together, which share a transaction. */
+export type Puts = PutQueue<PutFile, PutAnswer>;
+
+/** What every call of a Branch object can reach. */
+export interface Reach extends BranchContext {
+  readonly catalogue: () => Catalogue;
+  readonly engine: Engine;
+  readonly courier: Courier;
+  readonly forker: Pick<Forker, "settled" | "rootNow">;
+  readonly gate: Gate;
+  readonly committer: Committer;
+  readonly puts: Puts;
+  /** The object's own bucket. */
+  readonly bucket: () => string;
+  /** What the object was found by. */
+  readonly objectName: string | undefined;
+  /** By the uid of a generation: the announcement that its creator waits for now. */
+  readonly announcing: Map<string, Promise<boolean>>;
+  /** When exports were last renewed by this instance, by their ids. */
+  readonly renewed: Map<string, number>;
+}
+
+/** The calls of one subject (objects/facets.ts), typed by the contract. */
+export type BranchFacet<Calls> = Facet<Calls, Reach>;
+
+/** For a call that makes the object: there must be tables. */
+export function makeTables({ ledger, objectName, bucket }: Reach): void {
+  mustNotBeNobody(objectName);
+  ledger.makeTables();
+  bucket();
+}
+
+/** For a call that makes a branch. Nothing is made, not even tables, if the catalogue could not be told of it. */
+export async function prepare(reach: Reach): Promise<CatalogueFault | undefined> {
+  const fault = reach.ledger.live ? undefined : await reach.catalogue().fault();
+  if (!fault) makeTables(reach);
+  return fault;
+}
+
+/** What is said if no generation lives. A fork whose rows are on their way is not there for anybody: it is soon. */
+export function absent({ exists, live, forks }: Ledger): Refused<"no-such-branch" | "forking"> {
+  return refused(exists && !live && forks.coming() ? "forking" : "no-such-branch");
+}
+
+/** An answer. Says `forking` instead of that there is no branch, or no view of one, while a fork is being made. */
+export function told<A extends { readonly ok: true } | Refused<string>>(
+  ledger: Ledger,
+  answer: A,
+): A | Refused<"forking"> {
+  if (answer.ok || (answer.reason !== "no-such-branch" && answer.reason !== "no-such-open-commit")) {
+    return answer;
+  }
+  return absent(ledger).reason === "forking" ? refused("forking") : answer;
+}
+
+/** A new upload's id. */
+export function uploadId({ bucket, moment }: Reach, now: number): string {
+  return `${bucket()}.${moment().id(now)}`;
+}
+
+/** As much as one answer holds. */
+export function bounded<R extends { readonly limit: number }>(request: R): R {
+  return { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) };
+}

@@ -1,0 +1,62 @@
+import { refused } from "../contract/answers.ts";
+import type { FileCalls } from "../contract/files.ts";
+import { readFile } from "../read/file.ts";
+import { keepBlobs } from "../read/keep-blobs.ts";
+import { listFiles } from "../read/tree.ts";
+import { listVersions } from "../read/versions.ts";
+import { showView } from "../read/views.ts";
+import { commitChanges } from "../write/commit.ts";
+import { setTags } from "../write/set-tags.ts";
+import { type BranchFacet, bounded, told } from "./facet.ts";
+import { put, waits, write } from "./write.ts";
+
+/** The tree: what is read of it, and what is written into it. */
+export const files: BranchFacet<FileCalls> = {
+  async view({ ledger }, request) {
+    return told(ledger, showView(ledger, request));
+  },
+
+  async read({ ledger }, request) {
+    return told(ledger, readFile(ledger, request));
+  },
+
+  async list({ ledger }, request) {
+    return told(ledger, listFiles(ledger, bounded(request)));
+  },
+
+  async versions({ ledger }, request) {
+    return told(ledger, listVersions(ledger, bounded(request)));
+  },
+
+  async content({ ledger: { exists, live, contents } }, { liveOnly, ...id }) {
+    const isThere = exists && (live || !liveOnly);
+    const body = isThere ? contents.body(id, liveOnly ? live?.gen : undefined) : undefined;
+    return body ? { ok: true, body } : refused("no-such-content");
+  },
+
+  async keepBlobs({ ledger, now }, request) {
+    return keepBlobs(ledger, { ...request, now: now() });
+  },
+
+  async put(reach, request) {
+    return told(reach.ledger, await put(reach, request));
+  },
+
+  async commit(reach, request) {
+    const { ledger } = reach;
+    const answer = await write(reach, {
+      isWaiting: waits(ledger, request.openCommit),
+      work: (tx, moment) => commitChanges(tx, ledger, { request, moment }),
+    });
+    return told(ledger, answer);
+  },
+
+  async setTags(reach, request) {
+    const { ledger } = reach;
+    const answer = await write(reach, {
+      isWaiting: waits(ledger, request.openCommit),
+      work: (tx, moment) => setTags(tx, ledger, { request, moment }),
+    });
+    return told(ledger, answer);
+  },
+};

@@ -1,0 +1,204 @@
+import { WATCH_MS } from "../../objects/loop.ts";
+import { type AnswerOf, type Refused, refused } from "../contract/answers.ts";
+import type {
+  CreateBranch,
+  DestroyBranch,
+  ForkBranch,
+  LifecycleCalls,
+  Made,
+  ShownFork,
+} from "../contract/lifecycle.ts";
+import type { SettingsCalls } from "../contract/settings.ts";
+import type { Fork } from "../forks/fork-store.ts";
+import {
+  changeSettings,
+  isPublic,
+  letsIn,
+  notEmptyRefusal,
+  protectionRefusal,
+} from "../settings/settings.ts";
+import { beginGeneration, endFork, endGeneration } from "../write/generation.ts";
+import { absent, type BranchFacet, prepare, type Reach } from "./facet.ts";
+
+/** Makes a branch and ends it, and says whether it is there. */
+export const lifecycle: BranchFacet<LifecycleCalls> = {
+  /**
+   * A creation is acknowledged once the catalogue knows of it. If the catalogue can't be reached, nobody is told that
+   * the branch is theirs, and the next creation finishes what was begun, for whoever asks for it then: the branch is as
+   * that one wants it.
+   */
+  async create(reach, request = {}) {
+    const fault = await prepare(reach);
+    if (fault) return refused(fault);
+    const { ledger, courier, forker, announcing } = reach;
+    await forker.settled();
+    const live = ledger.generations.live();
+    if (!live && ledger.forks.present()) return refused("already-exists");
+    if (live) {
+      // Other news may wait of a branch that is somebody's: of its tags, say.
+      if (ledger.claim.get() || !courier.creationWaits(live.uid)) return refused("already-exists");
+      const isTold = announcing.get(live.uid);
+      if (isTold) return refused((await isTold) ? "already-exists" : "catalogue-unavailable");
+    }
+    begin(reach, request);
+    return await announceCreation(reach);
+  },
+
+  /** Acknowledged once the parent and the catalogue know of it. Asked again from the same parent and commit it answers the same. */
+  async fork(reach, request) {
+    const fault = await prepare(reach);
+    if (fault) return refused(fault);
+    const { ledger, courier, forker } = reach;
+    const { parent, commit } = request;
+    const fork = ledger.forks.present() ?? askFork(reach, request);
+    const isSame = fork?.parent === parent && (commit === undefined || commit === fork.commit);
+    if (!fork || !isSame) return refused("already-exists");
+    if (fork.state === "asked") {
+      const rooted = await forker.rootNow(fork);
+      if (!rooted.ok) return rooted;
+    }
+    if (courier.catalogueWaits && !(await courier.flushCatalogue())) return refused("catalogue-unavailable");
+    const made = ledger.forks.get(fork.uid);
+    return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
+  },
+
+  async inspect({ ledger: { exists, live, forks, settings, imports } }) {
+    const present = exists ? forks.present() : undefined;
+    const fork = present && present.state !== "asked" ? shownFork(present) : null;
+    if (live) {
+      const { uid, createdAt, gen, head } = live;
+      const { keep } = settings.of(gen);
+      const { at, by = null } = imports.of(uid) ?? {};
+      const imported = at === undefined ? null : { at, by };
+      return { ok: true, uid, createdAt, head: head.id, keep, fork, imported };
+    }
+    if (!fork) return refused("no-such-branch");
+    const { uid, createdAt } = fork;
+    return { ok: true, uid, createdAt, head: null, keep: null, fork, imported: null };
+  },
+
+  async status({ ledger }, { publicOnly = false } = {}) {
+    const { live } = ledger;
+    if (publicOnly && !isPublic(ledger)) return refused("not-public");
+    if (!live) return absent(ledger);
+    const { uid, createdAt, head } = live;
+    const claimedBy = ledger.claim.get()?.pipeline ?? null;
+    return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
+  },
+
+  async destroy(reach, request = {}) {
+    return await reach.gate.pass(() => destroy(reach, request));
+  },
+};
+
+/** Begins a generation if none lives, and sets what its creator wants. */
+function begin(
+  { ledger, moment: newMoment }: Reach,
+  { public: isPublic = false, keep = null, modified = null, emptyOnly = false }: CreateBranch,
+): void {
+  const moment = newMoment();
+  ledger.transaction((tx) => {
+    if (!ledger.generations.live()) beginGeneration(tx, ledger, moment);
+    const live = ledger.generations.live();
+    if (!live) return;
+    // Somebody may have written to one that was begun before, and loses no commit to what a new branch is to keep.
+    const losesNone = live.head.id === null || keep === null;
+    const change = { public: isPublic, modified, emptyOnly, ...(losesNone && { keep }) };
+    changeSettings(tx, ledger, { live, change, now: moment.now });
+  });
+}
+
+async function announceCreation({
+  ledger,
+  courier,
+  announcing,
+}: Reach): Promise<Made | Refused<"catalogue-unavailable">> {
+  const live = ledger.generations.live();
+  if (!live) throw new Error("the branch to announce is not there");
+  const { uid, createdAt } = live;
+  // The settings first: a creation that the catalogue was told of is not finished by another one.
+  const isTold = courier.flushSettings().then((isSet) => isSet && courier.flushCatalogue());
+  announcing.set(uid, isTold);
+  try {
+    return (await isTold) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
+  } finally {
+    announcing.delete(uid);
+  }
+}
+
+function askFork({ ledger, moment }: Reach, { parent, commit, note }: ForkBranch): Fork | undefined {
+  const { now, id } = moment();
+  return ledger.transaction(() => {
+    if (ledger.generations.live()) return undefined;
+    const createdAt = ledger.clock.next(now);
+    const uid = id(createdAt);
+    ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, note });
+    // Not sooner: the call goes on with it itself.
+    ledger.wake("forks", now + WATCH_MS);
+    return ledger.forks.get(uid);
+  });
+}
+
+/** What others are told of a fork. */
+function shownFork({ uid, parent, commit, state, createdAt, files, total }: Fork): ShownFork {
+  return { uid, parent, commit, createdAt, ready: state === "made", copied: files, total };
+}
+
+async function destroy(
+  { ledger, courier, moment }: Reach,
+  { key, withFiles }: DestroyBranch,
+): Promise<AnswerOf<LifecycleCalls["destroy"]>> {
+  const { live } = ledger;
+  const fork = live || !ledger.exists ? undefined : ledger.forks.coming();
+  if (!live && !fork) return refused("no-such-branch");
+  if (ledger.claim.get()) return refused("pipeline-output");
+  if (fork && withFiles === false) return refused("forking");
+  const refusal = ledger.transaction((tx) => {
+    const refusal =
+      live &&
+      (protectionRefusal(tx, ledger, { gen: live.gen, key }) ??
+        notEmptyRefusal(tx, ledger, { gen: live.gen, withFiles }));
+    if (live && !refusal) endGeneration(tx, ledger, { live, moment: moment() });
+    if (fork) endFork(tx, ledger, { fork, moment: moment() });
+    return refusal;
+  });
+  if (refusal) return refusal;
+  return (await announceDeletion({ ledger, courier })) ? { ok: true } : refused("catalogue-unavailable");
+}
+
+/** The catalogue first: a caller waits for it. Returns whether it knows. */
+export async function announceDeletion({
+  ledger,
+  courier,
+}: Pick<Reach, "ledger" | "courier">): Promise<boolean> {
+  const isTold = await courier.flushCatalogue();
+  // Then whoever else is to hear of it, of whom nobody waits.
+  ledger.wake("outbox");
+  return isTold;
+}
+
+/** What the branch is set to. */
+export const settings: BranchFacet<SettingsCalls> = {
+  async read({ ledger }) {
+    const { live, settings } = ledger;
+    if (!live) return absent(ledger);
+    const { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly } = settings.of(live.gen);
+    return { ok: true, public: isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
+  },
+
+  /**
+   * What shuts somebody out holds with this call, since the branch looks at its own settings; what lets somebody in is
+   * acknowledged once the catalogue knows of it.
+   */
+  async change({ ledger, catalogue, courier, now }, change) {
+    if (!ledger.live) return absent(ledger);
+    const fault = letsIn(change) ? await catalogue().fault() : undefined;
+    if (fault === "catalogue-outdated" || fault === "other-family") return refused(fault);
+    const { live } = ledger;
+    if (!live) return refused("no-such-branch");
+    const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now: now() }));
+    if (!changed.ok || !courier.settingsWait) return changed;
+    const isTold = await courier.flushSettings();
+    return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
+  },
+};
