@@ -1,7 +1,7 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError } from "commander";
 import { NAME_PATTERN } from "../protocol/names.ts";
 import { SaidNote, type SaidOfCommit } from "../protocol/notes.ts";
-import { type ConnectionOptions, DEFAULT_DATA } from "./gateway/connection/connection.ts";
+import type { ConnectionOptions } from "./gateway/connection/connection.ts";
 import { UsageError } from "./output/failure.ts";
 
 /** What every command that talks to a gateway takes. */
@@ -20,23 +20,6 @@ export interface PageOptions extends ClientOptions {
 export interface PageSizes {
   readonly byDefault: number;
   readonly most: number;
-}
-
-/** Adds `--limit`, `--all` and `--after`. */
-export function withPages(
-  command: Command,
-  { byDefault, most }: PageSizes,
-  { of, place = "id" }: { of: string; place?: string },
-): Command {
-  const all = new Option("--all", "all of them, on a terminal too").conflicts("limit");
-  return command
-    .option(
-      "--limit <number>",
-      `at most so many, up to ${most} (default: ${byDefault} on a terminal, else all)`,
-      wholeNumber({ min: 1, max: most }),
-    )
-    .addOption(all)
-    .option(`--after <${place}>`, `go on after this ${of} of an earlier list`);
 }
 
 /** How many are wanted. What a program reads is never cut short in silence. */
@@ -71,36 +54,6 @@ export async function entriesOf<Entry>(
   return { entries, next };
 }
 
-/** Adds `--json` and what names the gateway, and examples at the end of the help. */
-export function withClientOptions(command: Command, ...examples: readonly string[]): Command {
-  const data = new Option(
-    "--data <folder>",
-    `the gateway of this machine with this data folder, and its key (default: ${DEFAULT_DATA}, if no variable names another)`,
-  ).conflicts(["context", "endpoint"]);
-  return withExamples(withGateway(withJson(command).addOption(data)), ...examples);
-}
-
-/** Adds `--context` and `--endpoint`. */
-export function withGateway(command: Command): Command {
-  return command
-    .addOption(
-      new Option("--context <name>", "the gateway and key that 'sluice context add' keeps by this name")
-        .argParser(name)
-        .conflicts("endpoint"),
-    )
-    .option("--endpoint <url>", "the gateway at this address, with the key that is set or kept for it");
-}
-
-export function withJson(command: Command): Command {
-  return command.option("--json", "print JSON, also for errors");
-}
-
-/** Examples at the end of a command's help. */
-export function withExamples(command: Command, ...examples: readonly string[]): Command {
-  const lines = examples.map((example) => `  $ ${example}`).join("\n");
-  return command.addHelpText("after", `\nExamples:\n${lines}`);
-}
-
 /** A parser of whole numbers in a range, for commander. */
 export function wholeNumber({ min, max }: { min: number; max: number }): (value: string) => number {
   return (value) => {
@@ -110,13 +63,13 @@ export function wholeNumber({ min, max }: { min: number; max: number }): (value:
   };
 }
 
-/** A parser of names of repos, branches, pipelines and nodes. */
 /** Of an argument that switches something. */
 export function onOrOff(value: string): boolean {
   if (value === "on" || value === "off") return value === "on";
   throw new InvalidArgumentError("It must be on or off.");
 }
 
+/** A parser of names of repos, branches, pipelines and nodes. */
 export function name(value: string): string {
   if (NAME_PATTERN.test(value)) return value;
   throw new InvalidArgumentError(
@@ -128,13 +81,6 @@ export function name(value: string): string {
 export interface NoteOptions {
   readonly message?: string;
   readonly meta?: Readonly<Record<string, string>>;
-}
-
-/** Adds `--message` and `--meta`. */
-export function withNote(command: Command): Command {
-  return command
-    .option("--message <text>", "say what the commit is for; kept with it, for all who may read the branch")
-    .option("--meta <key=value>", "keep this with the commit as well; may be repeated", addMeta);
 }
 
 /** What the options say, held to what a commit keeps before anything is sent. */
@@ -154,7 +100,8 @@ export function says({ message, meta }: SaidOfCommit): boolean {
   return message !== undefined || meta !== undefined;
 }
 
-function addMeta(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+/** A parser of what `--meta` adds to what it said before. */
+export function addMeta(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const equals = text.indexOf("=");
   if (equals < 1) throw new InvalidArgumentError("It must be <key>=<value>.");
   const key = text.slice(0, equals);

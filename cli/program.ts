@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Command, type Help } from "commander";
-import { withExamples } from "./options.ts";
+import type { Help } from "commander";
+import { Command } from "./command.ts";
 
 const PACKAGE = join(import.meta.dirname, "../package.json");
 
@@ -62,18 +62,18 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
       subcommandTerm: termOf,
       subcommandDescription: (command) => command.summary() || gistOf(command),
     })
-    .helpCommand(false);
-  withExamples(
-    program,
-    "sluice dev",
-    "sluice mb s3://master.images",
-    "sluice cp -r photos s3://master.images/",
-    "sluice pipeline create -f edges.json",
-    "sluice job list --pipeline edges",
-  ).addHelpText(
-    "after",
-    "\nThe gateway and the key come from one place, the first that is there: --data or --context; the variables\nSLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; the folder .sluice of a gateway on this\nmachine; the context in use ('sluice context'); the AWS_ variables, if AWS_ENDPOINT_URL is set.\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers, 9 a disk is full.",
-  );
+    .helpCommand(false)
+    .examples(
+      "sluice dev",
+      "sluice mb s3://master.images",
+      "sluice cp -r photos s3://master.images/",
+      "sluice pipeline create -f edges.json",
+      "sluice job list --pipeline edges",
+    )
+    .addHelpText(
+      "after",
+      "\nThe gateway and the key come from one place, the first that is there: --data or --context; the variables\nSLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; the folder .sluice of a gateway on this\nmachine; the context in use ('sluice context'); the AWS_ variables, if AWS_ENDPOINT_URL is set.\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers, 9 a disk is full.",
+    );
   // `sluice help job wait` is `sluice job wait --help`.
   const args = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const [named = ""] = args;
@@ -94,7 +94,7 @@ function termOf(command: Parameters<Help["subcommandTerm"]>[0]): string {
 }
 
 /** What a command does, in the first words of its description. */
-function gistOf(command: Pick<Command, "description">): string {
+function gistOf(command: Parameters<Help["subcommandDescription"]>[0]): string {
   return command.description().replace(/[.:;]\s.*|[.]$/s, "");
 }
 

@@ -2,19 +2,18 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Command } from "commander";
 import { lockDataFolder } from "../../embedded/data/data-lock.ts";
 import { readHolder } from "../../embedded/data/holder.ts";
 import { type ScrubExtent, scrub } from "../../embedded/scrub/scrub.ts";
 import { endOrphan } from "../../embedded/workerd/workerd.ts";
 import { CatalogueRebuilt, ScrubState } from "../../protocol/admin.ts";
+import type { Command } from "../command.ts";
 import { type Client, isAway } from "../gateway/client.ts";
 import { withClient } from "../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../options.ts";
+import type { ClientOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../output/output.ts";
 
-/** `sluice admin …` */
 export function addAdmin(program: Command): void {
   const group = program
     .command("admin")
@@ -26,38 +25,35 @@ export function addAdmin(program: Command): void {
   for (const add of [addAdminRebuild, addAdminScrub]) add(group);
 }
 
-/** `sluice admin rebuild` */
 function addAdminRebuild(group: Command): void {
-  const command = group
+  group
     .command("rebuild")
     .description(
       "Makes the catalogue (D1) from the branches and pipelines themselves: which there are, what branches are set to, their tags, the jobs of each pipeline that are listed. For a catalogue that was lost, or went back in time. With the root key, buckets are read and written all the while, whether the catalogue is there or not; lists of buckets, tags, pipelines and jobs come back with it, and public branches answer without a signature again.\n\nAll other access keys are in D1 alone and can't be rebuilt: keep them with 'sluice key export', bring them back with 'sluice key import'. Nodes come back by themselves. Drain marks are gone.",
     )
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const { failed, ...done } = await rebuildAll(client);
-        if (options.json) printJson({ ...done, failed });
-        else {
-          printLine(
-            `the catalogue knows of ${count(done.branches, "branch", "branches")} and ${count(done.pipelines, "pipeline")}`,
-          );
-          for (const name of done.missing)
-            printLine(`${name} left a marker, and nothing else: it is not there`);
-          printLine(
-            "access keys are in D1 alone: if they are lost, 'sluice key import' brings back what 'sluice key export' kept",
-          );
-        }
-        if (failed.length === 0) return;
-        throw new CliError(`${failed.length} could not tell the catalogue of themselves: run it again`, {
-          code: "NotRebuilt",
-          issues: failed.map((name) => ({
-            path: name,
-            message: "could not be reached, or is being changed",
-          })),
-        });
-      }),
-    );
-  withClientOptions(command, "sluice admin rebuild", "sluice admin rebuild --json | jq .branches");
+    .clientAction(async (client, options: ClientOptions) => {
+      const { failed, ...done } = await rebuildAll(client);
+      if (options.json) printJson({ ...done, failed });
+      else {
+        printLine(
+          `the catalogue knows of ${count(done.branches, "branch", "branches")} and ${count(done.pipelines, "pipeline")}`,
+        );
+        for (const name of done.missing)
+          printLine(`${name} left a marker, and nothing else: it is not there`);
+        printLine(
+          "access keys are in D1 alone: if they are lost, 'sluice key import' brings back what 'sluice key export' kept",
+        );
+      }
+      if (failed.length === 0) return;
+      throw new CliError(`${failed.length} could not tell the catalogue of themselves: run it again`, {
+        code: "NotRebuilt",
+        issues: failed.map((name) => ({
+          path: name,
+          message: "could not be reached, or is being changed",
+        })),
+      });
+    })
+    .clientOptions("sluice admin rebuild", "sluice admin rebuild --json | jq .branches");
 }
 
 async function rebuildAll(client: Client): Promise<Omit<CatalogueRebuilt, "next">> {
@@ -87,9 +83,8 @@ const LOOK_MS = 200;
 /** So long a gateway that is away for a scrub is asked again although nothing answers at its address. */
 const SILENCE_MS = 60_000;
 
-/** `sluice admin scrub` */
 function addAdminScrub(group: Command): void {
-  const command = group
+  group
     .command("scrub")
     .description(
       "Writes those databases of a gateway on one machine anew that something was erased or redacted from: files up to 4 KiB, names, metadata and messages are then in no file of its data folder. The gateway stops for that and starts again: for some seconds requests are answered with 503, or refused, and those that are under way are cut; clients ask again. Each start of a gateway does the same.\n\nIf no gateway runs on the folder that --data names, this command does it by itself, and needs no key. A database needs as much free room as it has for the time that it is written. On Cloudflare there is no scrub.",
@@ -109,8 +104,8 @@ function addAdminScrub(group: Command): void {
         `${count(failed.length, "database")} could not be written anew and may still have what was erased`,
         { code: "NotScrubbed", issues: failed.map(({ file, message }) => ({ path: file, message })) },
       );
-    });
-  withClientOptions(command, "sluice admin scrub", "sluice admin scrub --data /srv/sluice --all");
+    })
+    .clientOptions("sluice admin scrub", "sluice admin scrub --data /srv/sluice --all");
 }
 
 function textOf({ rewritten, bytesBefore, bytesAfter }: Omit<Done, "failed">): string {

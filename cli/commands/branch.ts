@@ -1,4 +1,4 @@
-import { Argument, type Command } from "commander";
+import { Argument } from "commander";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import {
   type BranchDetail,
@@ -14,6 +14,7 @@ import {
   LAST_MODIFIED,
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
+import type { Command } from "../command.ts";
 import { type Progress, progressFor } from "../files/progress.ts";
 import type { Address } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
@@ -21,12 +22,11 @@ import { type Client, GatewayError } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
 import { commitId, keyId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
-import { type ClientOptions, name, onOrOff, wholeNumber, withClientOptions } from "../options.ts";
+import { type ClientOptions, name, onOrOff, wholeNumber } from "../options.ts";
 import { UsageError } from "../output/failure.ts";
 import { printJson, printLine, printTable, showTime } from "../output/output.ts";
 import { addBranchDelete } from "./objects/buckets.ts";
 
-/** `sluice branch …` */
 export function addBranch(program: Command): void {
   const group = program
     .command("branch")
@@ -49,27 +49,22 @@ export function addBranch(program: Command): void {
     add(group);
 }
 
-/** `sluice branch inspect` */
 function addBranchInspect(group: Command): void {
-  const command = group
+  group
     .command("inspect")
     .description(
       "Shows a branch: its newest commit, what it was made from, how much of its history stays, and its other settings.",
     )
-    .argument("<branch>", "<branch>.<repo>, with or without s3://")
-    .action((text: string, options: ClientOptions) => {
-      const address = parseBranch(text);
-      return withClient(options, async (client) => {
-        const detail = await inspectBranch(client, address);
-        if (options.json) return printJson(detail);
-        for (const line of branchLines(detail, address)) printLine(line);
-      });
-    });
-  withClientOptions(
-    command,
-    "sluice branch inspect master.images",
-    "sluice branch inspect master.images --json | jq .keep",
-  );
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
+    .clientAction(async (client, address: Address, options: ClientOptions) => {
+      const detail = await inspectBranch(client, address);
+      if (options.json) return printJson(detail);
+      for (const line of branchLines(detail, address)) printLine(line);
+    })
+    .clientOptions(
+      "sluice branch inspect master.images",
+      "sluice branch inspect master.images --json | jq .keep",
+    );
 }
 
 /** A branch for people, without what is known only once it can be read. */
@@ -95,45 +90,40 @@ function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">):
   ];
 }
 
-/** `sluice branch empty-only` */
 function addBranchEmptyOnly(group: Command): void {
-  const command = group
+  group
     .command("empty-only")
     .description(
       "Sets whether S3 tools delete the bucket only while it is empty, as they do elsewhere: with 'on' their DeleteBucket answers BucketNotEmpty while the branch has a file, whatever its history has. 'sluice rb --force' and the console delete it all the same. Deleting the branch ends the setting. Needs the level admin.",
     )
-    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .argument("<on|off>", "whether it has to be empty", onOrOff)
-    .action((text: string, emptyOnly: boolean, options: ClientOptions) => {
-      const { repo, branch, bucket } = parseBranch(text);
-      return withClient(options, async (client) => {
+    .clientAction(
+      async (client, { repo, branch, bucket }: Address, emptyOnly: boolean, options: ClientOptions) => {
         const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/empty-only`;
         const set = await client.call(BranchEmptyOnly, { method: "PUT", path, json: { emptyOnly } });
         if (options.json) return printJson(set);
         printLine(
           `S3 tools delete s3://${bucket} ${set.emptyOnly ? "only while it is empty" : "with its files"}`,
         );
-      });
-    });
-  withClientOptions(
-    command,
-    "sluice branch empty-only master.images on",
-    "sluice branch empty-only s3://master.images off",
-  );
+      },
+    )
+    .clientOptions(
+      "sluice branch empty-only master.images on",
+      "sluice branch empty-only s3://master.images off",
+    );
 }
 
-/** `sluice branch public` */
 function addBranchPublic(group: Command): void {
-  const command = group
+  group
     .command("public")
     .description(
       "Makes a branch public, or ends that. Anybody reads and lists a public branch without a key, and its commits and tags, so also what was deleted there; but no open commits. 'off' holds at once. Deleting the branch ends it, too.\n\nBrowsers show its files in a sandbox if the gateway's own address is used. Which pages from elsewhere may read them is said by the CORS rules of the bucket ('aws s3api put-bucket-cors').",
     )
-    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .argument("<on|off>", "whether everybody may read it", onOrOff)
-    .action((text: string, isPublic: boolean, options: ClientOptions) => {
-      const { repo, branch, bucket } = parseBranch(text);
-      return withClient(options, async (client) => {
+    .clientAction(
+      async (client, { repo, branch, bucket }: Address, isPublic: boolean, options: ClientOptions) => {
         const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/public`;
         const set = await client.call(BranchPublic, { method: "PUT", path, json: { public: isPublic } });
         if (options.json) return printJson(set);
@@ -142,13 +132,9 @@ function addBranchPublic(group: Command): void {
             ? `s3://${bucket} is public: everybody may read it without a key`
             : `s3://${bucket} is not public: only keys read it`,
         );
-      });
-    });
-  withClientOptions(
-    command,
-    "sluice branch public master.docs on",
-    "sluice branch public s3://master.docs off",
-  );
+      },
+    )
+    .clientOptions("sluice branch public master.docs on", "sluice branch public s3://master.docs off");
 }
 
 const WORDS = {
@@ -156,32 +142,34 @@ const WORDS = {
   branch: "the time of the branch's newest commit",
 } as const;
 
-/** `sluice branch last-modified` */
 export function addBranchLastModified(group: Command): void {
-  const command = group
+  group
     .command("last-modified")
     .description(
       "Sets what Last-Modified of an object of the branch is: with 'object' the time when it was last written, as tools expect that compare times, such as 'aws s3 sync'; with 'branch' that of the branch's newest commit. 'default' is what the gateway is set to (SLUICE_LAST_MODIFIED). Deleting the branch ends the setting.",
     )
-    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .addArgument(
       new Argument("<object|branch|default>", "whose time it is").choices([...LAST_MODIFIED, "default"]),
     )
-    .action((text: string, whose: (typeof LAST_MODIFIED)[number] | "default", options: ClientOptions) => {
-      const { repo, branch, bucket } = parseBranch(text);
-      return withClient(options, async (client) => {
+    .clientAction(
+      async (
+        client,
+        { repo, branch, bucket }: Address,
+        whose: (typeof LAST_MODIFIED)[number] | "default",
+        options: ClientOptions,
+      ) => {
         const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/last-modified`;
         const json = { lastModified: whose === "default" ? null : whose };
         const set = await client.call(BranchLastModified, { method: "PUT", path, json });
         if (options.json) return printJson(set);
         printLine(`Last-Modified in s3://${bucket} is ${showLastModified(set.lastModified)}`);
-      });
-    });
-  withClientOptions(
-    command,
-    "sluice branch last-modified master.images object",
-    "sluice branch last-modified s3://master.images default",
-  );
+      },
+    )
+    .clientOptions(
+      "sluice branch last-modified master.images object",
+      "sluice branch last-modified s3://master.images default",
+    );
 }
 
 /** Whose time Last-Modified is, in words. */
@@ -189,37 +177,30 @@ export function showLastModified(whose: BranchLastModified["lastModified"]): str
   return whose === null ? "what the gateway is set to" : WORDS[whose];
 }
 
-/** `sluice branch list` */
 export function addBranchList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description(
       "Lists the branches of a repo, with how much of its history each keeps. One that is made from a commit of another branch is shown with how far it is until it can be read.",
     )
     .argument("<repo>", "the repo", name)
-    .action((repo: string, options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const path = `/repos/${encodePath(repo)}/branches`;
-        const list = await client.call(BranchList, { method: "GET", path });
-        const branches = await withKeep(client, { repo, branches: list.branches });
-        if (options.json) return printJson({ ...list, branches });
-        const rows = branches.map(({ name: branch, createdAt, public: isPublic, writer, keep, forking }) => [
-          branch,
-          `s3://${bucketName({ repo, branch })}`,
-          showTime(createdAt),
-          isPublic ? "yes" : "-",
-          writer ? showWriter(writer) : "-",
-          keep === undefined ? "-" : showKeep(keep),
-          forking ? showForking(forking) : "ready",
-        ]);
-        printTable([["NAME", "BUCKET", "CREATED", "PUBLIC", "WRITTEN BY", "KEEPS", "STATE"], ...rows]);
-      }),
-    );
-  withClientOptions(
-    command,
-    "sluice branch list images",
-    "sluice branch list images --json | jq '.branches[].name'",
-  );
+    .clientAction(async (client, repo: string, options: ClientOptions) => {
+      const path = `/repos/${encodePath(repo)}/branches`;
+      const list = await client.call(BranchList, { method: "GET", path });
+      const branches = await withKeep(client, { repo, branches: list.branches });
+      if (options.json) return printJson({ ...list, branches });
+      const rows = branches.map(({ name: branch, createdAt, public: isPublic, writer, keep, forking }) => [
+        branch,
+        `s3://${bucketName({ repo, branch })}`,
+        showTime(createdAt),
+        isPublic ? "yes" : "-",
+        writer ? showWriter(writer) : "-",
+        keep === undefined ? "-" : showKeep(keep),
+        forking ? showForking(forking) : "ready",
+      ]);
+      printTable([["NAME", "BUCKET", "CREATED", "PUBLIC", "WRITTEN BY", "KEEPS", "STATE"], ...rows]);
+    })
+    .clientOptions("sluice branch list images", "sluice branch list images --json | jq '.branches[].name'");
 }
 
 type Listed = BranchList["branches"][number];
@@ -269,9 +250,8 @@ interface CreateOptions extends ClientOptions {
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 1000;
 
-/** `sluice branch create` */
 export function addBranchCreate(group: Command): void {
-  const command = group
+  group
     .command("create")
     .description(
       "Makes a branch, and its repo if that does not exist yet. With --from it has what a commit of another branch has: names are copied and bytes are not, so it costs the same however large the files are, and from then on each branch goes its own way. It may be deleted, and so may the other one, without a loss to either. Needs admin on the new branch's repo and read on the other's. Done again with the same --from, it does the same as before.",
@@ -296,14 +276,13 @@ export function addBranchCreate(group: Command): void {
         printLine(`made s3://${address.bucket}${sourceOf(made)}`);
         if (made.forking) printLine("its files are on their way: 'sluice branch list' shows how far it is");
       });
-    });
-  withClientOptions(
-    command,
-    "sluice branch create experiment.images --from master.images",
-    "sluice branch create last-week.images --from master.images@01KAR…",
-    "sluice branch create hotfix.images --from master.images@v1",
-    "sluice branch create drafts.texts",
-  );
+    })
+    .clientOptions(
+      "sluice branch create experiment.images --from master.images",
+      "sluice branch create last-week.images --from master.images@01KAR…",
+      "sluice branch create hotfix.images --from master.images@v1",
+      "sluice branch create drafts.texts",
+    );
 }
 
 /** Waits until a fork can be read. */
@@ -344,9 +323,8 @@ interface KeepOptions extends ClientOptions {
   readonly all?: true;
 }
 
-/** `sluice branch keep` */
 export function addBranchKeep(group: Command): void {
-  const command = group
+  group
     .command("keep")
     .description(
       "Says how much of a branch's history stays, or shows it. With --commits and --days together, a commit stays while either says so. The newest commit always stays. Commits that are older answer NoSuchVersion from then on and do not come back, also if more is kept later; the space of what only they had is given back in the background.\n\nWhat a tag names, a branch was made from, an open commit began with or an input of a pipeline starts after stays for as long as that does, and so does what pipelines have not worked off. Needs the level admin.",
@@ -376,13 +354,12 @@ export function addBranchKeep(group: Command): void {
         if (options.json) return printJson(set);
         printLine(`s3://${bucket} keeps ${showKeep(set.keep)}`);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice branch keep master.images --commits 100 --days 30",
-    "sluice branch keep master.images --all",
-    "sluice branch keep master.images",
-  );
+    })
+    .clientOptions(
+      "sluice branch keep master.images --commits 100 --days 30",
+      "sluice branch keep master.images --all",
+      "sluice branch keep master.images",
+    );
 }
 
 /** Undefined: nothing is to be set. */
@@ -411,9 +388,8 @@ interface ProtectOptions extends ClientOptions {
   readonly off?: true;
 }
 
-/** `sluice branch protect` */
 export function addBranchProtect(group: Command): void {
-  const command = group
+  group
     .command("protect")
     .description(
       "Lets one access key alone, or one pipeline, write to a branch, or ends that. Every other write is refused, also that of the root key: puts, deletions, commits, open commits and uploads that began before, and the deletion of the branch. A key with the level admin can always end it with --off.\n\nThe output of a pipeline is written by its jobs alone anyway; --pipeline keeps it so when the pipeline is deleted and its output stays.",
@@ -436,13 +412,12 @@ export function addBranchProtect(group: Command): void {
             : `s3://${bucket} is protected: only ${showWriter(set.writer)} may write to it`,
         );
       });
-    });
-  withClientOptions(
-    command,
-    "sluice branch protect master.images --key SLUICE0123456789ABCD",
-    "sluice branch protect master.edges --pipeline edges",
-    "sluice branch protect master.images --off",
-  );
+    })
+    .clientOptions(
+      "sluice branch protect master.images --key SLUICE0123456789ABCD",
+      "sluice branch protect master.edges --pipeline edges",
+      "sluice branch protect master.images --off",
+    );
 }
 
 /** Such as "the pipeline edges". */

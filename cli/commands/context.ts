@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text as readAll } from "node:stream/consumers";
-import type { Command } from "commander";
 import { AccessKey } from "../../embedded/data/keys.ts";
+import type { Command } from "../command.ts";
 import { checkEndpoint } from "../gateway/connection/connection.ts";
 import {
   type Context,
@@ -13,11 +13,10 @@ import {
   removeContext,
   useContext,
 } from "../gateway/connection/contexts.ts";
-import { name as nameOf, withExamples, withJson } from "../options.ts";
+import { name as nameOf } from "../options.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { printJson, printLine, printNote, printTable } from "../output/output.ts";
 
-/** `sluice context …` */
 export function addContext(program: Command): void {
   const group = program
     .command("context")
@@ -35,9 +34,8 @@ interface Options {
   readonly json?: true;
 }
 
-/** `sluice context add` */
 function addContextAdd(group: Command): void {
-  const command = group
+  group
     .command("add")
     .description(
       "Keeps the address of a gateway and a key for it by a name; one of the same name is replaced. Without --key both halves of the key are SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; with it, the secret is read from standard input. It is never an argument, which others on this machine could see. Nothing is sent to the gateway: 'sluice whoami --context <name>' tries it.",
@@ -54,12 +52,12 @@ function addContextAdd(group: Command): void {
         printLine(
           `kept ${name}: ${endpoint} with the key ${accessKeyId}; 'sluice context use ${name}' puts it in use`,
         );
-    });
-  withExamples(
-    withJson(command),
-    "(. ./camera.env && sluice context add camera)",
-    "sluice context add prod --endpoint https://sluice.example.org --key SLUICE0123456789ABCD < secret.txt",
-  );
+    })
+    .jsonOption()
+    .examples(
+      "(. ./camera.env && sluice context add camera)",
+      "sluice context add prod --endpoint https://sluice.example.org --key SLUICE0123456789ABCD < secret.txt",
+    );
 }
 
 async function contextOf({ endpoint: told, key }: Options): Promise<Context> {
@@ -99,9 +97,8 @@ async function secretFromInput(): Promise<string> {
   }
 }
 
-/** `sluice context use` */
 function addContextUse(group: Command): void {
-  const command = group
+  group
     .command("use")
     .description("Puts a context in use, in place of the one that was.")
     .argument("<name>", "as 'sluice context list' shows it", nameOf)
@@ -109,13 +106,13 @@ function addContextUse(group: Command): void {
       useContext(name, process.env);
       if (json) printJson({ name });
       else printLine(`${name} is in use`);
-    });
-  withExamples(withJson(command), "sluice context use prod");
+    })
+    .jsonOption()
+    .examples("sluice context use prod");
 }
 
-/** `sluice context list` */
 function addContextList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description("Lists the contexts, with '*' at the one in use. No secret is shown.")
     .action(({ json }: { json?: true }) => {
@@ -132,8 +129,9 @@ function addContextList(group: Command): void {
           accessKeyId,
         ]),
       ]);
-    });
-  withExamples(withJson(command), "sluice context list");
+    })
+    .jsonOption()
+    .examples("sluice context list");
 }
 
 interface Listed {
@@ -155,9 +153,8 @@ function listed(name: string, inUse: string | undefined): Listed[] {
   }
 }
 
-/** `sluice context remove` */
 function addContextRemove(group: Command): void {
-  const command = group
+  group
     .command("remove")
     .description("Removes a context. The key stays good: 'sluice key delete' ends it.")
     .argument("<name>", "as 'sluice context list' shows it", nameOf)
@@ -169,6 +166,7 @@ function addContextRemove(group: Command): void {
       }
       if (json) printJson({ name });
       else printLine(`removed ${name}`);
-    });
-  withExamples(withJson(command), "sluice context remove prod");
+    })
+    .jsonOption()
+    .examples("sluice context remove prod");
 }

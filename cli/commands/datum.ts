@@ -1,9 +1,7 @@
-import type { Command } from "commander";
+import type { Command } from "../command.ts";
 import { withSandboxTerms } from "../local/runner-config.ts";
-import { withClientOptions } from "../options.ts";
 import type { RunDatumOptions } from "../replay/run-datum.ts";
 
-/** `sluice datum …` */
 export function addDatum(program: Command): void {
   const group = program
     .command("datum")
@@ -13,7 +11,6 @@ export function addDatum(program: Command): void {
   addDatumRun(group);
 }
 
-/** `sluice datum run` */
 function addDatumRun(group: Command): void {
   const command = group
     .command("run")
@@ -34,12 +31,11 @@ function addDatumRun(group: Command): void {
     // Loaded only here: it brings what a runner consists of.
     .action(async (job: string, datum: string, options: RunDatumOptions) =>
       (await import("../replay/run-datum.ts")).runDatum(job, datum, options),
+    )
+    .clientOptions(
+      "sluice datum run 01KAR… 3f2a",
+      "sluice datum run 01KAR… 3f2a --image edges:fixed --out made",
+      "sluice datum run 01KAR… 3f2a --executor process --secrets ./secrets",
+      "sluice datum run 01KAR… 3f2a --shell",
     );
-  withClientOptions(
-    command,
-    "sluice datum run 01KAR… 3f2a",
-    "sluice datum run 01KAR… 3f2a --image edges:fixed --out made",
-    "sluice datum run 01KAR… 3f2a --executor process --secrets ./secrets",
-    "sluice datum run 01KAR… 3f2a --shell",
-  );
 }

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import type { Issue } from "../../protocol/errors.ts";
 import { EXPIRY_FORMS, isExpiryText } from "../../protocol/key-expiry.ts";
 import {
@@ -17,6 +17,7 @@ import {
 } from "../../protocol/keys.ts";
 import { RepoList } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
+import type { Command } from "../command.ts";
 import {
   type ArchiveKeys,
   archiveText,
@@ -27,16 +28,7 @@ import {
 } from "../files/key-archive.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { clientVariables, exportLines } from "../gateway/connection/client-variables.ts";
-import { withClient } from "../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  entriesOf,
-  moreText,
-  name,
-  type PageOptions,
-  withClientOptions,
-  withPages,
-} from "../options.ts";
+import { type ClientOptions, entriesOf, moreText, name, type PageOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import {
   count,
@@ -49,7 +41,6 @@ import {
   showTime,
 } from "../output/output.ts";
 
-/** `sluice key …` */
 export function addKey(program: Command): void {
   const group = program
     .command("key")
@@ -70,9 +61,8 @@ interface Options extends ClientOptions {
   readonly expires?: string;
 }
 
-/** `sluice key create` */
 function addKeyCreate(group: Command): void {
-  const command = group
+  group
     .command("create")
     .description(
       "Creates an access key and prints it, as the variables by which sluice, the AWS tools and rclone find it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
@@ -90,31 +80,28 @@ function addKeyCreate(group: Command): void {
       "refuse it from then on: after a length of time such as 30d, 12h or 1d12h, or at a time such as 2027-01-31T18:00Z (default: never)",
       expiry,
     )
-    .action((options: Options) =>
-      withClient(options, async (client) => {
-        const wish = wishOf(options);
-        // Before there is a secret that a failure could lose.
-        await noteAbsent(client, wish.repos ?? []);
-        const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
-        if (options.json) return printJson(key);
-        const variables = clientVariables({
-          endpoint: client.connection.endpoint,
-          accessKeyId: key.id,
-          secretAccessKey: key.secret,
-        });
-        for (const line of exportLines(variables)) printLine(line);
-        printLine(`# ${remarkOn(key, options)}; the secret is not shown again`);
-      }),
+    .clientAction(async (client, options: Options) => {
+      const wish = wishOf(options);
+      // Before there is a secret that a failure could lose.
+      await noteAbsent(client, wish.repos ?? []);
+      const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
+      if (options.json) return printJson(key);
+      const variables = clientVariables({
+        endpoint: client.connection.endpoint,
+        accessKeyId: key.id,
+        secretAccessKey: key.secret,
+      });
+      for (const line of exportLines(variables)) printLine(line);
+      printLine(`# ${remarkOn(key, options)}; the secret is not shown again`);
+    })
+    .clientOptions(
+      "sluice key create --level write --repo images --description 'camera upload'",
+      "sluice key create --level write --repo images --expires 30d --description 'for a colleague'",
+      'eval "$(sluice key create --level read --repo images)"',
+      "sluice key create --level read --repo images --repo labels",
+      "sluice key create --level admin --repo images --repo edges --pipelines",
+      "sluice key create --level runner --description 'runners' --json",
     );
-  withClientOptions(
-    command,
-    "sluice key create --level write --repo images --description 'camera upload'",
-    "sluice key create --level write --repo images --expires 30d --description 'for a colleague'",
-    'eval "$(sluice key create --level read --repo images)"',
-    "sluice key create --level read --repo images --repo labels",
-    "sluice key create --level admin --repo images --repo edges --pipelines",
-    "sluice key create --level runner --description 'runners' --json",
-  );
 }
 
 function wishOf({ level, pipelines, repo, expires, description = "" }: Options): KeyWish {
@@ -160,46 +147,34 @@ function description(value: string): string {
 
 const SIZES = { byDefault: 100, most: MAX_LIST_KEYS };
 
-/** `sluice key list` */
 function addKeyList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description(
       "Lists access keys by id, without their secrets, each with the time at which it expires and the last day (of UTC) on which it was used. A key that has expired is refused, and stays in the list until it is deleted. The root key is not among them.",
     )
-    .action((options: PageOptions) =>
-      withClient(options, async (client) => {
-        const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
-          const page = await client.call(KeyPage, { method: "GET", path: "/keys", query });
-          return { entries: page.keys, next: page.next };
-        });
-        if (options.json) return printJson({ keys, next } satisfies KeyPage);
-        const rows = keys.map((key) => [
-          key.id,
-          key.level,
-          showRight(key),
-          showRepos(key.repos),
-          showListTime(key.createdAt),
-          showExpiry(key),
-          key.lastUsedOn ?? "-",
-          key.description,
-        ]);
-        const heading = [
-          "ID",
-          "LEVEL",
-          "PIPELINES",
-          "REPOS",
-          "CREATED",
-          "EXPIRES",
-          "LAST USED",
-          "DESCRIPTION",
-        ];
-        printTable([heading, ...rows], { below: 1 });
-        if (next !== null) printNote(moreText(options, next));
-      }),
-    );
-  withPages(command, SIZES, { of: "key" });
-  withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
+    .clientAction(async (client, options: PageOptions) => {
+      const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
+        const page = await client.call(KeyPage, { method: "GET", path: "/keys", query });
+        return { entries: page.keys, next: page.next };
+      });
+      if (options.json) return printJson({ keys, next } satisfies KeyPage);
+      const rows = keys.map((key) => [
+        key.id,
+        key.level,
+        showRight(key),
+        showRepos(key.repos),
+        showListTime(key.createdAt),
+        showExpiry(key),
+        key.lastUsedOn ?? "-",
+        key.description,
+      ]);
+      const heading = ["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "EXPIRES", "LAST USED", "DESCRIPTION"];
+      printTable([heading, ...rows], { below: 1 });
+      if (next !== null) printNote(moreText(options, next));
+    })
+    .pageOptions(SIZES, { of: "key" })
+    .clientOptions("sluice key list", "sluice key list --json | jq '.keys[].id'");
 }
 
 function showExpiry({ expiresAt, expired }: KeyPage["keys"][number]): string {
@@ -213,31 +188,27 @@ function showRight({ level, pipelines }: KeyPage["keys"][number]): string {
   return pipelines ? "yes" : "no";
 }
 
-/** `sluice key delete` */
 function addKeyDelete(group: Command): void {
-  const command = group
+  group
     .command("delete")
     .description(
       "Deletes access keys: what is signed with them is refused a few seconds later at the latest.",
     )
     .argument("<id...>", "ids of keys, as 'sluice key list' shows them")
-    .action((ids: readonly string[], options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const { deleted, failures } = await deleteKeys(client, [...new Set(ids)]);
-        if (options.json) printJson({ deleted });
-        else for (const id of deleted) printLine(`deleted ${id}`);
-        if (failures.length === 0) return;
-        throw new CliError(`${count(failures.length, "key")} could not be deleted`, {
-          code: "NotDeleted",
-          issues: failures,
-        });
-      }),
+    .clientAction(async (client, ids: readonly string[], options: ClientOptions) => {
+      const { deleted, failures } = await deleteKeys(client, [...new Set(ids)]);
+      if (options.json) printJson({ deleted });
+      else for (const id of deleted) printLine(`deleted ${id}`);
+      if (failures.length === 0) return;
+      throw new CliError(`${count(failures.length, "key")} could not be deleted`, {
+        code: "NotDeleted",
+        issues: failures,
+      });
+    })
+    .clientOptions(
+      "sluice key delete SLUICE0123456789ABCD",
+      "sluice key delete --json SLUICE0123456789ABCD SLUICEFEDCBA98765432",
     );
-  withClientOptions(
-    command,
-    "sluice key delete SLUICE0123456789ABCD",
-    "sluice key delete --json SLUICE0123456789ABCD SLUICEFEDCBA98765432",
-  );
 }
 
 interface Deletions {
@@ -262,29 +233,26 @@ async function deleteKeys(client: Client, ids: readonly string[]): Promise<Delet
   return { deleted, failures };
 }
 
-/** `sluice key reseal` */
 function addKeyReseal(group: Command): void {
-  const command = group
+  group
     .command("reseal")
     .description(
       "Encrypts the secrets of the access keys with the gateway's SLUICE_ENCRYPTION_KEY, after that was changed, and says whether SLUICE_ENCRYPTION_KEY_PREVIOUS is still needed. The keys work meanwhile. It may be run again at any time.",
     )
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const { checked, resealed, unreadable } = await resealAll(client);
-        if (options.json) printJson({ checked, resealed, unreadable });
-        else if (unreadable.length === 0) {
-          printLine(`${count(checked, "key")} checked, ${resealed.length} encrypted anew`);
-          printLine("SLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more");
-        }
-        if (unreadable.length === 0) return;
-        throw new CliError(
-          `${count(unreadable.length, "key")} of ${checked} can't be opened with any encryption key that the gateway has: set SLUICE_ENCRYPTION_KEY_PREVIOUS to the one that ${unreadable.length === 1 ? "it was" : "they were"} made with, or delete ${unreadable.length === 1 ? "it" : "them"}`,
-          { code: "NotResealed", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
-        );
-      }),
-    );
-  withClientOptions(command, "sluice key reseal", "sluice key reseal --json | jq .resealed");
+    .clientAction(async (client, options: ClientOptions) => {
+      const { checked, resealed, unreadable } = await resealAll(client);
+      if (options.json) printJson({ checked, resealed, unreadable });
+      else if (unreadable.length === 0) {
+        printLine(`${count(checked, "key")} checked, ${resealed.length} encrypted anew`);
+        printLine("SLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more");
+      }
+      if (unreadable.length === 0) return;
+      throw new CliError(
+        `${count(unreadable.length, "key")} of ${checked} can't be opened with any encryption key that the gateway has: set SLUICE_ENCRYPTION_KEY_PREVIOUS to the one that ${unreadable.length === 1 ? "it was" : "they were"} made with, or delete ${unreadable.length === 1 ? "it" : "them"}`,
+        { code: "NotResealed", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
+      );
+    })
+    .clientOptions("sluice key reseal", "sluice key reseal --json | jq .resealed");
 }
 
 async function resealAll(client: Client): Promise<Omit<KeysResealed, "next">> {
@@ -312,7 +280,6 @@ export function withSealOptions(command: Command): Command {
     .option("--key-file <file>", "file with the base64 of 32 random bytes, instead of a passphrase");
 }
 
-/** `sluice key export` */
 export function addKeyExport(group: Command): void {
   const command = group
     .command("export")
@@ -320,23 +287,20 @@ export function addKeyExport(group: Command): void {
       "Writes all access keys with their secrets into a file, sealed with a passphrase or a key: they are in D1 alone, and nothing else can bring them back. The gateway seals each before it answers. Keep the file and what it is sealed with apart. The root key is not among them.",
     )
     .argument("<file>", "a new file, which only you may read")
-    .action((file: string, options: ClientOptions & SealOptions) =>
-      withClient(options, async (client) => {
-        const seal = newArchiveKeys(options);
-        // First, so that a file that is there is found before a secret is opened.
-        const written = openSync(file, "wx", 0o600);
-        const { keys, unreadable } = await writeTo(written, file, () => exportAll(client, seal), seal);
-        if (options.json) printJson({ file, exported: keys.map(({ id }) => id), unreadable });
-        else printLine(`${count(keys.length, "key")} exported to ${file}`);
-        if (unreadable.length === 0) return;
-        throw new CliError(
-          `${count(unreadable.length, "key")} can't be opened with any encryption key that the gateway has, and ${unreadable.length === 1 ? "is" : "are"} not in the file`,
-          { code: "NotExported", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
-        );
-      }),
-    );
-  withClientOptions(
-    withSealOptions(command),
+    .clientAction(async (client, file: string, options: ClientOptions & SealOptions) => {
+      const seal = newArchiveKeys(options);
+      // First, so that a file that is there is found before a secret is opened.
+      const written = openSync(file, "wx", 0o600);
+      const { keys, unreadable } = await writeTo(written, file, () => exportAll(client, seal), seal);
+      if (options.json) printJson({ file, exported: keys.map(({ id }) => id), unreadable });
+      else printLine(`${count(keys.length, "key")} exported to ${file}`);
+      if (unreadable.length === 0) return;
+      throw new CliError(
+        `${count(unreadable.length, "key")} can't be opened with any encryption key that the gateway has, and ${unreadable.length === 1 ? "is" : "are"} not in the file`,
+        { code: "NotExported", issues: unreadable.map((id) => ({ path: id, message: "can't be opened" })) },
+      );
+    });
+  withSealOptions(command).clientOptions(
     "sluice key export keys.json --passphrase-file passphrase",
     "openssl rand -base64 32 > export.key && sluice key export keys.json --key-file export.key",
   );
@@ -375,7 +339,6 @@ async function exportAll(client: Client, { sealing }: ArchiveKeys): Promise<Omit
   return all;
 }
 
-/** `sluice key import` */
 export function addKeyImport(group: Command): void {
   const command = group
     .command("import")
@@ -383,43 +346,40 @@ export function addKeyImport(group: Command): void {
       "Makes the access keys again that 'sluice key export' wrote, with the same ids and secrets, at the same gateway or at another one. Keys that are there stay as they are. Keys that have expired are not made, and are named. Keys that were deleted after the export work again: delete them anew.",
     )
     .argument("<file>", "what 'sluice key export' wrote")
-    .action((file: string, options: ClientOptions & SealOptions) =>
-      withClient(options, async (client) => {
-        const { keys, openWith } = openArchive(readFileSync(file, "utf8"), { ...options, file });
-        const all: KeysImported = { added: [], there: [], taken: [], refused: [], expired: [] };
-        for (let from = 0; from < keys.length; from += MAX_MOVED_KEYS) {
-          const json = { openWith, keys: keys.slice(from, from + MAX_MOVED_KEYS) };
-          const page = await client.call(KeysImported, {
-            ...{ method: "POST", path: "/keys/import", json, repeatable: true },
-          });
-          for (const what of ["added", "there", "taken", "refused", "expired"] as const)
-            all[what].push(...page[what]);
-        }
-        if (options.json) printJson(all);
-        else printLine(`${count(all.added.length, "key")} made, ${all.there.length} there already`);
-        if (all.expired.length > 0) {
-          const are = all.expired.length === 1 ? "has expired and was" : "have expired and were";
-          printNote(`${count(all.expired.length, "key")} ${are} not made: ${all.expired.join(", ")}`);
-        }
-        const issues = [
-          ...all.taken.map((path) => ({
-            path,
-            message: "there is another key of this id, which stays as it is",
-          })),
-          ...all.refused.map((path) => ({
-            path,
-            message: "says what this gateway does not know: update the gateway",
-          })),
-        ];
-        if (issues.length === 0) return;
-        throw new CliError(`${count(issues.length, "key")} could not be imported`, {
-          code: "NotImported",
-          issues,
+    .clientAction(async (client, file: string, options: ClientOptions & SealOptions) => {
+      const { keys, openWith } = openArchive(readFileSync(file, "utf8"), { ...options, file });
+      const all: KeysImported = { added: [], there: [], taken: [], refused: [], expired: [] };
+      for (let from = 0; from < keys.length; from += MAX_MOVED_KEYS) {
+        const json = { openWith, keys: keys.slice(from, from + MAX_MOVED_KEYS) };
+        const page = await client.call(KeysImported, {
+          ...{ method: "POST", path: "/keys/import", json, repeatable: true },
         });
-      }),
-    );
-  withClientOptions(
-    withSealOptions(command),
+        for (const what of ["added", "there", "taken", "refused", "expired"] as const)
+          all[what].push(...page[what]);
+      }
+      if (options.json) printJson(all);
+      else printLine(`${count(all.added.length, "key")} made, ${all.there.length} there already`);
+      if (all.expired.length > 0) {
+        const are = all.expired.length === 1 ? "has expired and was" : "have expired and were";
+        printNote(`${count(all.expired.length, "key")} ${are} not made: ${all.expired.join(", ")}`);
+      }
+      const issues = [
+        ...all.taken.map((path) => ({
+          path,
+          message: "there is another key of this id, which stays as it is",
+        })),
+        ...all.refused.map((path) => ({
+          path,
+          message: "says what this gateway does not know: update the gateway",
+        })),
+      ];
+      if (issues.length === 0) return;
+      throw new CliError(`${count(issues.length, "key")} could not be imported`, {
+        code: "NotImported",
+        issues,
+      });
+    });
+  withSealOptions(command).clientOptions(
     "sluice key import keys.json --passphrase-file passphrase",
     "sluice key import keys.json --key-file export.key",
   );

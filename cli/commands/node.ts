@@ -1,13 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Command } from "commander";
 import { HEARTBEAT_MS, Node, NodeList } from "../../protocol/runner.ts";
+import type { Command } from "../command.ts";
 import type { Client } from "../gateway/client.ts";
-import { withClient } from "../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../options.ts";
+import { type ClientOptions, name } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import { count, printJson, printLine, printTable, showShortTime, showTime } from "../output/output.ts";
 
-/** `sluice node …` */
 export function addNode(program: Command): void {
   const group = program
     .command("node")
@@ -17,21 +15,18 @@ export function addNode(program: Command): void {
   for (const add of [addNodeList, addNodeDrain, addNodeResume]) add(group);
 }
 
-/** `sluice node list` */
 function addNodeList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description(
       "Lists the nodes that were heard of in the last day or are being drained: whether they live, what they have room for (--max-running and --max-workers of their runner), and what runs there.",
     )
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
-        if (options.json) return printJson(list);
-        printTable(process.stdout.isTTY ? shortRows(list.nodes) : rows(list.nodes), { below: 1 });
-      }),
-    );
-  withClientOptions(command, "sluice node list", "sluice node list --json | jq '.nodes[].name'");
+    .clientAction(async (client, options: ClientOptions) => {
+      const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
+      if (options.json) return printJson(list);
+      printTable(process.stdout.isTTY ? shortRows(list.nodes) : rows(list.nodes), { below: 1 });
+    })
+    .clientOptions("sluice node list", "sluice node list --json | jq '.nodes[].name'");
 }
 
 function rows(nodes: readonly Node[]): string[][] {
@@ -55,32 +50,25 @@ function shortRows(nodes: readonly Node[]): string[][] {
   ];
 }
 
-/** `sluice node drain` */
 function addNodeDrain(group: Command): void {
-  const command = group
+  group
     .command("drain")
     .description(
       "Lets a node finish what runs there and gives it nothing new, until it is resumed. The mark stays when its runner is started again.",
     )
     .argument("<name>", "the node", name)
     .option("--wait", "come back when nothing runs there any more")
-    .action((nodeName: string, options: ClientOptions & { readonly wait?: true }) =>
-      withClient(options, async (client) => {
-        const path = `/nodes/${nodeName}/drain`;
-        const marked = await client.call(Node, { method: "POST", path, repeatable: true });
-        const say = options.json ? () => {} : printLine;
-        if (options.wait) say(`${nodeName} is being drained`);
-        const node = options.wait ? await restingNode(client, { marked, say }) : marked;
-        if (options.json) return printJson(node);
-        if (!options.wait) return printLine(`${nodeName} is being drained`);
-        printLine(node.live ? `nothing runs on ${nodeName}` : `${nodeName} does not live any more`);
-      }),
-    );
-  withClientOptions(
-    command,
-    "sluice node drain edge-7",
-    "sluice node drain edge-7 --wait && ssh edge-7 sudo reboot",
-  );
+    .clientAction(async (client, nodeName: string, options: ClientOptions & { readonly wait?: true }) => {
+      const path = `/nodes/${nodeName}/drain`;
+      const marked = await client.call(Node, { method: "POST", path, repeatable: true });
+      const say = options.json ? () => {} : printLine;
+      if (options.wait) say(`${nodeName} is being drained`);
+      const node = options.wait ? await restingNode(client, { marked, say }) : marked;
+      if (options.json) return printJson(node);
+      if (!options.wait) return printLine(`${nodeName} is being drained`);
+      printLine(node.live ? `nothing runs on ${nodeName}` : `${nodeName} does not live any more`);
+    })
+    .clientOptions("sluice node drain edge-7", "sluice node drain edge-7 --wait && ssh edge-7 sudo reboot");
 }
 
 /**
@@ -107,21 +95,18 @@ async function restingNode(
   }
 }
 
-/** `sluice node resume` */
 function addNodeResume(group: Command): void {
-  const command = group
+  group
     .command("resume")
     .description("Lets a node that is being drained take work again.")
     .argument("<name>", "the node", name)
-    .action((nodeName: string, options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const path = `/nodes/${nodeName}/resume`;
-        const node = await client.call(Node, { method: "POST", path, repeatable: true });
-        if (options.json) printJson(node);
-        else printLine(`${nodeName} takes work again`);
-      }),
-    );
-  withClientOptions(command, "sluice node resume edge-7");
+    .clientAction(async (client, nodeName: string, options: ClientOptions) => {
+      const path = `/nodes/${nodeName}/resume`;
+      const node = await client.call(Node, { method: "POST", path, repeatable: true });
+      if (options.json) printJson(node);
+      else printLine(`${nodeName} takes work again`);
+    })
+    .clientOptions("sluice node resume edge-7");
 }
 
 /** A node's state in words. */

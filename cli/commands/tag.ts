@@ -1,15 +1,15 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { type Tag, TagPage, TagSet } from "../../protocol/commits.ts";
 import { TagName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
+import type { Command } from "../command.ts";
 import type { Client } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress, tagPath } from "../gateway/commits.ts";
 import { commitId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../options.ts";
+import { type ClientOptions, name } from "../options.ts";
 import { printJson, printLine, printTable, shortener, showTime } from "../output/output.ts";
 
-/** `sluice tag …` */
 export function addTag(program: Command): void {
   const group = program
     .command("tag")
@@ -21,9 +21,8 @@ export function addTag(program: Command): void {
   for (const add of [addTagCreate, addTagList, addTagDelete]) add(group);
 }
 
-/** `sluice tag create` */
 function addTagCreate(group: Command): void {
-  const command = group
+  group
     .command("create")
     .description(
       "Names a commit, and prints the bucket that shows it. A tag that names another commit is moved only with --force; done again, it changes nothing.",
@@ -50,13 +49,12 @@ function addTagCreate(group: Command): void {
         if (options.json) return printJson(set);
         printLine(`s3://${set.bucket} ${CHANGED[set.change]} ${set.commit}`);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice tag create v1 master.images",
-    "sluice tag create v1 master.images@01KAR…",
-    "sluice tag create --force latest master.images",
-  );
+    })
+    .clientOptions(
+      "sluice tag create v1 master.images",
+      "sluice tag create v1 master.images@01KAR…",
+      "sluice tag create --force latest master.images",
+    );
 }
 
 const CHANGED: Record<TagSet["change"], string> = {
@@ -72,9 +70,8 @@ function tagName(value: string): string {
   throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`);
 }
 
-/** `sluice tag list` */
 function addTagList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description("Lists the tags of a repo, or of one of its branches.")
     .argument("<repo>", "the repo, or <branch>.<repo> for one branch")
@@ -92,13 +89,12 @@ function addTagList(group: Command): void {
         ]);
         printTable([["NAME", "BUCKET", "COMMIT", "CREATED"], ...rows]);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice tag list images",
-    "sluice tag list master.images",
-    "sluice tag list images --json | jq -r '.tags[].bucket'",
-  );
+    })
+    .clientOptions(
+      "sluice tag list images",
+      "sluice tag list master.images",
+      "sluice tag list images --json | jq -r '.tags[].bucket'",
+    );
 }
 
 function isRepo(text: string): boolean {
@@ -120,9 +116,8 @@ async function allTags(
   return tags;
 }
 
-/** `sluice tag delete` */
 function addTagDelete(group: Command): void {
-  const command = group
+  group
     .command("delete")
     .description(
       "Deletes a tag, which takes admin or the key that the branch is protected for. The commit is found by its id; if nothing else keeps it, it goes after 24 hours.",
@@ -140,6 +135,6 @@ function addTagDelete(group: Command): void {
         if (options.json) printJson({ deleted: name });
         else printLine(`deleted ${name}`);
       });
-    });
-  withClientOptions(command, "sluice tag delete v1 master.images");
+    })
+    .clientOptions("sluice tag delete v1 master.images");
 }

@@ -1,6 +1,7 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
 import { EXECUTORS, NO_ENGINE } from "../../runner/executors/executor.ts";
+import type { Command } from "../command.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */

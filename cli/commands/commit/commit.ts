@@ -1,21 +1,15 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { CommitRedacted } from "../../../protocol/commits.ts";
 import { Duration } from "../../../protocol/duration.ts";
 import { RevertEnd } from "../../../protocol/files.ts";
-import { bucketName, viewBucket } from "../../../protocol/names.ts";
+import { bucketName, type ViewAddress, viewBucket } from "../../../protocol/names.ts";
+import type { Command } from "../../command.ts";
 import { parseBucketAddress, parseOpenCommit, viewText } from "../../gateway/address.ts";
 import { commitsPath, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { abortOpenCommit, finishOpenCommit, startOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  type NoteOptions,
-  saidOf,
-  says,
-  withClientOptions,
-  withNote,
-} from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, printNote, showTime } from "../../output/output.ts";
 import { addCommitDiff } from "./diff.ts";
@@ -23,7 +17,6 @@ import { addCommitInspect } from "./inspect.ts";
 import { addCommitList } from "./list.ts";
 import { addCommitWait } from "./wait.ts";
 
-/** `sluice commit …` */
 export function addCommit(program: Command): void {
   const group = program
     .command("commit")
@@ -46,9 +39,8 @@ export function addCommit(program: Command): void {
     add(group);
 }
 
-/** `sluice commit start` */
 function addCommitStart(group: Command): void {
-  const command = group
+  group
     .command("start")
     .description(
       "Opens a commit and prints its bucket. Any S3 tool, and sluice cp and rm, may fill it with any number of puts and deletes; nothing of it is seen in the branch until it is finished.",
@@ -76,12 +68,12 @@ function addCommitStart(group: Command): void {
           `fill it, e.g. with 'aws s3 sync <folder> ${bucket}' or 'sluice cp -r <folder> ${bucket}', then run 'sluice commit finish ${bucket}'`,
         );
       });
-    });
-  withClientOptions(
-    withNote(command),
-    "sluice commit start s3://master.images",
-    "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
-  );
+    })
+    .commitOptions()
+    .clientOptions(
+      "sluice commit start s3://master.images",
+      "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
+    );
 }
 
 function duration(value: string): string {
@@ -90,9 +82,8 @@ function duration(value: string): string {
   throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`);
 }
 
-/** `sluice commit finish` */
 function addCommitFinish(group: Command): void {
-  const command = group
+  group
     .command("finish")
     .description(
       "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same. If a write into it had a condition (If-Match, If-None-Match) and the branch has changed there since, nothing is committed, the paths are printed and the open commit stays open.",
@@ -106,35 +97,34 @@ function addCommitFinish(group: Command): void {
         if (options.json) printJson({ commit });
         else printLine(commit ?? "nothing changed: no commit was made");
       });
-    });
-  withClientOptions(
-    withNote(command),
-    "sluice commit finish s3://01kar….master.images",
-    "sluice commit finish s3://01kar….master.images --message 'spring survey' --meta camera=k7",
-    "sluice commit finish s3://01kar….master.images --json",
-  );
+    })
+    .commitOptions()
+    .clientOptions(
+      "sluice commit finish s3://01kar….master.images",
+      "sluice commit finish s3://01kar….master.images --message 'spring survey' --meta camera=k7",
+      "sluice commit finish s3://01kar….master.images --json",
+    );
 }
 
-/** `sluice commit abort` */
 function addCommitAbort(group: Command): void {
-  const command = group
+  group
     .command("abort")
     .description("Forgets an open commit and all that was put into it. Does nothing if it is gone already.")
-    .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
-    .action((text: string, options: ClientOptions) => {
-      const open = parseOpenCommit(text);
-      return withClient(options, async (client) => {
-        await abortOpenCommit(client, open);
-        if (options.json) printJson({ aborted: open.view });
-        else printLine(`aborted s3://${viewBucket(open)}`);
-      });
-    });
-  withClientOptions(command, "sluice commit abort s3://01kar….master.images");
+    .argument(
+      "<open commit>",
+      "its bucket, as 'sluice commit start' printed it; with or without s3://",
+      parseOpenCommit,
+    )
+    .clientAction(async (client, open: ViewAddress, options: ClientOptions) => {
+      await abortOpenCommit(client, open);
+      if (options.json) printJson({ aborted: open.view });
+      else printLine(`aborted s3://${viewBucket(open)}`);
+    })
+    .clientOptions("sluice commit abort s3://01kar….master.images");
 }
 
-/** `sluice commit revert` */
 function addCommitRevert(group: Command): void {
-  const command = group
+  group
     .command("revert")
     .description(
       "Makes one commit with the files of an earlier one, and prints its id: what was written since is gone from the newest state and stays in the history. Other writes wait until it is made: each is reverted or comes after it. If nothing differs, no commit is made.",
@@ -164,18 +154,17 @@ function addCommitRevert(group: Command): void {
         if (options.json) printJson({ commit });
         else printLine(commit ?? `s3://${bucket} has the files of ${named} already: no commit was made`);
       });
-    });
-  withClientOptions(
-    withNote(command),
-    "sluice commit revert master.images@01KAR…",
-    "sluice commit revert master.images@01KAR… --message 'the labels were wrong'",
-    "sluice commit revert master.images@01KAR… --json | jq -r .commit",
-  );
+    })
+    .commitOptions()
+    .clientOptions(
+      "sluice commit revert master.images@01KAR…",
+      "sluice commit revert master.images@01KAR… --message 'the labels were wrong'",
+      "sluice commit revert master.images@01KAR… --json | jq -r .commit",
+    );
 }
 
-/** `sluice commit redact` */
 function addCommitRedact(group: Command): void {
-  const command = group
+  group
     .command("redact")
     .description(
       "Takes the message and the metadata out of a commit for good, such as a name or a password in them. Its id, its time, its key and its files stay, and it shows who redacted it and when. Needs admin; of a protected branch, its writer. On one machine the file of the branch has the message until the gateway starts again, or until 'sluice admin scrub'.\n\nExports that are under way end. Archives that were made before still have the message, and so has whoever has read it.",
@@ -198,12 +187,11 @@ function addCommitRedact(group: Command): void {
         if (options.json) printJson(done);
         else printLine(redactedText(done));
       });
-    });
-  withClientOptions(
-    command,
-    "sluice commit redact master.people@01KAR…",
-    "sluice commit redact master.people@v1 --json",
-  );
+    })
+    .clientOptions(
+      "sluice commit redact master.people@01KAR…",
+      "sluice commit redact master.people@v1 --json",
+    );
 }
 
 function redactedText({ commit, redacted, change }: CommitRedacted): string {

@@ -1,8 +1,9 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
 import { MAX_LIST_SESSIONS } from "../../../protocol/files.ts";
 import { bucketName, DEFAULT_BRANCH, type ViewAddress, viewBucket } from "../../../protocol/names.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import type { DiffedPage } from "../../diff/content-diff.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
@@ -17,7 +18,7 @@ import {
 import { commitId } from "../../gateway/ids/ids.ts";
 import { diffOpenCommit, inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { moreText, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
+import { moreText, type PageOptions, wantedOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printNote, printTable, showSize } from "../../output/output.ts";
 
@@ -31,9 +32,11 @@ interface Options extends PageOptions {
 
 const SIZES = { byDefault: 1000, most: 1_000_000 };
 
-/** `sluice commit diff` */
+/** What says how much of a list is shown. */
+const PAGES = ["limit", "all", "after"];
+
 export function addCommitDiff(group: Command): void {
-  const command = group
+  group
     .command("diff")
     .description(
       "Lists what differs between two commits of a branch, by path: added, changed, deleted, or metadata if only what is kept beside the bytes differs, such as the Content-Type. What was said of the other one (--message, --meta) is on stderr, and in the JSON. Of an open commit it lists what would change if it were finished now.",
@@ -64,37 +67,36 @@ export function addCommitDiff(group: Command): void {
         }
         await diffCommits(client, named, options);
       });
-    });
-  const stat = new Option("--stat", "how many files of each kind, and their bytes before and after");
-  const pages = ["limit", "all", "after"];
-  command.addOption(stat.conflicts(pages));
-  command.addOption(
-    new Option(
-      "--text",
-      "by line, as a unified diff of the files that differ: --path for some of them. Binary files are named",
-    ).conflicts([...pages, "stat", "csv", "json"]),
-  );
-  command.addOption(
-    new Option(
-      "--csv [columns]",
-      "by row, of the .csv and .tsv files that differ, whatever the order of their rows. The columns, with commas between, say which row is which, so that a row is changed; without, rows are added or removed. Sorted among the temporary files (TMPDIR), up to 1 GiB of each side. With --stat counts alone, with --json a line for each row and for each file",
-    ).conflicts(pages),
-  );
-  command.option("--path <path>", "with --text or --csv: this file alone, or what is in this folder");
-  withPages(command, SIZES, { of: "path", place: "path" });
-  withClientOptions(
-    command,
-    "sluice commit diff master.images",
-    "sluice commit diff master.images 01KAR… 01KAS…",
-    "sluice commit diff master.images@v1",
-    "sluice commit diff images@v1 images@v2",
-    "sluice commit diff s3://v1.master.images s3://v2.master.images",
-    "sluice commit diff images@v1 images --stat",
-    "sluice commit diff images@v1 images --text --path config/",
-    "sluice commit diff prices@v1 prices --csv id,day",
-    "sluice commit diff s3://01kas….master.images",
-    "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
-  );
+    })
+    .addOption(
+      new Option("--stat", "how many files of each kind, and their bytes before and after").conflicts(PAGES),
+    )
+    .addOption(
+      new Option(
+        "--text",
+        "by line, as a unified diff of the files that differ: --path for some of them. Binary files are named",
+      ).conflicts([...PAGES, "stat", "csv", "json"]),
+    )
+    .addOption(
+      new Option(
+        "--csv [columns]",
+        "by row, of the .csv and .tsv files that differ, whatever the order of their rows. The columns, with commas between, say which row is which, so that a row is changed; without, rows are added or removed. Sorted among the temporary files (TMPDIR), up to 1 GiB of each side. With --stat counts alone, with --json a line for each row and for each file",
+      ).conflicts(PAGES),
+    )
+    .option("--path <path>", "with --text or --csv: this file alone, or what is in this folder")
+    .pageOptions(SIZES, { of: "path", place: "path" })
+    .clientOptions(
+      "sluice commit diff master.images",
+      "sluice commit diff master.images 01KAR… 01KAS…",
+      "sluice commit diff master.images@v1",
+      "sluice commit diff images@v1 images@v2",
+      "sluice commit diff s3://v1.master.images s3://v2.master.images",
+      "sluice commit diff images@v1 images --stat",
+      "sluice commit diff images@v1 images --text --path config/",
+      "sluice commit diff prices@v1 prices --csv id,day",
+      "sluice commit diff s3://01kas….master.images",
+      "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
+    );
 }
 
 /** What a command line compares: commits of one branch as they were typed. */

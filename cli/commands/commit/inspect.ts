@@ -1,15 +1,15 @@
-import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
 import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import type { Code } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { commitsPath, headCommit, noteLines, parseCommitFile, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
+import { type PageOptions, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showTime } from "../../output/output.ts";
 import { showRead } from "../job/show.ts";
@@ -18,9 +18,8 @@ interface Options extends PageOptions {
   readonly path?: string;
 }
 
-/** `sluice commit inspect` */
 export function addCommitInspect(group: Command): void {
-  const command = group
+  group
     .command("inspect")
     .description(
       "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it: what they read, and the code that ran (the image by its digest, or that it was a process).",
@@ -56,15 +55,14 @@ export function addCommitInspect(group: Command): void {
         printCommit(detail, address);
         if (provenance) printProvenance(provenance);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice commit inspect master.edges",
-    "sluice commit inspect master.edges/liberty.png",
-    "sluice commit inspect master.edges@v1/liberty.png",
-    "sluice commit inspect s3://01kar….master.edges",
-    "sluice commit inspect master.edges 01KAR… --path liberty.png",
-  );
+    })
+    .clientOptions(
+      "sluice commit inspect master.edges",
+      "sluice commit inspect master.edges/liberty.png",
+      "sluice commit inspect master.edges@v1/liberty.png",
+      "sluice commit inspect s3://01kar….master.edges",
+      "sluice commit inspect master.edges 01KAR… --path liberty.png",
+    );
 }
 
 /** How an open commit stands. */

@@ -1,13 +1,13 @@
-import type { Command } from "commander";
 import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
+import type { Command } from "../../command.ts";
 import type { Address } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { listOpenCommits } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
+import { entriesOf, moreText, type PageOptions } from "../../options.ts";
 import {
   count,
   printJson,
@@ -24,9 +24,8 @@ interface Options extends PageOptions {
   readonly open?: true;
 }
 
-/** `sluice commit list` */
 export function addCommitList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description(
       "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them. A key that may list keys sees what each is for (in JSON keyDescription beside the id), others see ids.",
@@ -59,14 +58,13 @@ export function addCommitList(group: Command): void {
         printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows], { below: 1 });
         if (next !== null) printNote(moreText(options, next));
       });
-    });
-  withPages(command, SIZES, { of: "commit" });
-  withClientOptions(
-    command,
-    "sluice commit list master.images",
-    "sluice commit list --open master.images",
-    "sluice commit list master.edges --json | jq -r '.commits[].id'",
-  );
+    })
+    .pageOptions(SIZES, { of: "commit" })
+    .clientOptions(
+      "sluice commit list master.images",
+      "sluice commit list --open master.images",
+      "sluice commit list master.edges --json | jq -r '.commits[].id'",
+    );
 }
 
 function listOpen(address: Address, options: Options): Promise<void> {

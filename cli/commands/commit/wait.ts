@@ -1,11 +1,10 @@
-import type { Command } from "commander";
 import { FateState, type Job, listedState } from "../../../protocol/pipelines.ts";
-import { headCommit, parseCommitAddress } from "../../gateway/commits.ts";
+import type { Command } from "../../command.ts";
+import { type CommitAddress, headCommit, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/downstream.ts";
 import { exitCodeOfJobs, LOOK_SECONDS } from "../../gateway/jobs/job-wait.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
+import { type ClientOptions, wholeNumber } from "../../options.ts";
 import { EXIT } from "../../output/failure.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { count, printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
@@ -18,62 +17,61 @@ interface Options extends ClientOptions {
   readonly timeout?: number;
 }
 
-/** `sluice commit wait` */
 export function addCommitWait(group: Command): void {
-  const command = group
+  group
     .command("wait")
     .description(
       "Waits until every job downstream of a commit has ended, and lists them; while it waits it says on stderr what is left, into a pipe in a line each 10 s. They are the jobs that read it, those that read what these made, and so on. A pipeline that makes no job of it, as it is stopped or waits for another input, is named on stderr. Of pipelines whose repo the key may not read, it tells how many there are and how they ended; it names those that read nothing else than the key may read. Ctrl-C ends the waiting alone.\n\nThe exit code is 0 if all succeeded, 3 if one failed, 5 if one was stopped, 6 if time is up, 7 if there is no such commit, 8 if the gateway can't be reached.",
     )
-    .argument("<bucket[@commit]>", "<branch>.<repo>: its newest commit, or the one of this id or tag")
+    .argument(
+      "<bucket[@commit]>",
+      "<branch>.<repo>: its newest commit, or the one of this id or tag",
+      parseCommitAddress,
+    )
     .option(
       "--timeout <seconds>",
       "wait no longer than this (default: until it has ended)",
       wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
     )
-    .action((text: string, options: Options) => {
-      const address = parseCommitAddress(text);
-      return withClient(options, async (client) => {
-        const commit = address.commit
-          ? await commitId(client, address, address.commit)
-          : await headCommit(client, address);
-        const live = liveText(options);
-        const watched = !options.json && process.stderr.isTTY;
-        const again = `sluice commit wait ${address.bucket}@${commit}`;
-        const forget = watched
-          ? atEnd(() => printNote(`the jobs go on: '${again}' waits for them again`))
-          : undefined;
-        const shown: { jobs: readonly Job[]; unseen: number } = { jobs: [], unseen: 0 };
-        const show = (more: Partial<typeof shown>): void => {
-          Object.assign(shown, more);
-          const lines = shown.jobs.map((job) => `${job.pipeline} ${job.id} ${progressText(job)}`);
-          live.show(shown.unseen > 0 ? [...lines, `${unseenText(shown.unseen)}: running`] : lines);
-        };
-        const notes = notesAreRead(options) ? timedNotes(() => openText(shown)) : undefined;
-        const looksOn = watched || notes !== undefined;
-        const came = await waitDownstream(client, {
-          ...{ ...address, commit, timeoutSeconds: options.timeout },
-          ...(looksOn && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
-          lookSeconds: notes && LOOK_SECONDS.lines,
-          onSkipped: (pipeline, why) => printNote(`${pipeline} makes no job of it: ${why}`),
-          lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
-        }).finally(() => {
-          notes?.end();
-          forget?.();
-          live.clear();
-        });
-        noteUnseen(came);
-        if (options.json) printJson({ commit, jobs: came.jobs, named: came.named, unseen: came.unseen });
-        else printCame(came);
-        process.exitCode = exitCodeOf(came);
+    .clientAction(async (client, address: CommitAddress, options: Options) => {
+      const commit = address.commit
+        ? await commitId(client, address, address.commit)
+        : await headCommit(client, address);
+      const live = liveText(options);
+      const watched = !options.json && process.stderr.isTTY;
+      const again = `sluice commit wait ${address.bucket}@${commit}`;
+      const forget = watched
+        ? atEnd(() => printNote(`the jobs go on: '${again}' waits for them again`))
+        : undefined;
+      const shown: { jobs: readonly Job[]; unseen: number } = { jobs: [], unseen: 0 };
+      const show = (more: Partial<typeof shown>): void => {
+        Object.assign(shown, more);
+        const lines = shown.jobs.map((job) => `${job.pipeline} ${job.id} ${progressText(job)}`);
+        live.show(shown.unseen > 0 ? [...lines, `${unseenText(shown.unseen)}: running`] : lines);
+      };
+      const notes = notesAreRead(options) ? timedNotes(() => openText(shown)) : undefined;
+      const looksOn = watched || notes !== undefined;
+      const came = await waitDownstream(client, {
+        ...{ ...address, commit, timeoutSeconds: options.timeout },
+        ...(looksOn && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
+        lookSeconds: notes && LOOK_SECONDS.lines,
+        onSkipped: (pipeline, why) => printNote(`${pipeline} makes no job of it: ${why}`),
+        lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
+      }).finally(() => {
+        notes?.end();
+        forget?.();
+        live.clear();
       });
-    });
-  withClientOptions(
-    command,
-    "sluice commit wait master.images",
-    "sluice commit wait master.images@01KAR… --timeout 600",
-    'sluice commit wait "master.images@$(sluice commit finish $open)"',
-  );
+      noteUnseen(came);
+      if (options.json) printJson({ commit, jobs: came.jobs, named: came.named, unseen: came.unseen });
+      else printCame(came);
+      process.exitCode = exitCodeOf(came);
+    })
+    .clientOptions(
+      "sluice commit wait master.images",
+      "sluice commit wait master.images@01KAR… --timeout 600",
+      'sluice commit wait "master.images@$(sluice commit finish $open)"',
+    );
 }
 
 /** Most jobs that one line names. */

@@ -1,11 +1,11 @@
-import type { Command } from "commander";
 import { FileErased } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import { type Address, parseAddress, parseFileAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, withClientOptions, withNote } from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson } from "../../output/output.ts";
 import { eraseUnder, mustBeAgreed } from "./erase-under.ts";
@@ -20,7 +20,6 @@ interface Options extends ClientOptions, NoteOptions {
   readonly yes?: true;
 }
 
-/** `sluice file …` */
 export function addFile(program: Command): void {
   const group = program
     .command("file")
@@ -30,9 +29,8 @@ export function addFile(program: Command): void {
   addFileErase(group);
 }
 
-/** `sluice file erase` */
 function addFileErase(group: Command): void {
-  const command = group
+  group
     .command("erase")
     .description(
       "Erases a version of a file for good: the newest one, the one that is named, or all. Commits and tags that had it have nothing at that path any more, and its bytes are deleted within some minutes; files up to 4 KiB, names and metadata are then in no row any more, and on one machine in no file after the next start of the gateway, or after 'sluice admin scrub'. If it was the newest, the version before is current again, in a new commit. Needs admin.\n\nBytes that something else has stay: another path, another version, an open commit, a branch that was made from this one. Each of those is listed. A copy in such a branch stops the command, unless --forks erases it there, too. Jobs that have not ended and read the file are killed; files that pipelines computed from it are listed, and are for you to decide.\n\nWith -r all versions of all files under a path go, also of files that were deleted. They are listed once, and the command asks before it erases what is in that list; a version that is written meanwhile stays and is named at the end. If it is stopped, the same command lists what is left and asks again.",
@@ -71,13 +69,13 @@ function addFileErase(group: Command): void {
         if (options.json) return printJson(done);
         printErased(address, sumOfErased(done));
       });
-    });
-  withClientOptions(
-    withNote(command),
-    "sluice file erase s3://master.people/ada.csv --all-versions",
-    "sluice file erase s3://master.people/ada.csv --version-id 01KAR… --forks",
-    "sluice file erase -r s3://master.people/2025/ --all-versions --dry-run",
-  );
+    })
+    .commitOptions()
+    .clientOptions(
+      "sluice file erase s3://master.people/ada.csv --all-versions",
+      "sluice file erase s3://master.people/ada.csv --version-id 01KAR… --forks",
+      "sluice file erase -r s3://master.people/2025/ --all-versions --dry-run",
+    );
 }
 
 /** Asks again as long as versions are left. */

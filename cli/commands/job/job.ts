@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import {
   type DatumPage,
   DatumState,
@@ -8,6 +8,7 @@ import {
   KnownWhy,
 } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobId, jobNamed, namedJob } from "../../gateway/ids/ids.ts";
 import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
@@ -20,8 +21,6 @@ import {
   type PageOptions,
   wantedOf,
   wholeNumber,
-  withClientOptions,
-  withPages,
 } from "../../options.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { printJson, printLine, printNote, printTable, shortener, showSize } from "../../output/output.ts";
@@ -30,7 +29,6 @@ import { addJobList } from "./list.ts";
 import { addJobLogs } from "./logs.ts";
 import { leftText, printJob, progressText } from "./show.ts";
 
-/** `sluice job …` */
 export function addJob(program: Command): void {
   const group = program
     .command("job")
@@ -49,9 +47,8 @@ export function addJob(program: Command): void {
     add(group);
 }
 
-/** `sluice job inspect` */
 function addJobInspect(group: Command): void {
-  const command = group
+  group
     .command("inspect")
     .description("Shows a job: its state and why, its datums, the commits it read and the one it made.")
     .argument("[id]", "the job, or how its id begins")
@@ -64,33 +61,29 @@ function addJobInspect(group: Command): void {
         if (options.json) printJson(job);
         else printJob(job);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice job inspect 01KAR…",
-    "sluice job inspect --pipeline edges",
-    "sluice job inspect 01KAR… --json | jq .datums",
-  );
+    })
+    .clientOptions(
+      "sluice job inspect 01KAR…",
+      "sluice job inspect --pipeline edges",
+      "sluice job inspect 01KAR… --json | jq .datums",
+    );
 }
 
-/** `sluice job stop` */
 function addJobStop(group: Command): void {
-  const command = group
+  group
     .command("stop")
     .description(
       "Stops a job: what it runs is ended, nothing is committed. Later jobs go on, and run what they need of it.",
     )
     .argument("<id>", "the job, or how its id begins")
-    .action((text: string, options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const id = await jobId(client, text);
-        const path = `/jobs/${encodePath(id)}/stop`;
-        const job = await client.call(Job, { method: "POST", path, repeatable: true });
-        if (options.json) printJson(job);
-        else printLine(`stopped ${job.id} of ${job.pipeline}`);
-      }),
-    );
-  withClientOptions(command, "sluice job stop 01KAR…");
+    .clientAction(async (client, text: string, options: ClientOptions) => {
+      const id = await jobId(client, text);
+      const path = `/jobs/${encodePath(id)}/stop`;
+      const job = await client.call(Job, { method: "POST", path, repeatable: true });
+      if (options.json) printJson(job);
+      else printLine(`stopped ${job.id} of ${job.pipeline}`);
+    })
+    .clientOptions("sluice job stop 01KAR…");
 }
 
 interface Options extends ClientOptions {
@@ -98,9 +91,8 @@ interface Options extends ClientOptions {
   readonly all?: true;
 }
 
-/** `sluice job retry` */
 function addJobRetry(group: Command): void {
-  const command = group
+  group
     .command("retry")
     .description(
       "Makes one new job of the job's pipeline, for what its inputs have now, and prints its id. It tries again what failed or was left undone. It never reads old commits.",
@@ -108,29 +100,26 @@ function addJobRetry(group: Command): void {
     .argument("<id>", "the job, or how its id begins")
     .option("--failed", "run only what failed; this is the default")
     .addOption(new Option("--all", "run every datum again").conflicts("failed"))
-    .action((text: string, options: Options) =>
-      withClient(options, async (client) => {
-        const id = await jobId(client, text);
-        const path = `/jobs/${encodePath(id)}/retry`;
-        const query = options.all ? { datums: "all" } : {};
-        // Asked twice, since an answer was lost, the gateway answers with the job that it made.
-        const retried = await client.call(JobRetry, { method: "POST", path, query, repeatable: true });
-        if (options.json) return printJson(retried);
-        const { job, newest } = retried;
-        printLine(job.id);
-        if (newest !== id) {
-          printNote(
-            `${id} is not the newest job of ${job.pipeline}, which was ${newest}: the new one reads the inputs as they are now, too`,
-          );
-        }
-      }),
+    .clientAction(async (client, text: string, options: Options) => {
+      const id = await jobId(client, text);
+      const path = `/jobs/${encodePath(id)}/retry`;
+      const query = options.all ? { datums: "all" } : {};
+      // Asked twice, since an answer was lost, the gateway answers with the job that it made.
+      const retried = await client.call(JobRetry, { method: "POST", path, query, repeatable: true });
+      if (options.json) return printJson(retried);
+      const { job, newest } = retried;
+      printLine(job.id);
+      if (newest !== id) {
+        printNote(
+          `${id} is not the newest job of ${job.pipeline}, which was ${newest}: the new one reads the inputs as they are now, too`,
+        );
+      }
+    })
+    .clientOptions(
+      "sluice job retry 01KAR…",
+      "sluice job retry 01KAR… --all",
+      "sluice job wait $(sluice job retry 01KAR…)",
     );
-  withClientOptions(
-    command,
-    "sluice job retry 01KAR…",
-    "sluice job retry 01KAR… --all",
-    "sluice job wait $(sluice job retry 01KAR…)",
-  );
 }
 
 interface WaitOptions extends ClientOptions {
@@ -141,9 +130,8 @@ interface WaitOptions extends ClientOptions {
 
 export const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
 
-/** `sluice job wait` */
 export function addJobWait(group: Command): void {
-  const command = group
+  group
     .command("wait")
     .description(
       "Waits until a job has ended and shows it; it says how far the job is, on a terminal as it changes, else on stderr in a line each 10 s. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
@@ -164,13 +152,12 @@ export function addJobWait(group: Command): void {
         else printJob(job);
         process.exitCode = exitCodeOfJobs([job]);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice job wait 01KAR…",
-    "sluice job wait --pipeline edges",
-    "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
-  );
+    })
+    .clientOptions(
+      "sluice job wait 01KAR…",
+      "sluice job wait --pipeline edges",
+      "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
+    );
 }
 
 /** Waits, and says how far the job is: on a terminal as it changes, else in a line from time to time. */
@@ -213,9 +200,8 @@ interface DatumsOptions extends PageOptions {
   readonly state?: JobDatum["state"];
 }
 
-/** `sluice job datums` */
 export function addJobDatums(group: Command): void {
-  const command = group
+  group
     .command("datums")
     .description(
       "Lists the datums of a job: first those that it ran or is to run, then those that it skipped. --why says of each what it was run for (new, changed with what from and to, another version of the specification, left undone before), or whose result it has. The reason of one that failed ends in the last line that it printed.",
@@ -246,15 +232,14 @@ export function addJobDatums(group: Command): void {
         printTable([heading, ...rows], { below: 1 + why.length });
         if (next !== null) printNote(moreText(options, `'${next}'`));
       });
-    });
-  withPages(command, SIZES, { of: "place", place: "place" });
-  withClientOptions(
-    command,
-    "sluice job datums 01KAR…",
-    "sluice job datums 01KAR… --why",
-    "sluice job datums --pipeline edges --state failed",
-    "sluice job datums 01KAR… --json | jq -r '.datums[].id'",
-  );
+    })
+    .pageOptions(SIZES, { of: "place", place: "place" })
+    .clientOptions(
+      "sluice job datums 01KAR…",
+      "sluice job datums 01KAR… --why",
+      "sluice job datums --pipeline edges --state failed",
+      "sluice job datums 01KAR… --json | jq -r '.datums[].id'",
+    );
 }
 
 function rowOf({ state, exitCode, node, inputs, reason }: JobDatum): string[] {

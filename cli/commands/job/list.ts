@@ -1,12 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { type Job, JobPage, ListedState, listedState, Pipeline } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import { type Client, patiently } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { moreText, name, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
+import { moreText, name, type PageOptions, wantedOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { liveAnswer } from "../../output/live-line.ts";
 import {
@@ -33,9 +34,8 @@ const WATCH_MS = 1000;
 /** By how much the clocks of two objects may be apart. */
 const CLOCKS_MS = 60_000;
 
-/** `sluice job list` */
 export function addJobList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description(
       "Lists jobs, newest first. With --watch it goes on until Ctrl-C: on a terminal the list is shown anew as it changes, else each job is printed again when it changes.",
@@ -67,15 +67,14 @@ export function addJobList(group: Command): void {
         printTable(rowsOf(page.jobs), { below: 1 });
         if (page.next !== null) printNote(moreText(options, page.next));
       });
-    });
-  withPages(command, SIZES, { of: "job" });
-  withClientOptions(
-    command,
-    "sluice job list --pipeline edges",
-    "sluice job list --state failure --limit 5",
-    "sluice job list --commit master.images@01KAR…",
-    "sluice job list --pipeline edges --watch",
-  );
+    })
+    .pageOptions(SIZES, { of: "job" })
+    .clientOptions(
+      "sluice job list --pipeline edges",
+      "sluice job list --state failure --limit 5",
+      "sluice job list --commit master.images@01KAR…",
+      "sluice job list --pipeline edges --watch",
+    );
 }
 
 /** A pipeline without jobs is there; one that is misspelled has none either. Its jobs outlast a deleted one. */

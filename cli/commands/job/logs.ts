@@ -1,11 +1,11 @@
-import type { Command } from "commander";
 import type { LogLine } from "../../../protocol/pipelines.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
 import { DatumPaths, findDatums } from "../../gateway/jobs/datums.ts";
 import { readLogs } from "../../gateway/jobs/job-logs.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, wholeNumber, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, printOutput } from "../../output/output.ts";
 
@@ -25,9 +25,8 @@ const MAX_TAIL = 100_000;
 /** Most failed datums whose logs are shown. */
 const MOST_FAILED = 1000;
 
-/** `sluice job logs` */
 export function addJobLogs(group: Command): void {
-  const command = group
+  group
     .command("logs")
     .description(
       "Shows what the datums of a job printed, in the order in which it came, each line behind the file that it is about. Where a datum printed more than is kept, the end of it is there. On a terminal, control characters are shown; into a pipe or a file they go as they are.",
@@ -53,14 +52,13 @@ export function addJobLogs(group: Command): void {
         const printer = new LogPrinter(client, { job, options });
         await (options.failed ? failedLogs : logs)(client, { job, printer, options });
       });
-    });
-  withClientOptions(
-    command,
-    "sluice job logs 01KAR… --follow",
-    "sluice job logs --pipeline edges --failed --tail 5",
-    "sluice job logs 01KAR… --datum 3f2a --timestamps",
-    "sluice job logs 01KAR… --json | jq -r .line",
-  );
+    })
+    .clientOptions(
+      "sluice job logs 01KAR… --follow",
+      "sluice job logs --pipeline edges --failed --tail 5",
+      "sluice job logs 01KAR… --datum 3f2a --timestamps",
+      "sluice job logs 01KAR… --json | jq -r .line",
+    );
 }
 
 interface Show {

@@ -1,12 +1,12 @@
-import type { Command } from "commander";
 import { hostLabel } from "../../../protocol/names.ts";
+import type { Command } from "../../command.ts";
 import { type Address, parseBranchBucket } from "../../gateway/address.ts";
 import { createPlainBranch, deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
 import { createBucket } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 
@@ -14,9 +14,8 @@ interface Options extends ClientOptions {
   readonly plain?: true;
 }
 
-/** `sluice mb` */
 export function addMb(program: Command): void {
-  const command = program
+  program
     .command("mb")
     .summary("make a bucket")
     .description(
@@ -38,13 +37,8 @@ export function addMb(program: Command): void {
         printLine(`made s3://${bucket}`);
         if (label === null) printNote(NO_HOST);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice mb s3://master.images",
-    "sluice mb s3://images",
-    "sluice mb --plain s3://backups",
-  );
+    })
+    .clientOptions("sluice mb s3://master.images", "sluice mb s3://images", "sluice mb --plain s3://backups");
 }
 
 const NO_HOST =
@@ -54,17 +48,16 @@ interface RemoveOptions extends ClientOptions {
   readonly force?: true;
 }
 
-/** `sluice rb` */
 export function addRb(program: Command): void {
-  const command = withRemoval(program.command("rb").summary("remove a bucket"));
-  withClientOptions(command, "sluice rb s3://master.images", "sluice rb --force s3://master.images");
+  withRemoval(program.command("rb").summary("remove a bucket")).clientOptions(
+    "sluice rb s3://master.images",
+    "sluice rb --force s3://master.images",
+  );
 }
 
 /** `sluice branch delete`, which is the same. */
 export function addBranchDelete(group: Command): void {
-  const command = withRemoval(group.command("delete"));
-  withClientOptions(
-    command,
+  withRemoval(group.command("delete")).clientOptions(
     "sluice branch delete s3://try.images",
     "sluice branch delete --force s3://master.images",
   );
@@ -75,12 +68,15 @@ function withRemoval(command: Command): Command {
     .description(
       "Removes a bucket, which is a branch. With the last branch of a repo the repo is gone too. One that holds files, or that a pipeline reads, is removed only with --force; to such a pipeline its input is then empty.",
     )
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
+    .argument(
+      "<bucket>",
+      "<branch>.<repo>, with or without s3://; <repo> alone is its branch master",
+      parseBranchBucket,
+    )
     .option("--force", "also a bucket that holds files, or that a pipeline reads")
-    .action((text: string, options: RemoveOptions) => {
-      const address = parseBranchBucket(text);
-      return withClient(options, (client) => removeBucket(client, { address, options }));
-    });
+    .clientAction((client, address: Address, options: RemoveOptions) =>
+      removeBucket(client, { address, options }),
+    );
 }
 
 interface Removal {

@@ -1,4 +1,5 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../../command.ts";
 import { copyAcross, copyDown, copyUp } from "../../files/copy/copy.ts";
 import { isSeveral } from "../../files/copy/remote-files.ts";
 import { progressFor } from "../../files/progress.ts";
@@ -15,15 +16,7 @@ import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { printFile } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  type NoteOptions,
-  saidOf,
-  says,
-  wholeNumber,
-  withClientOptions,
-  withNote,
-} from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, says, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../../output/output.ts";
 
@@ -42,9 +35,8 @@ interface Options extends ClientOptions, NoteOptions {
 const SPLIT_KINDS: readonly SplitKind[] = ["line", "json"];
 const MAX_PER_FILE = 1_000_000_000;
 
-/** `sluice cp` */
 export function addCp(program: Command): void {
-  const command = program
+  program
     .command("cp")
     .summary("copy files to, from and between buckets")
     .usage("[options] <from...> <to>")
@@ -66,22 +58,22 @@ export function addCp(program: Command): void {
       "with --split: lines or JSON values in one file (default: 1)",
       wholeNumber({ min: 1, max: MAX_PER_FILE }),
     )
-    .action((paths: string[], options: Options) => copy(paths, options));
-  withClientOptions(
-    withNote(command),
-    "sluice cp cat.png s3://master.images/pets/",
-    "sluice cp *.csv s3://master.tables/2026/",
-    "sluice cp -r --create photos s3://master.images/2026",
-    "sluice cp -r --message 'spring survey' --meta camera=k7 photos s3://master.images/2026",
-    "sluice cp --split json --per-file 100 events.json s3://master.events/2026/",
-    "zcat log.gz | sluice cp --split line --per-file 1000 - s3://master.logs/today/",
-    "pg_dump shop | sluice cp - s3://master.backups/shop.sql",
-    "sluice cp s3://master.report/report.txt .",
-    "sluice cp 's3://master.edges/2026/*.png' ./edges",
-    "sluice cp -r s3://master.edges s3://master.archive/edges/",
-    "sluice cp -r --commit 01KAR… s3://master.edges ./edges-then",
-    "sluice cp s3://master.report/report.txt - | less",
-  );
+    .action((paths: string[], options: Options) => copy(paths, options))
+    .commitOptions()
+    .clientOptions(
+      "sluice cp cat.png s3://master.images/pets/",
+      "sluice cp *.csv s3://master.tables/2026/",
+      "sluice cp -r --create photos s3://master.images/2026",
+      "sluice cp -r --message 'spring survey' --meta camera=k7 photos s3://master.images/2026",
+      "sluice cp --split json --per-file 100 events.json s3://master.events/2026/",
+      "zcat log.gz | sluice cp --split line --per-file 1000 - s3://master.logs/today/",
+      "pg_dump shop | sluice cp - s3://master.backups/shop.sql",
+      "sluice cp s3://master.report/report.txt .",
+      "sluice cp 's3://master.edges/2026/*.png' ./edges",
+      "sluice cp -r s3://master.edges s3://master.archive/edges/",
+      "sluice cp -r --commit 01KAR… s3://master.edges ./edges-then",
+      "sluice cp s3://master.report/report.txt - | less",
+    );
 }
 
 /** What is copied where, as a command line says it. */

@@ -1,12 +1,12 @@
-import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
+import type { Command } from "../../command.ts";
 import { type Address, parseAddress } from "../../gateway/address.ts";
 import type { ListedFile, ListedVersion } from "../../gateway/answers.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { type ListRequest, listBuckets, listPages, versionPages } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showSize, showTime } from "../../output/output.ts";
 
@@ -17,9 +17,8 @@ interface Options extends ClientOptions {
   readonly allVersions?: true;
 }
 
-/** `sluice ls` */
 export function addLs(program: Command): void {
-  const command = program
+  program
     .command("ls")
     .summary("list buckets, or files of one")
     .description(
@@ -44,18 +43,17 @@ export function addLs(program: Command): void {
           ? await files(client, await atCommit(client, address, options.commit), options)
           : await buckets(client, options),
       );
-    });
-  withClientOptions(
-    command,
-    "sluice ls",
-    "sluice ls s3://master.images/2026/",
-    "sluice ls -rh s3://master.images",
-    "sluice ls 's3://master.images/*.png'",
-    "sluice ls -r --all-versions s3://master.images/2026/",
-    "sluice ls --commit 01KAR… s3://master.images",
-    "sluice ls s3://01kar….master.images",
-    "sluice ls s3://v1.master.images",
-  );
+    })
+    .clientOptions(
+      "sluice ls",
+      "sluice ls s3://master.images/2026/",
+      "sluice ls -rh s3://master.images",
+      "sluice ls 's3://master.images/*.png'",
+      "sluice ls -r --all-versions s3://master.images/2026/",
+      "sluice ls --commit 01KAR… s3://master.images",
+      "sluice ls s3://01kar….master.images",
+      "sluice ls s3://v1.master.images",
+    );
 }
 
 /** Refuses `--all-versions` of what has none. */

@@ -1,5 +1,5 @@
 import { lstat } from "node:fs/promises";
-import type { Command } from "commander";
+import type { Command } from "../../command.ts";
 import { copyAcross, copyDown, copyUp, removeLocal } from "../../files/copy/copy.ts";
 import { removeMoved } from "../../files/copy/copy-within.ts";
 import type { RemoteFile } from "../../files/copy/remote-files.ts";
@@ -13,14 +13,7 @@ import {
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  type NoteOptions,
-  saidOf,
-  says,
-  withClientOptions,
-  withNote,
-} from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 import { outcome, readPaths } from "./cp.ts";
@@ -29,9 +22,8 @@ interface Options extends ClientOptions, NoteOptions {
   readonly recursive?: true;
 }
 
-/** `sluice mv` */
 export function addMv(program: Command): void {
-  const command = program
+  program
     .command("mv")
     .summary("move files to, from, between and inside buckets")
     .usage("[options] <from...> <to>")
@@ -43,14 +35,14 @@ export function addMv(program: Command): void {
       "local paths, or s3://<branch>.<repo>/<path>; the last one, <to>, is where they go",
     )
     .option("-r, --recursive", "whole folders")
-    .action((paths: string[], options: Options) => move(paths, options));
-  withClientOptions(
-    withNote(command),
-    "sluice mv s3://master.images/cat.png s3://master.images/pets/cat.png",
-    "sluice mv -r s3://master.images/2025 s3://master.archive/2025/",
-    "sluice mv 's3://master.images/*.tmp' s3://master.images/old/",
-    "sluice mv scan.tif s3://master.images/",
-  );
+    .action((paths: string[], options: Options) => move(paths, options))
+    .commitOptions()
+    .clientOptions(
+      "sluice mv s3://master.images/cat.png s3://master.images/pets/cat.png",
+      "sluice mv -r s3://master.images/2025 s3://master.archive/2025/",
+      "sluice mv 's3://master.images/*.tmp' s3://master.images/old/",
+      "sluice mv scan.tif s3://master.images/",
+    );
 }
 
 async function move(paths: readonly string[], options: Options): Promise<void> {

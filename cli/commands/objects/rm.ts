@@ -1,6 +1,6 @@
-import type { Command } from "commander";
 import type { BucketAddress } from "../../../protocol/names.ts";
 import type { SaidOfCommit } from "../../../protocol/notes.ts";
+import type { Command } from "../../command.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { type EntryPage, inPages } from "../../files/local-tree.ts";
@@ -17,14 +17,7 @@ import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { asOneCommit, commitUpload } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  type NoteOptions,
-  saidOf,
-  says,
-  withClientOptions,
-  withNote,
-} from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
@@ -38,9 +31,8 @@ interface Removed {
   readonly commit: string | null;
 }
 
-/** `sluice rm` */
 export function addRm(program: Command): void {
-  const command = program
+  program
     .command("rm")
     .summary("remove files")
     .description(
@@ -71,13 +63,13 @@ export function addRm(program: Command): void {
           `removed ${count(removed.files, "file")}${removed.commit ? `: commit ${removed.commit}` : ""}`,
         );
       });
-    });
-  withClientOptions(
-    withNote(command),
-    "sluice rm s3://master.images/cat.png",
-    "sluice rm 's3://master.images/2025/*.tmp'",
-    "sluice rm -r --message 'older than we keep' s3://master.images/2025/",
-  );
+    })
+    .commitOptions()
+    .clientOptions(
+      "sluice rm s3://master.images/cat.png",
+      "sluice rm 's3://master.images/2025/*.tmp'",
+      "sluice rm -r --message 'older than we keep' s3://master.images/2025/",
+    );
 }
 
 async function removeFile(

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import type { Command } from "commander";
+import type { Command } from "../../command.ts";
 import { excluder } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
@@ -19,14 +19,7 @@ import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { createBucket, directoryPrefix } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  type ClientOptions,
-  type NoteOptions,
-  saidOf,
-  says,
-  withClientOptions,
-  withNote,
-} from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
@@ -39,9 +32,8 @@ interface Options extends ClientOptions, NoteOptions {
   readonly commit?: string;
 }
 
-/** `sluice sync` */
 export function addSync(program: Command): void {
-  const command = program
+  program
     .command("sync")
     .summary("make a folder and a bucket alike")
     .description(
@@ -59,15 +51,15 @@ export function addSync(program: Command): void {
     .option("--create", "make the bucket if it does not exist")
     .option("--commit <id>", "from a bucket: as of that commit or tag")
     .option("--skip-special", "leave out symbolic links, pipes and devices instead of refusing them")
-    .action((from: string, to: string, options: Options) => sync({ from, to }, options));
-  withClientOptions(
-    withNote(command),
-    "sluice sync photos s3://master.images/2026",
-    "sluice sync --delete --exclude '*.tmp' --exclude .git . s3://master.work",
-    "sluice sync --dry-run --delete photos s3://master.images",
-    "sluice sync s3://master.edges ./edges",
-    "sluice sync --delete --commit 01KAR… s3://master.edges ./edges",
-  );
+    .action((from: string, to: string, options: Options) => sync({ from, to }, options))
+    .commitOptions()
+    .clientOptions(
+      "sluice sync photos s3://master.images/2026",
+      "sluice sync --delete --exclude '*.tmp' --exclude .git . s3://master.work",
+      "sluice sync --dry-run --delete photos s3://master.images",
+      "sluice sync s3://master.edges ./edges",
+      "sluice sync --delete --commit 01KAR… s3://master.edges ./edges",
+    );
 }
 
 async function sync({ from, to }: { from: string; to: string }, options: Options): Promise<void> {

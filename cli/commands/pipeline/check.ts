@@ -1,9 +1,8 @@
-import type { Command } from "commander";
 import { PipelineCheck, type PlanGroup, PlanReason } from "../../../protocol/pipeline-check.ts";
 import { NodeList } from "../../../protocol/runner.ts";
+import type { Command } from "../../command.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printNote, printText } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
@@ -13,28 +12,24 @@ interface Options extends ClientOptions {
   readonly update?: true;
 }
 
-/** `sluice pipeline check` */
 export function addPipelineCheck(group: Command): void {
-  const command = group
+  group
     .command("check")
     .description(
       "Says what a spec would come to, its workers and its first datums, or every problem in it. Makes nothing.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .option("--update", "as the next version of a pipeline that is there")
-    .action((options: Options) =>
-      withClient(options, async (client) => {
-        const { update, json } = options;
-        const { spec } = await readSpecFile(options.file);
-        await printCheck(client, { spec, update }, { json });
-      }),
+    .clientAction(async (client, options: Options) => {
+      const { update, json } = options;
+      const { spec } = await readSpecFile(options.file);
+      await printCheck(client, { spec, update }, { json });
+    })
+    .clientOptions(
+      "sluice pipeline check -f edges.json",
+      "sluice pipeline check -f edges.json --update",
+      "sluice pipeline check -f edges.json --json | jq .spec",
     );
-  withClientOptions(
-    command,
-    "sluice pipeline check -f edges.json",
-    "sluice pipeline check -f edges.json --update",
-    "sluice pipeline check -f edges.json --json | jq .spec",
-  );
 }
 
 /** Checks a specification, and prints what it would come to. */

@@ -1,8 +1,7 @@
-import type { Command } from "commander";
 import { Pipeline, type WholePipelineVersion } from "../../../protocol/pipelines.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printOwnText, printText, showTime } from "../../output/output.ts";
 import { visibleJson } from "../../output/visible.ts";
@@ -13,9 +12,8 @@ interface Options extends ClientOptions {
   readonly at?: number;
 }
 
-/** `sluice pipeline inspect` */
 export function addPipelineInspect(group: Command): void {
-  const command = group
+  group
     .command("inspect")
     .description("Shows a pipeline and its spec with every default filled in.")
     .argument("<name>", "the pipeline", name)
@@ -24,26 +22,23 @@ export function addPipelineInspect(group: Command): void {
       "--spec",
       "print the spec alone, as 'sluice pipeline update' takes it: the text that was submitted, if it is kept, else JSON, as also with --json",
     )
-    .action((pipelineName: string, options: Options) =>
-      withClient(options, async (client) => {
-        if (options.at !== undefined) {
-          const { at } = options;
-          return await inspectVersion(client, { pipelineName, options: { ...options, at } });
-        }
-        if (options.spec)
-          return printSpec(await versionOf(client, { pipeline: pipelineName, version: "latest" }), options);
-        const pipeline = await pipelineOf(client, pipelineName);
-        if (options.json) return printJson(pipeline);
-        printPipeline(pipeline);
-      }),
+    .clientAction(async (client, pipelineName: string, options: Options) => {
+      if (options.at !== undefined) {
+        const { at } = options;
+        return await inspectVersion(client, { pipelineName, options: { ...options, at } });
+      }
+      if (options.spec)
+        return printSpec(await versionOf(client, { pipeline: pipelineName, version: "latest" }), options);
+      const pipeline = await pipelineOf(client, pipelineName);
+      if (options.json) return printJson(pipeline);
+      printPipeline(pipeline);
+    })
+    .clientOptions(
+      "sluice pipeline inspect edges",
+      "sluice pipeline inspect edges --json | jq .state",
+      "sluice pipeline inspect edges --spec > edges.yaml",
+      "sluice pipeline inspect edges --at 1",
     );
-  withClientOptions(
-    command,
-    "sluice pipeline inspect edges",
-    "sluice pipeline inspect edges --json | jq .state",
-    "sluice pipeline inspect edges --spec > edges.yaml",
-    "sluice pipeline inspect edges --at 1",
-  );
 }
 
 function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {

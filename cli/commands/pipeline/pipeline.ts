@@ -1,17 +1,15 @@
-import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name } from "../../options.ts";
 import { printJson, printLine, printNote, printTable, showTime } from "../../output/output.ts";
 import { readSpecFile, type SpecFile } from "../../spec/spec-file.ts";
 import { addPipelineCheck, foreseenWarnings, printCheck } from "./check.ts";
 import { addPipelineInspect } from "./inspect.ts";
 import { addPipelineDiff, addPipelineHistory } from "./versions.ts";
 
-/** `sluice pipeline …` */
 export function addPipeline(program: Command): void {
   const group = program
     .command("pipeline")
@@ -32,56 +30,49 @@ export function addPipeline(program: Command): void {
     add(group);
 }
 
-/** `sluice pipeline list` */
 function addPipelineList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description("Lists all pipelines.")
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const list = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
-        if (options.json) return printJson(list);
-        const rows = list.pipelines.map(({ name, state, inputs, output, createdAt, description }) => [
-          name,
-          state,
-          inputs.join(" "),
-          output,
-          showTime(createdAt),
-          description ?? "",
-        ]);
-        printTable([["NAME", "STATE", "INPUTS", "OUTPUT", "CREATED", "DESCRIPTION"], ...rows]);
-      }),
-    );
-  withClientOptions(command, "sluice pipeline list", "sluice pipeline list --json | jq '.pipelines[].name'");
+    .clientAction(async (client, options: ClientOptions) => {
+      const list = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+      if (options.json) return printJson(list);
+      const rows = list.pipelines.map(({ name, state, inputs, output, createdAt, description }) => [
+        name,
+        state,
+        inputs.join(" "),
+        output,
+        showTime(createdAt),
+        description ?? "",
+      ]);
+      printTable([["NAME", "STATE", "INPUTS", "OUTPUT", "CREATED", "DESCRIPTION"], ...rows]);
+    })
+    .clientOptions("sluice pipeline list", "sluice pipeline list --json | jq '.pipelines[].name'");
 }
 
-/** `sluice pipeline create` */
 function addPipelineCreate(group: Command): void {
-  const command = group
+  group
     .command("create")
     .description(
       "Creates a pipeline from a spec in JSON or YAML: which of the two it is, the ending of its name says (.json, .yaml, .yml), else how it begins. Every problem that the gateway finds in it is told.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
-    .action((options: ClientOptions & { readonly file: string }) =>
-      withClient(options, async (client) => {
-        const file = await readSpecFile(options.file);
-        const warnings = await foreseenWarnings(client, { spec: file.spec, update: undefined });
-        const pipeline = await submit(client, file);
-        if (options.json) printJson(pipeline);
-        else
-          printLine(
-            `created ${pipeline.name}; its output is s3://${pipeline.outputBranch}.${pipeline.outputRepo}`,
-          );
-        for (const warning of warnings) printNote(`warning: ${warning}`);
-      }),
+    .clientAction(async (client, options: ClientOptions & { readonly file: string }) => {
+      const file = await readSpecFile(options.file);
+      const warnings = await foreseenWarnings(client, { spec: file.spec, update: undefined });
+      const pipeline = await submit(client, file);
+      if (options.json) printJson(pipeline);
+      else
+        printLine(
+          `created ${pipeline.name}; its output is s3://${pipeline.outputBranch}.${pipeline.outputRepo}`,
+        );
+      for (const warning of warnings) printNote(`warning: ${warning}`);
+    })
+    .clientOptions(
+      "sluice pipeline create -f edges.json",
+      "sluice pipeline create -f edges.yaml",
+      "sed 's/IMAGE/edges:3/' edges.yaml | sluice pipeline create -f -",
     );
-  withClientOptions(
-    command,
-    "sluice pipeline create -f edges.json",
-    "sluice pipeline create -f edges.yaml",
-    "sed 's/IMAGE/edges:3/' edges.yaml | sluice pipeline create -f -",
-  );
 }
 
 interface UpdateOptions extends ClientOptions {
@@ -90,9 +81,8 @@ interface UpdateOptions extends ClientOptions {
   readonly plan?: true;
 }
 
-/** `sluice pipeline update` */
 function addPipelineUpdate(group: Command): void {
-  const command = group
+  group
     .command("update")
     .description(
       "Gives a pipeline a new spec, and makes one job for it. If the transform has changed, datums run again; if only workers, tries or times have, running jobs go on. The pipeline then belongs to this key, also if nothing has changed: no job is made for that.",
@@ -100,26 +90,23 @@ function addPipelineUpdate(group: Command): void {
     .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .option("--plan", "say what it would change, how many datums would run and why, and do nothing")
     .option("--reprocess", "run every datum again, whatever has changed")
-    .action((options: UpdateOptions) =>
-      withClient(options, async (client) => {
-        const file = await readSpecFile(options.file);
-        const { spec } = file;
-        const { json, reprocess } = options;
-        if (options.plan) return await printCheck(client, { spec, update: true, reprocess }, { json });
-        const warnings = await foreseenWarnings(client, { spec, update: true });
-        const pipeline = await submit(client, file, { update: true, reprocess });
-        if (options.json) printJson(pipeline);
-        else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);
-        for (const warning of warnings) printNote(`warning: ${warning}`);
-      }),
+    .clientAction(async (client, options: UpdateOptions) => {
+      const file = await readSpecFile(options.file);
+      const { spec } = file;
+      const { json, reprocess } = options;
+      if (options.plan) return await printCheck(client, { spec, update: true, reprocess }, { json });
+      const warnings = await foreseenWarnings(client, { spec, update: true });
+      const pipeline = await submit(client, file, { update: true, reprocess });
+      if (options.json) printJson(pipeline);
+      else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);
+      for (const warning of warnings) printNote(`warning: ${warning}`);
+    })
+    .clientOptions(
+      "sluice pipeline update -f edges.json",
+      "sluice pipeline update -f edges.json --plan",
+      "sluice pipeline update -f edges.json --reprocess",
+      "sluice pipeline inspect edges --spec | sluice pipeline update -f -",
     );
-  withClientOptions(
-    command,
-    "sluice pipeline update -f edges.json",
-    "sluice pipeline update -f edges.json --plan",
-    "sluice pipeline update -f edges.json --reprocess",
-    "sluice pipeline inspect edges --spec | sluice pipeline update -f -",
-  );
 }
 
 const ACTS = {
@@ -136,19 +123,17 @@ const ACTS = {
 /** `sluice pipeline stop` and `sluice pipeline start` */
 function addPipelineStopStart(group: Command): void {
   for (const [act, { done, does }] of Object.entries(ACTS)) {
-    const command = group
+    group
       .command(act)
       .description(does)
       .argument("<name>", "the pipeline", name)
-      .action((pipelineName: string, options: ClientOptions) =>
-        withClient(options, async (client) => {
-          const path = `/pipelines/${pipelineName}/${act}`;
-          const pipeline = await client.call(Pipeline, { method: "POST", path, repeatable: true });
-          if (options.json) printJson(pipeline);
-          else printLine(`${done} ${pipeline.name}`);
-        }),
-      );
-    withClientOptions(command, `sluice pipeline ${act} edges`);
+      .clientAction(async (client, pipelineName: string, options: ClientOptions) => {
+        const path = `/pipelines/${pipelineName}/${act}`;
+        const pipeline = await client.call(Pipeline, { method: "POST", path, repeatable: true });
+        if (options.json) printJson(pipeline);
+        else printLine(`${done} ${pipeline.name}`);
+      })
+      .clientOptions(`sluice pipeline ${act} edges`);
   }
 }
 
@@ -157,30 +142,26 @@ interface DeleteOptions extends ClientOptions {
   readonly force?: true;
 }
 
-/** `sluice pipeline delete` */
 function addPipelineDelete(group: Command): void {
-  const command = group
+  group
     .command("delete")
     .description("Deletes a pipeline: its jobs end, and its output branch goes with it.")
     .argument("<name>", "the pipeline", name)
     .option("--keep-output", "leave the output branch, as a branch like any other")
     .option("--force", "even if another pipeline reads the output, which is then deleted under it")
-    .action((pipelineName: string, options: DeleteOptions) =>
-      withClient(options, async (client) => {
-        const readers = options.force && !options.keepOutput ? await outputReaders(client, pipelineName) : [];
-        const answer = await client.send({
-          method: "DELETE",
-          path: `/api/v1/pipelines/${pipelineName}`,
-          query: { keepOutput: options.keepOutput, force: options.force },
-        });
-        await answer.body.dump();
-        if (options.json) return printJson({ deleted: pipelineName });
-        if (readers.length > 0)
-          printNote(`its output was read by ${namesOf(readers)}: the input is empty now`);
-        printLine(`deleted ${pipelineName}`);
-      }),
-    );
-  withClientOptions(command, "sluice pipeline delete edges", "sluice pipeline delete --keep-output edges");
+    .clientAction(async (client, pipelineName: string, options: DeleteOptions) => {
+      const readers = options.force && !options.keepOutput ? await outputReaders(client, pipelineName) : [];
+      const answer = await client.send({
+        method: "DELETE",
+        path: `/api/v1/pipelines/${pipelineName}`,
+        query: { keepOutput: options.keepOutput, force: options.force },
+      });
+      await answer.body.dump();
+      if (options.json) return printJson({ deleted: pipelineName });
+      if (readers.length > 0) printNote(`its output was read by ${namesOf(readers)}: the input is empty now`);
+      printLine(`deleted ${pipelineName}`);
+    })
+    .clientOptions("sluice pipeline delete edges", "sluice pipeline delete --keep-output edges");
 }
 
 /** The pipelines that are left without an input. Without --force the gateway names one and refuses. */

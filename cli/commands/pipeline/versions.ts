@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import {
   MAX_LIST_VERSIONS,
   type PipelineVersion,
@@ -7,8 +6,8 @@ import {
 } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
   entriesOf,
@@ -16,8 +15,6 @@ import {
   name,
   type PageOptions,
   wholeNumber,
-  withClientOptions,
-  withPages,
 } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printNote, printTable, printText, showListTime } from "../../output/output.ts";
@@ -42,41 +39,37 @@ export function hiddenText(what: string): string {
 
 const SIZES = { byDefault: 20, most: MAX_LIST_VERSIONS };
 
-/** `sluice pipeline history` */
 export function addPipelineHistory(group: Command): void {
-  const command = group
+  group
     .command("history")
     .description(
       "Lists the versions of a pipeline's spec, newest first: when each was submitted, by which key, and what it changed. A key that may list keys sees what each is for, others see ids.",
     )
     .argument("<name>", "the pipeline", name)
-    .action((pipeline: string, options: PageOptions) =>
-      withClient(options, async (client) => {
-        const path = `/pipelines/${encodePath(pipeline)}/versions`;
-        const { entries: versions, next } = await entriesOf(options, SIZES, async (query) => {
-          const page = await client.call(PipelineVersionPage, { method: "GET", path, query });
-          return { entries: page.versions, next: page.next === null ? null : String(page.next) };
-        });
-        if (options.json) {
-          const last = next === null ? null : Number(next);
-          return printJson({ versions, next: last } satisfies PipelineVersionPage);
-        }
-        const rows = versions.map((version) => [
-          `${version.version}${version.present ? "*" : ""}`,
-          showListTime(version.createdAt),
-          version.keyDescription ?? version.key ?? "-",
-          changesText(version),
-        ]);
-        printTable([["VERSION", "SUBMITTED", "KEY", "CHANGES"], ...rows], { below: 1 });
-        if (next !== null) printNote(moreText(options, next));
-      }),
+    .clientAction(async (client, pipeline: string, options: PageOptions) => {
+      const path = `/pipelines/${encodePath(pipeline)}/versions`;
+      const { entries: versions, next } = await entriesOf(options, SIZES, async (query) => {
+        const page = await client.call(PipelineVersionPage, { method: "GET", path, query });
+        return { entries: page.versions, next: page.next === null ? null : String(page.next) };
+      });
+      if (options.json) {
+        const last = next === null ? null : Number(next);
+        return printJson({ versions, next: last } satisfies PipelineVersionPage);
+      }
+      const rows = versions.map((version) => [
+        `${version.version}${version.present ? "*" : ""}`,
+        showListTime(version.createdAt),
+        version.keyDescription ?? version.key ?? "-",
+        changesText(version),
+      ]);
+      printTable([["VERSION", "SUBMITTED", "KEY", "CHANGES"], ...rows], { below: 1 });
+      if (next !== null) printNote(moreText(options, next));
+    })
+    .pageOptions(SIZES, { of: "version", place: "version" })
+    .clientOptions(
+      "sluice pipeline history edges",
+      "sluice pipeline history edges --json | jq '.versions[].changes'",
     );
-  withPages(command, SIZES, { of: "version", place: "version" });
-  withClientOptions(
-    command,
-    "sluice pipeline history edges",
-    "sluice pipeline history edges --json | jq '.versions[].changes'",
-  );
 }
 
 /** What a version changed, in short: fields of the transform by their own names, as `image` and `cmd`. */
@@ -91,9 +84,8 @@ const CONTEXT_LINES = 3;
 /** Two specifications that differ in more lines than this are not compared: it would take long, and nobody reads it. */
 const MAX_DIFFERENT_LINES = 10_000;
 
-/** `sluice pipeline diff` */
 export function addPipelineDiff(group: Command): void {
-  const command = group
+  group
     .command("diff")
     .description(
       "Shows by line what differs between two versions of a pipeline's spec, with every default filled in. Without the second it is the present one.",
@@ -101,8 +93,8 @@ export function addPipelineDiff(group: Command): void {
     .argument("<name>", "the pipeline", name)
     .argument("<from>", "number of a version, as 'sluice pipeline history' shows it", versionNumber)
     .argument("[to]", "number of another one", versionNumber)
-    .action((pipeline: string, from: number, to: number | undefined, options: ClientOptions) =>
-      withClient(options, async (client) => {
+    .clientAction(
+      async (client, pipeline: string, from: number, to: number | undefined, options: ClientOptions) => {
         const [before, after] = await Promise.all([
           versionOf(client, { pipeline, version: from }),
           versionOf(client, { pipeline, version: to ?? "latest" }),
@@ -113,14 +105,13 @@ export function addPipelineDiff(group: Command): void {
         for (const what of hidden) printNote(hiddenText(what));
         if (lines.length === 0) return printNote(`versions ${from} and ${after.version} say the same`);
         printText([`--- version ${from}`, `+++ version ${after.version}`, ...lines].join("\n"));
-      }),
+      },
+    )
+    .clientOptions(
+      "sluice pipeline diff edges 1 2",
+      "sluice pipeline diff edges 1",
+      "sluice pipeline diff edges 1 2 --json | jq -r '.lines[]'",
     );
-  withClientOptions(
-    command,
-    "sluice pipeline diff edges 1 2",
-    "sluice pipeline diff edges 1",
-    "sluice pipeline diff edges 1 2 --json | jq -r '.lines[]'",
-  );
 }
 
 /** Two specifications without what one of them has hidden: it would look as if it had come or gone. */

@@ -1,16 +1,16 @@
 import { rmSync } from "node:fs";
 import { type FileHandle, link, open, rename, rm } from "node:fs/promises";
-import type { Command } from "commander";
 import { BranchList } from "../../../protocol/repos.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { type Exported, exportRepo } from "../../archive/export-repo.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import type { Sink } from "../../archive/writer.ts";
+import type { Command } from "../../command.ts";
 import { DRAFT_FLAGS, draftOf } from "../../files/placing.ts";
 import { progressFor } from "../../files/progress.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name } from "../../options.ts";
 import { CliError, EXIT, errnoOf, systemText, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
@@ -19,9 +19,8 @@ interface Options extends ClientOptions {
   readonly branch?: readonly string[];
 }
 
-/** `sluice repo export` */
 export function addRepoExport(group: Command): void {
-  const command = group
+  group
     .command("export")
     .description(
       `Writes the branches of a repo into an archive, with all of their history that is kept: the same commits with their ids, times and notes, tags, files with their ETags and metadata, and what the branches are set to. Each branch is as it is when its turn comes; others write to it meanwhile. The archive is a tar file.\n\n${capital(NOT_INCLUDED)}. It is not encrypted.`,
@@ -47,13 +46,12 @@ export function addRepoExport(group: Command): void {
         say(`${showSize(done.bytes)} written`);
         say(NOT_INCLUDED);
       });
-    });
-  withClientOptions(
-    command,
-    "sluice repo export images images.tar",
-    "sluice repo export images images.tar --branch master",
-    "sluice repo export images - | zstd > images.tar.zst",
-  );
+    })
+    .clientOptions(
+      "sluice repo export images images.tar",
+      "sluice repo export images images.tar --branch master",
+      "sluice repo export images - | zstd > images.tar.zst",
+    );
 }
 
 async function branchesOf(client: Client, repo: string): Promise<string[]> {

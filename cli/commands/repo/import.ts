@@ -1,15 +1,15 @@
 import { open } from "node:fs/promises";
-import type { Command } from "commander";
 import { KeyPage } from "../../../protocol/keys.ts";
 import { holdsSeparator, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import { checkBranch } from "../../archive/check.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import { abortImport, importRepo } from "../../archive/import-repo.ts";
 import { ArchiveReader, type BranchInArchive } from "../../archive/reader.ts";
+import type { Command } from "../../command.ts";
 import { progressFor } from "../../files/progress.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote } from "../../output/output.ts";
 
@@ -20,9 +20,8 @@ interface Options extends ClientOptions {
   readonly abort?: true;
 }
 
-/** `sluice repo import` */
 export function addRepoImport(group: Command): void {
-  const command = group
+  group
     .command("import")
     .description(
       `Makes the branches again that 'sluice repo export' wrote, at the same gateway or at another one: the same commits, tags, ETags and bytes, and what the branches were set to. The archive is checked first. Nothing of a branch is seen before all of it is there. If it breaks off, the same command goes on; what it began is given up if nothing comes for a day, or with --abort.\n\nA branch must not be there yet, and no pipeline may follow it.`,
@@ -42,13 +41,12 @@ export function addRepoImport(group: Command): void {
       } finally {
         await file.close();
       }
-    });
-  withClientOptions(
-    command,
-    "sluice repo import images.tar",
-    "sluice repo import images.tar --as restored",
-    "sluice repo import images.tar --check",
-  );
+    })
+    .clientOptions(
+      "sluice repo import images.tar",
+      "sluice repo import images.tar --as restored",
+      "sluice repo import images.tar --check",
+    );
 }
 
 async function check(

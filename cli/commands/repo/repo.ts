@@ -1,16 +1,14 @@
-import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { type BranchUsage, RepoList, RepoUsage, type Space } from "../../../protocol/repos.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import { catalogueSpace, isAlmostFull } from "../../gateway/branches.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, name, withClientOptions } from "../../options.ts";
+import { type ClientOptions, name } from "../../options.ts";
 import { printJson, printLine, printNote, printTable, showSize } from "../../output/output.ts";
 import { addRepoExport } from "./export.ts";
 import { addRepoImport } from "./import.ts";
 
-/** `sluice repo …` */
 export function addRepo(program: Command): void {
   const group = program
     .command("repo")
@@ -20,53 +18,43 @@ export function addRepo(program: Command): void {
   for (const add of [addRepoList, addRepoUsage, addRepoExport, addRepoImport]) add(group);
 }
 
-/** `sluice repo list` */
 function addRepoList(group: Command): void {
-  const command = group
+  group
     .command("list")
     .description("Lists the repos that the key may see, with their branches.")
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const list = await client.call(RepoList, { method: "GET", path: "/repos" });
-        if (options.json) return printJson(list);
-        printTable([
-          ["NAME", "BRANCHES"],
-          ...list.repos.map(({ name, branches }) => [name, branches.join(" ")]),
-        ]);
-      }),
-    );
-  withClientOptions(command, "sluice repo list", "sluice repo list --json | jq '.repos[].name'");
+    .clientAction(async (client, options: ClientOptions) => {
+      const list = await client.call(RepoList, { method: "GET", path: "/repos" });
+      if (options.json) return printJson(list);
+      printTable([
+        ["NAME", "BRANCHES"],
+        ...list.repos.map(({ name, branches }) => [name, branches.join(" ")]),
+      ]);
+    })
+    .clientOptions("sluice repo list", "sluice repo list --json | jq '.repos[].name'");
 }
 
 interface OneUsage extends RepoUsage {
   readonly repo: string;
 }
 
-/** `sluice repo usage` */
 export function addRepoUsage(group: Command): void {
-  const command = group
+  group
     .command("usage")
     .description(
       "Shows what the branches of a repo, or of all repos, take up: the files of HEAD, what only earlier commits have, what is being given back, blobs that are about to be deleted, and how large the branch's database is. Deleted branches are shown as long as something of them is there. Below it stands what holds most of the history back. All rows are added up, which takes about a second for a million.",
     )
     .argument("[repo]", "the repo; all that the key may see", name)
-    .action((repo: string | undefined, options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const usages: OneUsage[] = [];
-        if (repo !== undefined) usages.push({ repo, ...(await usageOf(client, repo)) });
-        else for await (const one of everyUsage(client)) usages.push(one);
-        const catalogue = repo === undefined ? await catalogueSpace(client) : undefined;
-        if (options.json) return printJson({ repos: usages, ...(catalogue && { catalogue }) });
-        print(usages);
-        if (catalogue) printLine(`catalogue: ${showSpace(catalogue)}`);
-        warn(usages, catalogue);
-      }),
-    );
-  withClientOptions(
-    command,
-    "sluice repo usage texts",
-    "sluice repo usage --json | jq '.repos[].branches[]'",
-  );
+    .clientAction(async (client, repo: string | undefined, options: ClientOptions) => {
+      const usages: OneUsage[] = [];
+      if (repo !== undefined) usages.push({ repo, ...(await usageOf(client, repo)) });
+      else for await (const one of everyUsage(client)) usages.push(one);
+      const catalogue = repo === undefined ? await catalogueSpace(client) : undefined;
+      if (options.json) return printJson({ repos: usages, ...(catalogue && { catalogue }) });
+      print(usages);
+      if (catalogue) printLine(`catalogue: ${showSpace(catalogue)}`);
+      warn(usages, catalogue);
+    })
+    .clientOptions("sluice repo usage texts", "sluice repo usage --json | jq '.repos[].branches[]'");
 }
 
 async function* everyUsage(client: Client): AsyncGenerator<OneUsage> {

@@ -1,5 +1,5 @@
-import { Argument, type Command } from "commander";
-import { withExamples } from "../../options.ts";
+import { Argument } from "commander";
+import type { Command } from "../../command.ts";
 import { printText } from "../../output/output.ts";
 
 /** What may stand behind some words of a command line. */
@@ -12,22 +12,20 @@ interface Place {
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };
 type Shell = keyof typeof SCRIPTS;
 
-/** `sluice completion` */
 export function addCompletion(program: Command): void {
-  const command = program
+  program
     .command("completion")
     .summary("print what makes a shell complete commands and options")
     .description(
       "Prints a script by which a shell completes commands and options. It is made from this version's commands, so print it anew with each start of the shell, or after an upgrade.",
     )
     .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(SCRIPTS)))
-    .action((shell: Shell) => printText(SCRIPTS[shell](placesOf(program)).trimEnd()));
-  withExamples(
-    command,
-    'eval "$(sluice completion bash)"',
-    'eval "$(sluice completion zsh)"',
-    "sluice completion fish > ~/.config/fish/completions/sluice.fish",
-  );
+    .action((shell: Shell) => printText(SCRIPTS[shell](placesOf(program)).trimEnd()))
+    .examples(
+      'eval "$(sluice completion bash)"',
+      'eval "$(sluice completion zsh)"',
+      "sluice completion fish > ~/.config/fish/completions/sluice.fish",
+    );
 }
 
 function placesOf(program: Command): Place[] {

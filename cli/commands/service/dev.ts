@@ -1,12 +1,11 @@
-import type { Command } from "commander";
+import type { Command } from "../../command.ts";
 import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import type { DevOptions } from "../../local/run-dev.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
-import { wholeNumber, withExamples, withJson } from "../../options.ts";
+import { wholeNumber } from "../../options.ts";
 
 const MAX_RUNNERS = 64;
 
-/** `sluice dev` */
 export function addDev(program: Command): void {
   const command = program
     .command("dev")
@@ -35,10 +34,7 @@ export function addDev(program: Command): void {
     )
     // Loaded only here: the host is heavy, and the other commands should start at once.
     .action(async (options: DevOptions) => (await import("../../local/run-dev.ts")).runDev(options));
-  withExamples(
-    withJson(withRunnerTerms(command)),
-    "sluice dev",
-    "sluice dev --port 9000 --data /srv/sluice",
-    "sluice dev --runners 0",
-  );
+  withRunnerTerms(command)
+    .jsonOption()
+    .examples("sluice dev", "sluice dev --port 9000 --data /srv/sluice", "sluice dev --runners 0");
 }

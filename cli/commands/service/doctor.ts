@@ -1,10 +1,8 @@
-import type { Command } from "commander";
+import type { Command } from "../../command.ts";
 import type { DoctorOptions } from "../../doctor/run-doctor.ts";
 import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
-import { withExamples, withGateway, withJson } from "../../options.ts";
 
-/** `sluice doctor` */
 export function addDoctor(program: Command): void {
   const command = program
     .command("doctor")
@@ -17,10 +15,12 @@ export function addDoctor(program: Command): void {
     .action(async (options: DoctorOptions) =>
       (await import("../../doctor/run-doctor.ts")).runDoctor(options),
     );
-  withExamples(
-    withJson(withGateway(withRunnerTerms(command))),
-    "sluice doctor",
-    "sluice doctor --executor docker --data /var/lib/sluice --cache-size 100g",
-    "sluice doctor --json | jq '.findings[] | select(.state != \"ok\")'",
-  );
+  withRunnerTerms(command)
+    .gatewayOptions()
+    .jsonOption()
+    .examples(
+      "sluice doctor",
+      "sluice doctor --executor docker --data /var/lib/sluice --cache-size 100g",
+      "sluice doctor --json | jq '.findings[] | select(.state != \"ok\")'",
+    );
 }

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { type BranchAddress, bucketName, NAME_PATTERN, parseBucketName } from "../../../protocol/names.ts";
 import {
   type FsckAsk,
@@ -11,9 +11,9 @@ import {
   SweepState,
 } from "../../../protocol/repos.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { Command } from "../../command.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
@@ -41,9 +41,8 @@ const LOOK_MS = 200;
 /** A person who looks on hears so often how far it is; milliseconds. */
 const TELL_MS = 2000;
 
-/** `sluice fsck` */
 export function addFsck(program: Command): void {
-  const command = program
+  program
     .command("fsck")
     .summary("prove that every name reads, by its digest")
     .description(
@@ -56,28 +55,25 @@ export function addFsck(program: Command): void {
       percent,
     )
     .option("--sweep", "remove the blobs that nothing names")
-    .action((wanted: readonly string[], options: Options) =>
-      withClient(options, async (client) => {
-        const checked: Checked[] = [];
-        const failed: FailedBranch[] = [];
-        for (const branch of await branchesOf(client, wanted)) {
-          const one = await check(client, branch, options).catch((error) => failedBranch(branch, error));
-          if (!one) continue;
-          if ("message" in one) failed.push(one);
-          else checked.push(one);
-          if (!options.json) print(one);
-        }
-        const damage = damageOf(checked, failed);
-        if (options.json) printJson({ ok: damage === undefined, branches: checked, failed });
-        if (damage) throw damage;
-      }),
+    .clientAction(async (client, wanted: readonly string[], options: Options) => {
+      const checked: Checked[] = [];
+      const failed: FailedBranch[] = [];
+      for (const branch of await branchesOf(client, wanted)) {
+        const one = await check(client, branch, options).catch((error) => failedBranch(branch, error));
+        if (!one) continue;
+        if ("message" in one) failed.push(one);
+        else checked.push(one);
+        if (!options.json) print(one);
+      }
+      const damage = damageOf(checked, failed);
+      if (options.json) printJson({ ok: damage === undefined, branches: checked, failed });
+      if (damage) throw damage;
+    })
+    .clientOptions(
+      "sluice fsck",
+      "sluice fsck images master.labels --sample 5",
+      "sluice fsck --sweep --json | jq '.branches[].orphans'",
     );
-  withClientOptions(
-    command,
-    "sluice fsck",
-    "sluice fsck images master.labels --sample 5",
-    "sluice fsck --sweep --json | jq '.branches[].orphans'",
-  );
 }
 
 /** A branch whose object fails, or is lost. */

@@ -1,10 +1,8 @@
-import type { Command } from "commander";
+import type { Command } from "../../command.ts";
 import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import type { RunnerOptions } from "../../local/run-runner.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
-import { withExamples, withGateway, withJson } from "../../options.ts";
 
-/** `sluice runner` */
 export function addRunner(program: Command): void {
   const command = program
     .command("runner")
@@ -19,11 +17,13 @@ export function addRunner(program: Command): void {
     .option("--data <folder>", "folder for the cache and the datums at work", `${DEFAULT_DATA}/runner`)
     // Loaded only here: the other commands should start at once.
     .action(async (options: RunnerOptions) => (await import("../../local/run-runner.ts")).runRunner(options));
-  withExamples(
-    withJson(withGateway(withRunnerTerms(command))),
-    "sluice runner --executor docker",
-    "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --executor process --node edge-7",
-    "sluice runner --executor process --secrets kubernetes:production --hide /srv/ledger",
-    "sluice runner --executor docker --network none --memory 4g --cpus 2 --cache-size 100g",
-  );
+  withRunnerTerms(command)
+    .gatewayOptions()
+    .jsonOption()
+    .examples(
+      "sluice runner --executor docker",
+      "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --executor process --node edge-7",
+      "sluice runner --executor process --secrets kubernetes:production --hide /srv/ledger",
+      "sluice runner --executor docker --network none --memory 4g --cpus 2 --cache-size 100g",
+    );
 }

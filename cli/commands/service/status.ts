@@ -1,9 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Command } from "commander";
 import { type Job, listedState, Overview } from "../../../protocol/pipelines.ts";
+import type { Command } from "../../command.ts";
 import { type Client, patiently } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { liveAnswer } from "../../output/live-line.ts";
 import {
   count,
@@ -29,34 +28,30 @@ const WATCH_MS = 2500;
 /** The gateway counts failures no further. */
 const MOST_COUNTED = 10_000;
 
-/** `sluice status` */
 export function addStatus(program: Command): void {
-  const command = program
+  program
     .command("status")
     .summary("how things are: what runs, what waits and why, what failed since yesterday")
     .description(
       "Shows how things are: what failed in the last day, what waits and why, what runs and how far it is, the nodes, and pipelines that are stopped. Of jobs of one pipeline that say the same, one is shown, and how many others there are. With --watch it goes on until Ctrl-C: on a terminal it is shown anew as it changes, else what changes is printed.",
     )
     .option("--watch", "go on as it changes")
-    .action((options: Options) =>
-      withClient(options, async (client) => {
-        if (options.watch) return await watch(client, options);
-        const overview = await askNow(client);
-        if (options.json) return printJson(overview);
-        const { isTTY = false } = process.stdout;
-        process.stdout.write(
-          statusLines(overview, { isTTY })
-            .map((line) => `${line}\n`)
-            .join(""),
-        );
-      }),
+    .clientAction(async (client, options: Options) => {
+      if (options.watch) return await watch(client, options);
+      const overview = await askNow(client);
+      if (options.json) return printJson(overview);
+      const { isTTY = false } = process.stdout;
+      process.stdout.write(
+        statusLines(overview, { isTTY })
+          .map((line) => `${line}\n`)
+          .join(""),
+      );
+    })
+    .clientOptions(
+      "sluice status",
+      "sluice status --watch",
+      "sluice status --json | jq '.underWay[] | select(.waitsFor)'",
     );
-  withClientOptions(
-    command,
-    "sluice status",
-    "sluice status --watch",
-    "sluice status --json | jq '.underWay[] | select(.waitsFor)'",
-  );
 }
 
 function askNow(client: Client): Promise<Overview> {

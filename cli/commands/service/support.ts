@@ -1,10 +1,8 @@
-import type { Command } from "commander";
-import { withClientOptions } from "../../options.ts";
+import type { Command } from "../../command.ts";
 import type { SupportOptions } from "../../support/run-support.ts";
 
-/** `sluice support` */
 export function addSupport(program: Command): void {
-  const command = program
+  program
     .command("support")
     .summary("write all that helps to find out what is wrong into one file")
     .description(
@@ -17,6 +15,6 @@ export function addSupport(program: Command): void {
     // Loaded only here: the other commands should start at once.
     .action(async (options: SupportOptions) =>
       (await import("../../support/run-support.ts")).runSupport(options),
-    );
-  withClientOptions(command, "sluice support", "sluice support --data /srv/sluice --out /tmp/tonight.tar.gz");
+    )
+    .clientOptions("sluice support", "sluice support --data /srv/sluice --out /tmp/tonight.tar.gz");
 }

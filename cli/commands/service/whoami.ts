@@ -1,37 +1,33 @@
-import type { Command } from "commander";
 import { WhoAmI } from "../../../protocol/keys.ts";
+import type { Command } from "../../command.ts";
 import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
-import { openConnection, withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { openConnection } from "../../gateway/with-client.ts";
+import type { ClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos, showTime } from "../../output/output.ts";
 
-/** `sluice whoami` */
 export function addWhoAmI(program: Command): void {
-  const command = program
+  program
     .command("whoami")
     .summary("show which key commands use here, what it may do, and where it comes from")
     .description(
       "Shows the key that commands sign with, what it may do, and the gateway that they ask; of both, where they were read from: a variable, or the data folder of a gateway on this machine.",
     )
-    .action((options: ClientOptions) =>
-      withClient(options, async (client) => {
-        const { endpoint, endpointSource, keySource } = client.connection;
-        const key = await client.call(WhoAmI, { method: "GET", path: "/whoami" });
-        if (options.json) return printJson({ ...key, keySource, endpoint, endpointSource });
-        printLine(`key        ${key.id} (from ${keySource})`);
-        printLine(`level      ${key.level}`);
-        printLine(`repos      ${key.level === "runner" ? "those of its leases" : showRepos(key.repos)}`);
-        printLine(`pipelines  ${key.pipelines ? "creates, updates and starts them" : "no"}`);
-        if (key.expiresAt !== undefined) printLine(`expires    ${showTime(key.expiresAt)}`);
-        printLine(`gateway    ${endpoint} (from ${endpointSource})`);
-      }),
-    );
-  withClientOptions(command, "sluice whoami", "sluice whoami --json | jq -r .level");
+    .clientAction(async (client, options: ClientOptions) => {
+      const { endpoint, endpointSource, keySource } = client.connection;
+      const key = await client.call(WhoAmI, { method: "GET", path: "/whoami" });
+      if (options.json) return printJson({ ...key, keySource, endpoint, endpointSource });
+      printLine(`key        ${key.id} (from ${keySource})`);
+      printLine(`level      ${key.level}`);
+      printLine(`repos      ${key.level === "runner" ? "those of its leases" : showRepos(key.repos)}`);
+      printLine(`pipelines  ${key.pipelines ? "creates, updates and starts them" : "no"}`);
+      if (key.expiresAt !== undefined) printLine(`expires    ${showTime(key.expiresAt)}`);
+      printLine(`gateway    ${endpoint} (from ${endpointSource})`);
+    })
+    .clientOptions("sluice whoami", "sluice whoami --json | jq -r .level");
 }
 
-/** `sluice env` */
 export function addEnv(program: Command): void {
-  const command = program
+  program
     .command("env")
     .summary("print the variables that aws, boto3, rclone and sluice need")
     .description(
@@ -41,6 +37,6 @@ export function addEnv(program: Command): void {
       const variables = clientVariables(openConnection(options));
       if (options.json) printJson(variables);
       else for (const line of exportLines(variables)) printLine(line);
-    });
-  withClientOptions(command, 'eval "$(sluice env)"', "sluice env --data /srv/sluice");
+    })
+    .clientOptions('eval "$(sluice env)"', "sluice env --data /srv/sluice");
 }

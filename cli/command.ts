@@ -1,0 +1,71 @@
+import { Command as Commander, Option } from "commander";
+import type { Client } from "./gateway/client.ts";
+import { DEFAULT_DATA } from "./gateway/connection/connection.ts";
+import { addMeta, name, type PageSizes, wholeNumber } from "./options.ts";
+
+/** A command, with the options that many of them share. They stand in the help in the order in which they are added. */
+export class Command extends Commander {
+  declare readonly commands: readonly Command[];
+
+  override createCommand(called?: string): Command {
+    return new Command(called);
+  }
+
+  /** Runs the command with a client of the gateway that its options name. What is typed is parsed before. */
+  clientAction(act: (client: Client, ...args: never[]) => Promise<void>): this {
+    return this.action(async (...args) => {
+      // Loaded only here: help and completion need no client.
+      const { withClient } = await import("./gateway/with-client.ts");
+      return withClient(this.opts(), (client) => act(client, ...(args as never[])));
+    });
+  }
+
+  /** `--limit`, `--all` and `--after`. */
+  pageOptions({ byDefault, most }: PageSizes, { of, place = "id" }: { of: string; place?: string }): this {
+    return this.option(
+      "--limit <number>",
+      `at most so many, up to ${most} (default: ${byDefault} on a terminal, else all)`,
+      wholeNumber({ min: 1, max: most }),
+    )
+      .addOption(new Option("--all", "all of them, on a terminal too").conflicts("limit"))
+      .option(`--after <${place}>`, `go on after this ${of} of an earlier list`);
+  }
+
+  /** `--message` and `--meta` of the commit that the command makes. */
+  commitOptions(): this {
+    return this.option(
+      "--message <text>",
+      "say what the commit is for; kept with it, for all who may read the branch",
+    ).option("--meta <key=value>", "keep this with the commit as well; may be repeated", addMeta);
+  }
+
+  /** `--json` and what names the gateway, and examples at the end of the help. */
+  clientOptions(...examples: readonly string[]): this {
+    const data = new Option(
+      "--data <folder>",
+      `the gateway of this machine with this data folder, and its key (default: ${DEFAULT_DATA}, if no variable names another)`,
+    ).conflicts(["context", "endpoint"]);
+    return this.jsonOption()
+      .addOption(data)
+      .gatewayOptions()
+      .examples(...examples);
+  }
+
+  /** `--context` and `--endpoint`. */
+  gatewayOptions(): this {
+    return this.addOption(
+      new Option("--context <name>", "the gateway and key that 'sluice context add' keeps by this name")
+        .argParser(name)
+        .conflicts("endpoint"),
+    ).option("--endpoint <url>", "the gateway at this address, with the key that is set or kept for it");
+  }
+
+  jsonOption(): this {
+    return this.option("--json", "print JSON, also for errors");
+  }
+
+  examples(...examples: readonly string[]): this {
+    const lines = examples.map((example) => `  $ ${example}`).join("\n");
+    return this.addHelpText("after", `\nExamples:\n${lines}`);
+  }
+}
