@@ -28,6 +28,9 @@ import { readTo } from "./news.ts";
  * and the row that is born keeps the name of its version. If something is in its way by now (a file where it needs a directory),
  * nothing comes back: the version stays in the history.
  *
+ * The branch says which forks had the version in the commit that they were made from, and goes on only if the caller has
+ * asked them: worker/erase.ts erases their copies first. Contents that nothing keeps any more go afterwards, in slices.
+ *
  * Subscribers that have read a commit which had the path must hear that it is gone, although the row that told of its death is
  * not there any more. So until they have read so far, each birth and death of an erased row stays as a hollow row that is no
  * version (`version` 0): their feed tells of it as of a deletion (news.ts).

@@ -15,7 +15,8 @@ const [OPEN, APPLYING, FINISHED, ENDED] = [0, 1, 2, 3];
 export const UNFINISHED_BELOW = FINISHED;
 
 /**
- * An open commit: operations that many writes stage and that become one commit when it is finished. The output of a job
+ * An open commit: operations that many writes stage, one a path, and that become one commit when it is finished. They keep
+ * their contents as files do. Its bucket `<session>.<branch>.<repo>` reads as HEAD with them laid over it. The output of a job
  * that is too large for one call is staged as one, too; it has an `origin` and no client sees it.
  */
 export interface OpenCommit {

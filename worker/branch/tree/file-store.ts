@@ -35,6 +35,13 @@ interface RowVersion {
   readonly writtenAt: number;
 }
 
+/*
+ * A row of `files` is born at a commit and dies at a later one. The present is what has not died. Commit n is what was born
+ * by n and had not died by then. A difference is what was born or died in between. Nothing is copied, so a commit costs
+ * what it changes. To read the past near the present takes the living rows together with those that died since. Further
+ * back it skips from path to path, so no listing walks the dead (read/walk.ts).
+ */
+
 /** A row that is dead, and whose version is to be current again. */
 export interface BornAgain {
   readonly path: string;

@@ -27,7 +27,12 @@ export interface Live extends GenerationRow {
   readonly head: Head;
 }
 
-/** The branch's generations: each time it was created. Keeps the live one in memory, since each call needs it. */
+/**
+ * The branch's generations: each time it was created. Keeps the live one in memory, since each call needs it.
+ *
+ * Deleting a branch ends its generation. The rows stay for those that still read them. A branch created again under the name
+ * starts a new generation, which sees none of them. To a pipeline, a deletion is the commit that empties the input.
+ */
 export class GenerationStore extends BranchStore {
   readonly #commits: CommitStore;
   /** Null: there is none; undefined: not loaded. */

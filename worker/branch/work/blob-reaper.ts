@@ -16,6 +16,13 @@ interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
  * deletes them once more, which does no harm, because no name is ever used again. What one alarm leaves stays due, so
  * that the alarm is set again, until nothing is condemned any more and the object rests.
  *
+ * A blob is due after 10 seconds if neither a file nor an open commit ever had its content, and otherwise after the 120 seconds
+ * that readers have. Every 30 seconds, a read that lasts longer puts off what it has still to read (blobs/read/read-hold.ts).
+ * What comes to be deleted: the parts of an upload that was aborted or ran out, parts that came again or that the completion
+ * leaves out, what was uploaded under a lease that is lost, what an open commit had staged, what no kept commit has. The
+ * transaction that ends an upload releases 200 contents at most; the rest goes in slices after it.
+ *
+ * If a blob can't be deleted, it is tried again after 10 seconds, and then after twice as long each time, at most an hour.
  * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
  * that can't be read. What it lists goes with it then, or with a sweep (work/orphan-scan.ts), which finds that nothing names it.
  */

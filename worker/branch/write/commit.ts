@@ -24,6 +24,15 @@ import { renewUnchanged, unchangedAt } from "./renew.ts";
 /**
  * The commits that one call makes. Each is asked whether it may be (admission), whether its conditions hold, and what
  * it would change (plan); then its rows are written. All of it is one transaction, so nothing comes in between.
+ *
+ * A commit is first reduced to one operation a path: the last one wins. Then it is checked against HEAD: no file where a
+ * directory is. Then it is written: a death for each row that it replaces or deletes, a birth for each that it puts. The
+ * same content with the same attributes at the same path is no change. Up to 10,000 operations are one transaction; more
+ * are a large commit (work/large-commit/applier.ts).
+ *
+ * After the transaction the object wakes each subscribed pipeline. If a wake-up is lost, the outbox sends it again. One that
+ * comes twice does no harm, because it only says that there may be something new: the pipeline keeps a cursor and reads
+ * the branch's feed from it.
  */
 
 type Answer = Committed | CommitRefused;

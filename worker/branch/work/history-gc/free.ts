@@ -9,12 +9,18 @@ import { justAfter } from "../../tree/path-ranges.ts";
  * The freeing of what no kept commit has. A row of files lives from its birth to its death. It goes if it died at the floor
  * or before, and no held commit lies in its life. In slices, each a transaction that says how far it came:
  *
+ * The retention horizon (`floor`) of a generation is the least of what `keep` says and of the low-water mark of each pipeline
+ * that reads the branch. Of a deleted generation it is the least of its end and of these marks. Everybody who reads by a
+ * commit asks one function whether it is kept (retention/kept.ts): not if it is below the horizon, unless something names it.
+ *
  * 1. The floor rises (floor.ts). From then on commits below it are not there for anybody, unless something names them.
  * 2. Held commits that nothing names any more are let go of (mark.ts).
  * 3. Commits below the floor are marked (mark.ts).
  * 4. Dead rows go in the order of their deaths, up to the commits that are marked, and with them what they alone kept. The
  *    row of a commit goes with the last version that it wrote or ended.
  * 5. Of a deleted generation the rows go that lived at its end, when no subscriber needs any of it.
+ *
+ * Commits are marked before rows go, so a process can die anywhere: any code finds either a whole tree or no commit.
  *
  * A name that comes or goes in between changes nothing: names are only given to commits that are kept, and what
  * was held for one that goes is looked at again.

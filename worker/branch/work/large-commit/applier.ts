@@ -23,9 +23,10 @@ interface ApplierOptions extends Pick<BranchContext, "ledger" | "now"> {
  * 0. Of a revert: work out what it changes (revert.ts), and stage that. A small one is then written at once.
  * 1. Check. Only reads. A conflict opens it again with a refusal; an abort or a new claim may still end it.
  * 2. Write. Its rows get the number of the commit after HEAD, which reads pass over. From here nothing stops it.
- * 3. Conclude. HEAD moves to the commit.
+ * 3. Conclude. HEAD moves to the commit, which makes it visible.
  *
- * The gate is closed all the while, so HEAD stays where the check saw it. The one row of `applying` says how far it came:
+ * Meanwhile every read is a read of the past at HEAD, and other writers wait at the gate. The gate is closed all the while,
+ * so HEAD stays where the check saw it. Large outputs of jobs take the same way. The one row of `applying` says how far it came:
  * each slice is a transaction that writes that down too, and the instance that comes up after a crash goes on from there.
  */
 export class Applier implements NamedLoop {
