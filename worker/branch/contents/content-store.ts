@@ -3,6 +3,7 @@ import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { JsonBlob } from "../../blobs/manifest.ts";
 import { renewRewrite } from "../../objects/rewrite.ts";
 import type { Sql } from "../../objects/sql.ts";
+import type { LentContent } from "../contract/forks.ts";
 import { BranchStore } from "../store.ts";
 import type { Named, PendingDeletionStore } from "./pending-deletion-store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
@@ -89,6 +90,13 @@ const COPY = `
   FROM json_each(?2) WHERE true
   ON CONFLICT DO UPDATE SET refs = refs + excluded.refs`;
 
+/** Of (?1 gen, ?2 JSON of digests and sizes): as COPY takes them. */
+const TO_COPY = `
+  SELECT lower(hex(contents.digest)) AS digest, contents.size AS size, kind,
+    CASE kind WHEN ${INLINE_KIND} THEN hex(body) ELSE body END AS body, life
+  FROM json_each(?2) AS asked CROSS JOIN contents
+    ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ?1`;
+
 /** Of (?1 JSON of names): blobs that neither a content owns nor are condemned. */
 const UNOWNED = `
   SELECT asked.value AS name FROM json_each(?1) AS asked
@@ -112,13 +120,7 @@ const DEAD = `
   FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 0 LIMIT ?1`;
 
 /** A content of a fork's parent, as it is stored there, and how many files of the fork keep it. */
-export interface CopiedContent extends ContentId {
-  readonly refs: number;
-  readonly kind: number;
-  /** Bytes as hex digits. */
-  readonly body: string;
-  readonly life: Life;
-}
+export type CopiedContent = LentContent & { readonly refs: number };
 
 /**
  * SQL: the content of a row of files, parts or the like, as it is joined. `row`: the name of the row's table in the statement.
@@ -140,6 +142,10 @@ interface FoundContent {
   readonly life: Life;
   /** How many the body has as it is stored. */
   readonly bytes: number;
+}
+
+interface KeptContent extends OwnedContent, Omit<FoundContent, "life"> {
+  readonly row: number;
 }
 
 interface DeadRow extends StoredBody {
@@ -250,6 +256,12 @@ export class ContentStore extends BranchStore {
   bring(contents: readonly (ContentId & { readonly bytes: Uint8Array })[], gen: number): void {
     const brought = contents.map(({ digest, size, bytes }) => [digest, size, hexOf(bytes)]);
     this.sql.execute(BRING, [gen, JSON.stringify(brought)]);
+  }
+
+  /** Those of some contents that are there, as a fork takes them over. */
+  toCopy(contents: readonly ContentId[], gen: number): LentContent[] {
+    const asked = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
+    return this.sql.query<LentContent>(TO_COPY, [gen, asked]);
   }
 
   /** So many more files of a fork keep contents of its parent: their blobs are lent. */
@@ -395,6 +407,20 @@ export class ContentStore extends BranchStore {
   /** Whether this instance may have left something that another transaction should remove. */
   get mayHaveDead(): boolean {
     return this.#mayBeDead;
+  }
+
+  /** The first content after a row that anything keeps, where it is, and how large. */
+  after(row: number): KeptContent | undefined {
+    const found = this.sql.first<StoredBody & Omit<KeptContent, "body">>`
+      SELECT rowid AS row, lower(hex(digest)) AS digest, size, gen, kind, body, octet_length(body) AS bytes
+      FROM contents WHERE rowid > ${row} AND refs > 0 ORDER BY rowid LIMIT 1`;
+    if (!found) return undefined;
+    const { kind, body, ...content } = found;
+    return { ...content, body: readBody({ kind, body }) };
+  }
+
+  lastRow(): number {
+    return this.sql.first<{ row: number | null }>`SELECT max(rowid) AS row FROM contents`?.row ?? 0;
   }
 
   /** Those of some blobs that neither a content owns nor are condemned. What a manifest lists is owned by none. */

@@ -1,6 +1,7 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import type { LentContent, LentFile, RootSlice } from "../contract/forks.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Sql } from "../../objects/sql.ts";
+import { type ContentStore, contentOf } from "../contents/content-store.ts";
+import type { LentFile, RootSlice } from "../contract/forks.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import type { Root } from "./root-store.ts";
@@ -27,15 +28,8 @@ const LENT_PATHS = `
   FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
     SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
   ) AND (version.died IS NULL OR version.died > ?4)
-  LEFT JOIN contents ON contents.digest = version.digest AND contents.size = version.size AND contents.gen = ?1
+  LEFT JOIN ${contentOf("version")}
   WHERE walk.path IS NOT NULL LIMIT ?3`;
-
-/** Of (?1 gen, ?2 JSON of digests and sizes): where the bytes are, those of a row as hex digits. */
-const BODIES = `
-  SELECT lower(hex(contents.digest)) AS digest, contents.size AS size, kind,
-    CASE kind WHEN 0 THEN hex(body) ELSE body END AS body, life
-  FROM json_each(?2) AS asked CROSS JOIN contents
-    ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ?1`;
 
 interface PathRow {
   readonly path: string;
@@ -49,7 +43,7 @@ interface PathRow {
 
 /** Some of what a commit has, after a path: for a fork that is made from it. */
 export function readSlice(
-  { sql }: Pick<Ledger, "sql">,
+  { sql, contents }: { readonly sql: Sql; readonly contents: ContentStore },
   { root: { gen, seq }, after }: { root: Root; after: string },
 ): { slice: RootSlice; length: number; isLast: boolean } {
   const lower = after === "" ? "" : justAfter(after);
@@ -70,8 +64,10 @@ export function readSlice(
     if (!wanted.has(name)) length += 2 * bytes;
     wanted.set(name, { digest, size });
   }
-  const asked = JSON.stringify([...wanted.values()].map(({ digest, size }) => [digest, size]));
-  const contents = sql.query<LentContent>(BODIES, [gen, asked]);
   const isLast = walked.length < PATHS && last === (walked.at(-1)?.path ?? last);
-  return { slice: { after, last, files, contents }, length, isLast };
+  return {
+    slice: { after, last, files, contents: contents.toCopy([...wanted.values()], gen) },
+    length,
+    isLast,
+  };
 }

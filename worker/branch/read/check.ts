@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import { readBody, type StoredBody } from "../contents/stored-body.ts";
+import { contentOf } from "../contents/content-store.ts";
 import type {
   CheckedName,
   ContentsToCheck,
@@ -17,11 +17,9 @@ const BODY_BYTES = 2 * 1024 * 1024;
 
 /** Of (?1 gen, ?2 path, ?3 born, ?4 limit): the rows of files after one, of any generation, and whether their content is not there. */
 const NAMES = `
-  SELECT gen, path, born, ifnull(version, born) AS writtenBy, kind = 0 AND NOT EXISTS (
-    SELECT 1 FROM contents
-    WHERE contents.digest = files.digest AND contents.size = files.size AND contents.gen = files.gen
-  ) AS lacks
-  FROM files WHERE (gen, path, born) > (?1, ?2, ?3) ORDER BY gen, path, born LIMIT ?4`;
+  SELECT files.gen AS gen, path, born, ifnull(version, born) AS writtenBy, files.kind = 0 AND contents.gen IS NULL AS lacks
+  FROM files LEFT JOIN ${contentOf("files")}
+  WHERE (files.gen, path, born) > (?1, ?2, ?3) ORDER BY files.gen, path, born LIMIT ?4`;
 
 /** Of (?1 gen, ?2 path, ?3 born, ?4 limit): the same rows, with what they have. */
 const CONTENTS_OF_NAMES = `
@@ -41,25 +39,22 @@ export function checkNames(ledger: Checked, after: NamedRow | null): NamesChecke
 }
 
 /** Some of the contents that anything keeps, in the order of their rows. */
-export function checkContents({ sql }: Checked, after: number): ContentsToCheck {
-  const contents: ContentToCheck[] = [];
+export function checkContents({ contents }: Pick<Ledger, "contents">, after: number): ContentsToCheck {
+  const some: ContentToCheck[] = [];
   let row = after;
   let room = BODY_BYTES;
   let more = true;
   // One at a time: rows may be large.
-  while (more && contents.length < CONTENTS && room > 0) {
-    const found = sql.first<StoredBody & ContentToCheckRow>`
-      SELECT rowid AS row, lower(hex(digest)) AS digest, size, gen, kind, body, octet_length(body) AS bytes
-      FROM contents WHERE rowid > ${row} AND refs > 0 ORDER BY rowid LIMIT 1`;
+  while (more && some.length < CONTENTS && room > 0) {
+    const found = contents.after(row);
     more = found !== undefined;
     if (!found) break;
-    const { kind, body, bytes, ...content } = found;
-    contents.push({ ...content, body: readBody({ kind, body }) });
+    const { bytes, ...content } = found;
+    some.push(content);
     room -= bytes;
     row = found.row;
   }
-  const last = sql.first<{ row: number | null }>`SELECT max(rowid) AS row FROM contents`?.row ?? 0;
-  return { ok: true, contents, last, more };
+  return { ok: true, contents: some, last: contents.lastRow(), more };
 }
 
 /** Some names of a content. It has no index: the rows of its generation are gone through in slices. */
@@ -90,8 +85,6 @@ interface NamesOf {
   readonly limit: number;
   readonly turn: () => Promise<unknown>;
 }
-
-type ContentToCheckRow = Omit<ContentToCheck, "body"> & { readonly bytes: number };
 
 interface VersionRow extends NamedRow {
   /** The commit whose id the version has. */

@@ -9,6 +9,7 @@ import {
   type MoreOfFile,
 } from "../../../../protocol/archives.ts";
 import { contentName, EMPTY_DIGEST } from "../../../../protocol/content.ts";
+import { contentOf } from "../../contents/content-store.ts";
 import { INLINE_KIND } from "../../contents/stored-body.ts";
 import type { ArchivedBytes } from "../../contract/archives.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -42,8 +43,7 @@ const FILES = `
   SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, bytes_at AS bytesAt, renewed, version,
     unmarked,
     files.kind AS kind, CASE contents.kind WHEN ${INLINE_KIND} THEN contents.body END AS bytes
-  FROM files LEFT JOIN contents
-    ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = ?1
+  FROM files LEFT JOIN ${contentOf("files")}
   WHERE files.gen = ?1 AND (path, born) > (?2, ?3) ORDER BY path, born LIMIT ?4`;
 
 interface CommitRow {
