@@ -2,9 +2,9 @@ import { type IRequest, Router } from "itty-router";
 import { ownPath } from "../../protocol/names.ts";
 import { WIRE_HEADER, WIRE_VERSION, wireFault } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
-import { ApiError, renderApiError } from "./answer/errors.ts";
+import { apiError, renderApiError } from "./answer/errors.ts";
 import { admit } from "./request/admit.ts";
-import type { ApiRequest } from "./request/api-request.ts";
+import { type ApiRequest, noQuery } from "./request/api-request.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
 import { readJsonValue } from "./request/read-json.ts";
 import { ROUTES, SMALL_BODY } from "./routes.ts";
@@ -24,16 +24,17 @@ for (const [path, methods] of Object.entries(ROUTES)) {
     if (route) {
       const asked = apiRequest(request, { context, caller, limits: route.body ?? SMALL_BODY });
       await admit(asked, route);
+      if (!route.query) noQuery(asked);
       return await route.handle(asked);
     }
     const allow = Object.keys(methods).join(", ");
-    throw new ApiError("MethodNotAllowed", `${request.method} is not allowed here: use ${allow}.`, {
+    throw apiError.MethodNotAllowed(`${request.method} is not allowed here: use ${allow}.`, {
       headers: { allow },
     });
   });
 }
 router.all("*", (request) => {
-  throw new ApiError("NotFound", `The control API has no route ${new URL(request.url).pathname}.`);
+  throw apiError.NotFound(`The control API has no route ${new URL(request.url).pathname}.`);
 });
 
 /** Whether a request is for the control API. */
@@ -58,7 +59,7 @@ async function route(
   { context, caller }: { context: Context; caller: Caller },
 ): Promise<Response> {
   const fault = wireFault(request.headers.get(WIRE_HEADER));
-  if (fault !== undefined) throw new ApiError("InvalidRequest", fault);
+  if (fault !== undefined) throw apiError.InvalidRequest(fault);
   return await router.fetch(request as unknown as IRequest, context, caller);
 }
 
@@ -86,8 +87,7 @@ function apiRequest(
 
 function plainBodySha256({ payload }: Caller): string | null {
   if (payload.form === "plain") return payload.sha256;
-  throw new ApiError(
-    "InvalidRequest",
+  throw apiError.InvalidRequest(
     "The control API takes no aws-chunked bodies: send the body as it is, with its SHA-256 or UNSIGNED-PAYLOAD in x-amz-content-sha256.",
   );
 }
@@ -96,6 +96,6 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw new ApiError("InvalidRequest", `The path segment '${segment}' is not valid percent-encoding.`);
+    throw apiError.InvalidRequest(`The path segment '${segment}' is not valid percent-encoding.`);
   }
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { LogLine } from "../../protocol/pipelines.ts";
 import { hasExpired } from "../keys/expiry.ts";
 import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
-import { ApiError } from "./answer/errors.ts";
+import { type ApiError, apiError } from "./answer/errors.ts";
 import { slowLines } from "./answer/slow.ts";
 import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
 import { type ApiRequest, readQuery } from "./request/api-request.ts";
@@ -107,7 +107,7 @@ function refusal(
     case "no-such-job":
       return noSuchJob(job);
     case "no-such-datum":
-      return new ApiError("NotFound", `The job '${job}' has no datum '${datum}'.`);
+      return apiError.NotFound(`The job '${job}' has no datum '${datum}'.`);
     case "several-datums":
       return invalidField("datum", `more than one datum's id begins with '${datum}': give more of it`);
     case "no-such-place":

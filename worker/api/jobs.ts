@@ -15,13 +15,12 @@ import {
 } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
 import { type ListJobs, UNDER_WAY } from "../catalogue/jobs.ts";
-import { permits } from "../core/permissions.ts";
 import type { DatumRefused } from "../pipeline/contract.ts";
 import { conditionalJson } from "./answer/conditional.ts";
-import { ApiError } from "./answer/errors.ts";
+import { type ApiError, apiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
 import { withKept } from "./commits/kept-commits.ts";
-import { type ApiRequest, noQuery, readQuery, waitMsFor } from "./request/api-request.ts";
+import { type ApiRequest, mayRead, readQuery, waitMsFor } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
 const MAX_JOBS = 1000;
@@ -166,7 +165,6 @@ const NOTHING_KEPT = { ok: false, steps: [], durations: null, slowest: [], faile
 
 /** `GET /jobs/{id}/summary`: 304 to who has it already. */
 export async function summarizeJob(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
   const [job, summary] = await Promise.all([pipeline.jobs.view(id), pipeline.jobs.summary(id)]);
@@ -180,7 +178,6 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
 
 /** `POST /jobs/{id}/stop`: the job as it then is. */
 export async function stopJob(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const id = jobParam(asked);
   const stopped = await asked.context.pipeline(await pipelineOf(asked)).jobs.stop(id);
   if (stopped.ok) return Response.json(stopped.job);
@@ -245,7 +242,7 @@ async function shownWhy(asked: ApiRequest, datums: readonly JobDatum[]): Promise
   const { scope } = asked.caller;
   if (scope.repos === null) return [...datums];
   const job = await asked.context.pipeline(await pipelineOf(asked)).jobs.view(jobParam(asked));
-  const readsAll = job?.inputs.every(({ repo }) => permits(scope, { permission: "read", repo })) ?? false;
+  const readsAll = job?.inputs.every(({ repo }) => mayRead(asked, repo)) ?? false;
   if (readsAll) return [...datums];
   return datums.map((datum) => ({ ...datum, ...(datum.why && { why: datum.why.map(withoutChanges) }) }));
 }
@@ -259,7 +256,6 @@ function withoutChanges(why: NonNullable<JobDatum["why"]>[number]): NonNullable<
  * command with its variables, so it is for keys that may read what the job reads.
  */
 export async function inspectDatum(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const call = datumInPath(asked);
   const found = await asked.context.pipeline(await pipelineOf(asked)).datums.view(call);
   if (!found.ok) throw datumRefused(found.reason, call);
@@ -293,8 +289,7 @@ const DATUM_ID_START = /^[0-9a-f]{1,64}$/;
 function datumInPath(asked: ApiRequest): CalledDatum {
   const { datum = "" } = asked.params;
   if (DATUM_ID_START.test(datum)) return { job: jobParam(asked), datum };
-  throw new ApiError(
-    "InvalidRequest",
+  throw apiError.InvalidRequest(
     `'${datum}' can't be a datum: take the id that 'sluice job datums' shows, 64 hex digits, or how it begins.`,
   );
 }
@@ -304,23 +299,19 @@ function datumRefused(reason: DatumRefused["reason"], { job, datum }: CalledDatu
     case "no-such-job":
       return noSuchJob(job);
     case "no-such-datum":
-      return new ApiError(
-        "NotFound",
+      return apiError.NotFound(
         `The job '${job}' has no datum '${datum}', or keeps it no more: 'sluice job datums ${job}' shows those there are.`,
       );
     case "several-datums":
-      return new ApiError(
-        "InvalidRequest",
+      return apiError.InvalidRequest(
         `The ids of several datums of the job '${job}' begin with '${datum}': give more of it.`,
       );
     case "input-gone":
-      return new ApiError(
-        "NotKept",
+      return apiError.NotKept(
         `What the datum '${datum}' of the job '${job}' read is not known any more: an input had no commit then.`,
       );
     case "input-not-kept":
-      return new ApiError(
-        "NotKept",
+      return apiError.NotKept(
         `The datum '${datum}' of the job '${job}' can't run again: a commit that it read is kept no more, as 'sluice branch keep' was told. 'sluice job inspect ${job}' shows which.`,
       );
   }
@@ -339,8 +330,7 @@ export function jobParam({ params }: ApiRequest): string {
 }
 
 export function noSuchJob(id: string): ApiError {
-  return new ApiError(
-    "NoSuchJob",
+  return apiError.NoSuchJob(
     `There is no job '${id}', or it is kept no more: 'sluice job list' shows those there are.`,
   );
 }

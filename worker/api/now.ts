@@ -7,7 +7,7 @@ import type { NodeRow } from "../catalogue/nodes.ts";
 import { permits } from "../core/permissions.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { unfinishedJobs } from "./jobs.ts";
-import { type ApiRequest, noQuery } from "./request/api-request.ts";
+import type { ApiRequest } from "./request/api-request.ts";
 
 /** Of the time in a ULID: ids that begin with a later one are younger. */
 const TIME_CHARACTERS = 10;
@@ -24,7 +24,6 @@ const MAX_STOPPED = 20;
  * answer in `if-none-match` it is 304 until something is new.
  */
 export async function showNow(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { request, context, caller } = asked;
   const now = Date.now();
   const [jobs, pipelines, nodes] = await Promise.all([

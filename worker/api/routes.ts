@@ -98,9 +98,13 @@ import {
 const FLEET = [{ permission: "work", of: noRepo }] as const;
 /** Keys and nodes belong to no repo. They take `admin`, because a key that may hand out keys may do everything. */
 const MANAGE = [{ permission: "admin", of: noRepo }] as const;
+/** What belongs to no repo, or to many: the answer has what the key may see of it. */
+const TO_LIST = [{ permission: "list", of: noRepo }] as const;
+const TO_READ_ALL = [{ permission: "read", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_MANAGE_REPO = [{ permission: "admin", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
+const TO_READ_PIPELINE = [{ permission: "read", of: pipelineInPath }] as const;
 const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as const;
 /** A start makes its code run over all of its inputs. */
 const TO_RUN_PIPELINE = [
@@ -108,11 +112,13 @@ const TO_RUN_PIPELINE = [
   { permission: "run", of: pipelineInPath },
   { permission: "read", of: pipelineInputs },
 ] as const;
+const TO_READ_JOB = [{ permission: "read", of: jobRepo }] as const;
 const TO_RUN_JOB = [
   { permission: "admin", of: jobRepo },
   { permission: "run", of: jobRepo },
   { permission: "read", of: retryInputs },
 ] as const;
+const TO_OPEN_UPLOAD = [{ permission: "write", of: newUploadRepo }] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
 const KIB = 1024;
@@ -144,10 +150,17 @@ const ARCHIVE_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, keys: KEYS, val
 /** MAX_MOVED_KEYS, each with as many repos as it can have. */
 const KEYS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values: 1000 };
 
+type Methods = Readonly<Record<string, Route>>;
+
+/** The routes below a path, each to its methods. */
+function below(path: string, routes: Readonly<Record<string, Methods>>): Record<string, Methods> {
+  return Object.fromEntries(Object.entries(routes).map(([rest, methods]) => [path + rest, methods]));
+}
+
 /** Every route: path, then method, to what it needs, what its body may hold, and what it does. */
-export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+export const ROUTES: Readonly<Record<string, Methods>> = {
   "/pipelines": {
-    GET: { needs: [{ permission: "list", of: noRepo }], handle: listPipelines },
+    GET: { needs: TO_LIST, query: true, handle: listPipelines },
     POST: {
       needs: [
         { permission: "admin", of: newPipelineRepo },
@@ -155,55 +168,17 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
         { permission: "read", of: newPipelineInputs },
       ],
       body: SPEC_BODY,
+      query: true,
       handle: createPipeline,
     },
   },
-  "/pipelines/:pipeline": {
-    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipeline },
-    DELETE: { needs: TO_CHANGE_PIPELINE, handle: deletePipeline },
-  },
-  "/pipelines/:pipeline/summary": {
-    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: summarizePipeline },
-  },
-  "/pipelines/:pipeline/versions": {
-    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: listPipelineVersions },
-  },
-  "/pipelines/:pipeline/versions/:version": {
-    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipelineVersion },
-  },
-  "/pipelines/:pipeline/loops": { GET: { needs: TO_CHANGE_PIPELINE, handle: showLoops } },
-  "/graph": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showGraph } },
-  "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
-  "/pipelines/:pipeline/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },
-  "/now": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showNow } },
-  "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
-  "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
-  "/jobs/:job/summary": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: summarizeJob } },
-  "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
-  "/jobs/:job/retry": { POST: { needs: TO_RUN_JOB, handle: retryJob } },
-  "/jobs/:job/datums": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatums } },
-  "/jobs/:job/datums/:datum": {
-    GET: {
-      needs: [
-        { permission: "read", of: jobRepo },
-        { permission: "read", of: jobInputs },
-      ],
-      handle: inspectDatum,
-    },
-  },
-  "/jobs/:job/datums/:datum/outputs": {
-    GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatumOutputs },
-  },
-  "/jobs/:job/logs": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: readLogs } },
-  "/fsck": { GET: { needs: MANAGE, handle: listForCheck } },
-  "/repos/:repo/branches/:branch/fsck": { POST: { needs: MANAGE, body: TOKEN_BODY, handle: checkBranch } },
-  "/repos/:repo/branches/:branch/sweep": {
-    GET: { needs: MANAGE, handle: sweepState },
-    POST: { needs: MANAGE, handle: startSweep },
-  },
-  "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
-  "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, handle: repoUsage } },
-  "/usage": { GET: { needs: [{ permission: "read", of: noRepo }], handle: catalogueUsage } },
+  "/graph": { GET: { needs: TO_LIST, handle: showGraph } },
+  "/now": { GET: { needs: TO_LIST, handle: showNow } },
+  "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], query: true, handle: listJobs } },
+  "/fsck": { GET: { needs: MANAGE, query: true, handle: listForCheck } },
+  "/repos": { GET: { needs: TO_LIST, query: true, handle: listRepos } },
+  "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, query: true, handle: repoUsage } },
+  "/usage": { GET: { needs: TO_READ_ALL, handle: catalogueUsage } },
   "/repos/:repo/branches": {
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
     POST: {
@@ -214,132 +189,137 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
       handle: createBranch,
     },
   },
-  "/repos/:repo/branches/:branch": {
-    GET: { needs: TO_READ_REPO, handle: inspectBranch },
-    DELETE: { needs: TO_MANAGE_REPO, handle: deleteBranch },
-  },
-  "/repos/:repo/branches/:branch/loops": { GET: { needs: TO_MANAGE_REPO, handle: showBranchLoops } },
-  "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
-  "/repos/:repo/branches/:branch/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
-  "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
-  "/repos/:repo/branches/:branch/last-modified": {
-    PUT: { needs: TO_MANAGE_REPO, handle: setLastModified },
-  },
-  "/repos/:repo/branches/:branch/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: setEmptyOnly } },
-  "/repos/:repo/branches/:branch/commits": {
-    GET: { needs: TO_READ_REPO, handle: listCommits },
-    POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
-  "/repos/:repo/branches/:branch/commits/:commit/diff": { GET: { needs: TO_READ_REPO, handle: diffCommit } },
-  "/repos/:repo/branches/:branch/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
-  "/repos/:repo/branches/:branch/commits/:commit/redact": {
-    POST: { needs: TO_MANAGE_REPO, handle: redactNote },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit/provenance": {
-    GET: { needs: TO_READ_REPO, handle: readProvenance },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit/derived": {
-    GET: { needs: TO_READ_REPO, handle: readDerived },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit/downstream": {
-    GET: { needs: TO_READ_REPO, handle: readDownstream },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit/files": {
-    GET: { needs: TO_READ_REPO, granted: grantsFiles, handle: listFiles },
-  },
-  "/repos/:repo/branches/:branch/erasures": { POST: { needs: TO_MANAGE_REPO, handle: eraseFile } },
-  "/repos/:repo/branches/:branch/sessions": {
-    GET: { needs: TO_REPO, handle: listOpenCommits },
-    POST: { needs: TO_REPO, handle: startOpenCommit },
-  },
-  "/repos/:repo/branches/:branch/sessions/:session/diff": { GET: { needs: TO_REPO, handle: diffOpenCommit } },
-  "/repos/:repo/branches/:branch/exports": { POST: { needs: TO_MANAGE_REPO, handle: beginExport } },
-  "/repos/:repo/branches/:branch/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: endExport } },
-  "/repos/:repo/branches/:branch/exports/:export/commits": {
-    GET: { needs: TO_MANAGE_REPO, handle: exportCommits },
-  },
-  "/repos/:repo/branches/:branch/exports/:export/tags": {
-    GET: { needs: TO_MANAGE_REPO, handle: exportTags },
-  },
-  "/repos/:repo/branches/:branch/exports/:export/files": {
-    GET: { needs: TO_MANAGE_REPO, handle: exportFiles },
-  },
-  "/repos/:repo/branches/:branch/imports": {
-    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: beginImport },
-  },
-  "/repos/:repo/branches/:branch/imports/:import": {
-    DELETE: { needs: TO_MANAGE_REPO, handle: abortImport },
-  },
-  "/repos/:repo/branches/:branch/imports/:import/commits": {
-    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importCommits },
-  },
-  "/repos/:repo/branches/:branch/imports/:import/tags": {
-    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importTags },
-  },
-  "/repos/:repo/branches/:branch/imports/:import/files": {
-    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importFiles },
-  },
-  "/repos/:repo/branches/:branch/imports/:import/finish": {
-    POST: { needs: TO_MANAGE_REPO, handle: finishImport },
-  },
-  "/repos/:repo/branches/:branch/sessions/:session": {
-    GET: { needs: TO_REPO, handle: inspectOpenCommit },
-    DELETE: { needs: TO_REPO, handle: abortOpenCommit },
-  },
-  "/repos/:repo/branches/:branch/sessions/:session/finish": {
-    POST: { needs: TO_REPO, handle: finishOpenCommit },
-  },
-  "/repos/:repo/tags": { GET: { needs: TO_READ_REPO, handle: listTags } },
-  "/repos/:repo/branches/:branch/tags/:tag": {
-    GET: { needs: TO_READ_REPO, handle: inspectTag },
-    PUT: { needs: TO_REPO, handle: setTag },
-    DELETE: { needs: TO_REPO, handle: deleteTag },
-  },
-  "/repos/:repo/branches/:branch/contents/:content": {
-    GET: { needs: TO_READ_REPO, granted: grantsContents, handle: readContents },
-  },
-  "/uploads": {
-    POST: {
-      needs: [{ permission: "write", of: newUploadRepo }],
-      granted: grantsNewUpload,
-      handle: openUpload,
-    },
-  },
-  "/uploads/:upload/reserve": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: reserveContents },
-  },
-  "/uploads/:upload/compose": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: composeContents },
-  },
-  "/uploads/:upload/contents": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: CONTENTS_BODY, handle: addInlineContents },
-    PUT: { needs: TO_UPLOAD, granted: grantsUpload, handle: addContent },
-  },
-  "/runner/heartbeat": {
-    POST: { needs: FLEET, handle: heartbeat },
-    DELETE: { needs: FLEET, handle: leave },
-  },
-  "/runner/lease": { POST: { needs: FLEET, handle: lease } },
-  "/runner/renew": { POST: { needs: FLEET, handle: renew } },
-  "/runner/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: finish } },
-  "/runner/logs": { POST: { needs: FLEET, body: LOGS_BODY, handle: addLogs } },
-  "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
+  "/repos/:repo/tags": { GET: { needs: TO_READ_REPO, query: true, handle: listTags } },
+  "/nodes": { GET: { needs: TO_READ_ALL, handle: listNodes } },
   "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
   "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
   "/admin/log": { GET: { needs: MANAGE, handle: showLog } },
-  "/admin/rebuild": { POST: { needs: MANAGE, handle: rebuild } },
+  "/admin/rebuild": { POST: { needs: MANAGE, query: true, handle: rebuild } },
   "/admin/scrub": {
     GET: { needs: MANAGE, handle: scrubState },
     POST: { needs: MANAGE, handle: startScrub },
   },
   "/keys": {
-    GET: { needs: MANAGE, handle: listKeys },
+    GET: { needs: MANAGE, query: true, handle: listKeys },
     POST: { needs: MANAGE, handle: createKey },
   },
   "/whoami": { GET: { needs: ANY_KEY, handle: whoAmI } },
   "/keys/export": { POST: { needs: MANAGE, handle: exportAccessKeys } },
   "/keys/import": { POST: { needs: MANAGE, body: KEYS_BODY, handle: importAccessKeys } },
-  "/keys/reseal": { POST: { needs: MANAGE, handle: reseal } },
+  "/keys/reseal": { POST: { needs: MANAGE, query: true, handle: reseal } },
   "/keys/:key": { DELETE: { needs: MANAGE, handle: deleteKey } },
+  ...below("/repos/:repo/branches/:branch", {
+    "/fsck": { POST: { needs: MANAGE, body: TOKEN_BODY, handle: checkBranch } },
+    "/sweep": {
+      GET: { needs: MANAGE, query: true, handle: sweepState },
+      POST: { needs: MANAGE, handle: startSweep },
+    },
+    "": {
+      GET: { needs: TO_READ_REPO, handle: inspectBranch },
+      DELETE: { needs: TO_MANAGE_REPO, query: true, handle: deleteBranch },
+    },
+    "/loops": { GET: { needs: TO_MANAGE_REPO, handle: showBranchLoops } },
+    "/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
+    "/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
+    "/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
+    "/last-modified": { PUT: { needs: TO_MANAGE_REPO, handle: setLastModified } },
+    "/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: setEmptyOnly } },
+    "/commits": {
+      GET: { needs: TO_READ_REPO, query: true, handle: listCommits },
+      POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },
+    },
+    "/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
+    "/commits/:commit/diff": { GET: { needs: TO_READ_REPO, query: true, handle: diffCommit } },
+    "/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
+    "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: redactNote } },
+    "/commits/:commit/provenance": { GET: { needs: TO_READ_REPO, query: true, handle: readProvenance } },
+    "/commits/:commit/derived": { GET: { needs: TO_READ_REPO, query: true, handle: readDerived } },
+    "/commits/:commit/downstream": { GET: { needs: TO_READ_REPO, query: true, handle: readDownstream } },
+    "/commits/:commit/files": {
+      GET: { needs: TO_READ_REPO, granted: grantsFiles, query: true, handle: listFiles },
+    },
+    "/erasures": { POST: { needs: TO_MANAGE_REPO, handle: eraseFile } },
+    "/sessions": {
+      GET: { needs: TO_REPO, query: true, handle: listOpenCommits },
+      POST: { needs: TO_REPO, handle: startOpenCommit },
+    },
+    "/sessions/:session/diff": { GET: { needs: TO_REPO, query: true, handle: diffOpenCommit } },
+    "/exports": { POST: { needs: TO_MANAGE_REPO, handle: beginExport } },
+    "/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: endExport } },
+    "/exports/:export/commits": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportCommits } },
+    "/exports/:export/tags": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportTags } },
+    "/exports/:export/files": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportFiles } },
+    "/imports": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: beginImport } },
+    "/imports/:import": { DELETE: { needs: TO_MANAGE_REPO, handle: abortImport } },
+    "/imports/:import/commits": {
+      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importCommits },
+    },
+    "/imports/:import/tags": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importTags } },
+    "/imports/:import/files": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importFiles } },
+    "/imports/:import/finish": { POST: { needs: TO_MANAGE_REPO, handle: finishImport } },
+    "/sessions/:session": {
+      GET: { needs: TO_REPO, handle: inspectOpenCommit },
+      DELETE: { needs: TO_REPO, handle: abortOpenCommit },
+    },
+    "/sessions/:session/finish": { POST: { needs: TO_REPO, handle: finishOpenCommit } },
+    "/tags/:tag": {
+      GET: { needs: TO_READ_REPO, handle: inspectTag },
+      PUT: { needs: TO_REPO, handle: setTag },
+      DELETE: { needs: TO_REPO, handle: deleteTag },
+    },
+    "/contents/:content": { GET: { needs: TO_READ_REPO, granted: grantsContents, handle: readContents } },
+  }),
+  ...below("/pipelines/:pipeline", {
+    "": {
+      GET: { needs: TO_READ_PIPELINE, handle: inspectPipeline },
+      DELETE: { needs: TO_CHANGE_PIPELINE, query: true, handle: deletePipeline },
+    },
+    "/summary": { GET: { needs: TO_READ_PIPELINE, handle: summarizePipeline } },
+    "/versions": { GET: { needs: TO_READ_PIPELINE, query: true, handle: listPipelineVersions } },
+    "/versions/:version": { GET: { needs: TO_READ_PIPELINE, handle: inspectPipelineVersion } },
+    "/loops": { GET: { needs: TO_CHANGE_PIPELINE, handle: showLoops } },
+    "/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
+    "/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },
+  }),
+  ...below("/jobs/:job", {
+    "": { GET: { needs: TO_READ_JOB, query: true, handle: inspectJob } },
+    "/summary": { GET: { needs: TO_READ_JOB, handle: summarizeJob } },
+    "/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
+    "/retry": { POST: { needs: TO_RUN_JOB, query: true, handle: retryJob } },
+    "/datums": { GET: { needs: TO_READ_JOB, query: true, handle: listDatums } },
+    "/datums/:datum": {
+      GET: {
+        needs: [
+          { permission: "read", of: jobRepo },
+          { permission: "read", of: jobInputs },
+        ],
+        handle: inspectDatum,
+      },
+    },
+    "/datums/:datum/outputs": { GET: { needs: TO_READ_JOB, query: true, handle: listDatumOutputs } },
+    "/logs": { GET: { needs: TO_READ_JOB, query: true, handle: readLogs } },
+  }),
+  ...below("/uploads", {
+    "": { POST: { needs: TO_OPEN_UPLOAD, granted: grantsNewUpload, handle: openUpload } },
+    "/:upload/reserve": {
+      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: reserveContents },
+    },
+    "/:upload/compose": {
+      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: composeContents },
+    },
+    "/:upload/contents": {
+      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: CONTENTS_BODY, handle: addInlineContents },
+      PUT: { needs: TO_UPLOAD, granted: grantsUpload, query: true, handle: addContent },
+    },
+  }),
+  ...below("/runner", {
+    "/heartbeat": {
+      POST: { needs: FLEET, handle: heartbeat },
+      DELETE: { needs: FLEET, query: true, handle: leave },
+    },
+    "/lease": { POST: { needs: FLEET, handle: lease } },
+    "/renew": { POST: { needs: FLEET, handle: renew } },
+    "/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: finish } },
+    "/logs": { POST: { needs: FLEET, body: LOGS_BODY, handle: addLogs } },
+  }),
 };

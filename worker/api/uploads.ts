@@ -20,9 +20,9 @@ import { writeContent } from "../blobs/write-content.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import { UPLOAD_LEASE_MS } from "../branch/contract/uploads.ts";
 import { hasLevel, refusalText } from "../core/permissions.ts";
-import { ApiError } from "./answer/errors.ts";
+import { apiError } from "./answer/errors.ts";
 import { branchError, writeError } from "./answer/failures.ts";
-import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
+import { type ApiRequest, readQuery } from "./request/api-request.ts";
 import { readJson } from "./request/read-json.ts";
 
 /** A body that brings nothing for so long is given up. */
@@ -35,11 +35,10 @@ export async function newUploadRepo(asked: ApiRequest): Promise<readonly string[
 
 /** `POST /uploads`. One for a lease is for who leases: its pipeline alone ends it, and knows of no lease that it has not made. */
 export async function openUpload(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { repo, branch, lease } = await readJson(asked, OpenUpload);
   const { scope } = asked.caller;
   if (lease !== undefined && !hasLevel(scope, "work")) {
-    throw new ApiError("AccessDenied", refusalText(scope, { permission: "work" }));
+    throw apiError.AccessDenied(refusalText(scope, { permission: "work" }));
   }
   const opened = await asked.context
     .branch({ repo, branch })
@@ -53,7 +52,6 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
 
 /** `POST /uploads/{id}/reserve`. It precedes new files, those of bytes that the branch has already too. */
 export async function reserveContents(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   await asked.context.blobs.admit?.();
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, ReserveContents);
@@ -64,7 +62,6 @@ export async function reserveContents(asked: ApiRequest): Promise<Response> {
 
 /** `POST /uploads/{id}/contents`: many small contents in one call. */
 export async function addInlineContents(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, AddInlineContents);
   await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
@@ -115,7 +112,6 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
 
 /** `POST /uploads/{id}/compose`: one content out of others that the upload holds. */
 export async function composeContents(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch, upload } = uploadOf(asked);
   const { parts, content: expected } = await readJson(asked, ComposeContent);
   const { uid } = await keepOpen(branch, upload);
@@ -126,8 +122,7 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
       owner: { uid, upload },
     });
     if (expected && contentName(expected) !== contentName(content)) {
-      throw new ApiError(
-        "InvalidRequest",
+      throw apiError.InvalidRequest(
         `The parts make up ${contentName(content)}, but content says ${contentName(expected)}.`,
       );
     }
@@ -154,7 +149,7 @@ async function* partsOf(
     const lacking = parts[next];
     if (page.bodies.length === 0 && lacking) {
       const message = `the upload does not hold ${contentName(lacking)}: add it or reserve it first`;
-      throw new ApiError("NoSuchContent", `parts[${next}]: ${message}`, {
+      throw apiError.NoSuchContent(`parts[${next}]: ${message}`, {
         issues: [{ path: `parts[${next}]`, message }],
       });
     }
@@ -169,7 +164,7 @@ export function inlineContent({ digest, size, bytes: base64 }: InlineContent, pa
   const real = createHash("sha256").update(bytes).digest("hex");
   if (real === digest && bytes.length === size) return { digest, size, body: { kind: "inline", bytes } };
   const message = `bytes are ${real}-${bytes.length}, but digest and size say ${digest}-${size}`;
-  throw new ApiError("InvalidRequest", `The request is not valid: ${path}: ${message}`, {
+  throw apiError.InvalidRequest(`The request is not valid: ${path}: ${message}`, {
     issues: [{ path, message }],
   });
 }

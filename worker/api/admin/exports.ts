@@ -6,9 +6,9 @@ import {
   type ExportedTags,
 } from "../../../protocol/archives.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
 
 /**
  * Exports of a branch: it is read with its history, page by page, as it was when the export began. The bytes of contents
@@ -17,7 +17,6 @@ import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/ap
 
 /** `POST /repos/{repo}/branches/{branch}/exports` */
 export async function beginExport(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch: asking } = branchInPath(asked);
   const begun = await asking.exports.begin();
   if (!begun.ok) throw branchError(begun, address);
@@ -69,7 +68,6 @@ export async function exportFiles(asked: ApiRequest): Promise<Response> {
 
 /** `DELETE …/exports/{export}`: it is over, or was given up. */
 export async function endExport(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   await branchInPath(asked).branch.exports.end({ export: exportIn(asked) });
   return new Response(null, { status: 204 });
 }
@@ -83,5 +81,5 @@ function exportError({ reason }: Refused<"no-such-export">): ApiError {
     "no-such-export":
       "There is no such export any more: something of the branch was erased, nothing was read for ten minutes, it was ended, or the branch was deleted. Begin anew.",
   };
-  return new ApiError("NotFound", words[reason]);
+  return apiError.NotFound(words[reason]);
 }

@@ -14,10 +14,10 @@ import { readMilestone, writeMilestone } from "../../blobs/hash/resumable-hasher
 import { verifyContent } from "../../blobs/read/verify-content.ts";
 import type { ContentToCheck, NamedRow } from "../../branch/contract/admin.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { branchesOf } from "../repos/repos.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 
@@ -65,7 +65,6 @@ type ContentPlace = Extract<Place, { row: number }>;
  * bytes. The caller goes on with `next` until that is null, so that no answer takes long and nothing is kept in between.
  */
 export async function checkBranch(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { after, sample = 1, seed = 0 } = await readJson(asked, FsckAsk);
   const place = after === undefined ? { gen: 0, path: "", born: 0 } : readPlace(after);
@@ -79,8 +78,7 @@ export async function checkBranch(asked: ApiRequest): Promise<Response> {
 async function lossOf(asked: ApiRequest, { repo, branch }: BranchAddress): Promise<ApiError | undefined> {
   for await (const listed of branchesOf(asked.context.catalogue, [repo])) {
     if (listed.branch !== branch) continue;
-    return new ApiError(
-      "InternalError",
+    return apiError.InternalError(
       `The catalogue has the branch '${branch}', but its object is empty: it was lost. 'sluice repo import' brings it back from an archive.`,
     );
   }
@@ -187,7 +185,6 @@ async function isStillThere(
 
 /** `POST /repos/{repo}/branches/{branch}/sweep`: begins to look for blobs that nothing names; it goes on by itself. */
 export async function startSweep(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { remove } = await readJson(asked, SweepAsk);
   const started = await branch.admin.sweep({ remove });

@@ -1,12 +1,11 @@
 import { KeptLines, ScrubAsk, ScrubState } from "../../../protocol/admin.ts";
 import type { HostRequest } from "../../app.ts";
-import { ApiError } from "../answer/errors.ts";
-import { type ApiRequest, noQuery } from "../request/api-request.ts";
+import { apiError } from "../answer/errors.ts";
+import type { ApiRequest } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** `POST /admin/scrub`: the host stops this runtime soon after it has answered. */
 export async function startScrub(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const body = await readJson(asked, ScrubAsk);
   const state = await askHost(asked, { path: "/scrub", body }, NO_SCRUB);
   return Response.json(ScrubState.parse(state), { status: 202 });
@@ -14,13 +13,11 @@ export async function startScrub(asked: ApiRequest): Promise<Response> {
 
 /** `GET /admin/scrub` */
 export async function scrubState(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   return Response.json(ScrubState.parse(await askHost(asked, { path: "/scrub" }, NO_SCRUB)));
 }
 
 /** `GET /admin/log`: the newest lines of the log that the host keeps. */
 export async function showLog(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   return Response.json(KeptLines.parse(await askHost(asked, { path: "/log" }, NO_LOG)));
 }
 
@@ -31,6 +28,6 @@ const NO_LOG =
 
 /** Throws NotImplemented, with these words, on Cloudflare, which is no host of ours. */
 async function askHost({ context }: ApiRequest, request: HostRequest, absent: string): Promise<unknown> {
-  if (!context.askHost) throw new ApiError("NotImplemented", absent);
+  if (!context.askHost) throw apiError.NotImplemented(absent);
   return await context.askHost(request);
 }

@@ -16,10 +16,9 @@ import { bucketName } from "../../../protocol/names.ts";
 import type { AnswerOf } from "../../branch/contract/answers.ts";
 import type { ImportCalls } from "../../branch/contract/archives.ts";
 import type { StoredAttributes } from "../../branch/contract/files.ts";
-import { permits } from "../../core/permissions.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, mayRead } from "../request/api-request.ts";
 import { issuesOf } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 import { inlineContent } from "../uploads.ts";
@@ -31,7 +30,6 @@ import { inlineContent } from "../uploads.ts";
 
 /** `POST /repos/{repo}/branches/{branch}/imports` */
 export async function beginImport(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch } = branchInPath(asked);
   const wish = await readPage(asked, BeginImport);
   await asked.context.blobs.admit?.();
@@ -57,7 +55,6 @@ function settingsOf({ branch: { settings } }: BeginImport) {
 
 /** `POST …/imports/{import}/commits` */
 export async function importCommits(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, commits } = await readPage(asked, ImportCommits);
   await asked.context.blobs.admit?.();
@@ -66,7 +63,6 @@ export async function importCommits(asked: ApiRequest): Promise<Response> {
 
 /** `POST …/imports/{import}/tags` */
 export async function importTags(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, tags } = await readPage(asked, ImportTags);
   await asked.context.blobs.admit?.();
@@ -75,7 +71,6 @@ export async function importTags(asked: ApiRequest): Promise<Response> {
 
 /** `POST …/imports/{import}/files` */
 export async function importFiles(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, files, contents } = await readPage(asked, ImportFiles);
   await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
@@ -96,7 +91,6 @@ export async function importFiles(asked: ApiRequest): Promise<Response> {
 
 /** `POST …/imports/{import}/finish` */
 export async function finishImport(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { counts } = await readJson(asked, FinishImport);
   const { keyId: key } = asked.caller;
@@ -108,7 +102,6 @@ export async function finishImport(asked: ApiRequest): Promise<Response> {
 
 /** `DELETE …/imports/{import}`: it is given up. */
 export async function abortImport(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   await branchInPath(asked).branch.imports.abort({ import: importIn(asked) });
   return new Response(null, { status: 204 });
 }
@@ -132,13 +125,11 @@ function importError(refusal: Refusal, asked: ApiRequest): ApiError {
   const bucket = bucketName(branchInPath(asked).address);
   switch (refusal.reason) {
     case "already-exists":
-      return new ApiError(
-        "AlreadyExists",
+      return apiError.AlreadyExists(
         `There is a branch '${bucket}' already: import under another name, or delete it first.`,
       );
     case "followed":
-      return new ApiError(
-        "InUse",
+      return apiError.InUse(
         `Pipelines read the branch '${bucket}', and would make a job of each commit of its history: stop them (sluice pipeline stop), import, and start them again: ${followers(refusal.pipelines, asked)}.`,
       );
     case "bad-archive": {
@@ -146,8 +137,7 @@ function importError(refusal: Refusal, asked: ApiRequest): ApiError {
       return badArchive([{ path, message }]);
     }
     case "no-such-import":
-      return new ApiError(
-        "NotFound",
+      return apiError.NotFound(
         "There is no such import: it was finished, was given up, or nothing came for a day. Begin anew.",
       );
     case "no-such-content":
@@ -162,7 +152,7 @@ function importError(refusal: Refusal, asked: ApiRequest): ApiError {
 
 /** A pipeline's repo has its name. Those of repos that the caller may not read are only counted. */
 function followers(pipelines: readonly string[], { caller }: Pick<ApiRequest, "caller">): string {
-  const known = pipelines.filter((repo) => permits(caller.scope, { permission: "read", repo }));
+  const known = pipelines.filter((repo) => mayRead({ caller }, repo));
   const left = pipelines.length - known.length;
   return [...known.map((name) => `'${name}'`), ...(left > 0 ? [`${left} in other repos`] : [])].join(", ");
 }
@@ -190,8 +180,7 @@ function itIs(held: unknown): string | undefined {
 
 function badArchive(issues: readonly Issue[]): ApiError {
   const [{ path, message } = { path: "", message: "" }] = issues;
-  return new ApiError(
-    "InvalidRequest",
+  return apiError.InvalidRequest(
     `No gateway wrote the archive so: ${path} ${message}. It was altered or is damaged: export the repo again, or import an archive that is as it was written.`,
     { issues },
   );

@@ -21,8 +21,8 @@ import { makeKey } from "../../keys/make-key.ts";
 import { exportKeys, importKeys } from "../../keys/move-keys.ts";
 import { resealKeys } from "../../keys/reseal.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { ApiError } from "../answer/errors.ts";
-import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
+import { apiError } from "../answer/errors.ts";
+import { type ApiRequest, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 
@@ -49,7 +49,6 @@ function shown<Shown extends Key>(key: Shown, now: number): Shown {
 
 /** `GET /whoami`: what the caller's own key may do. Every key may know that. */
 export async function whoAmI(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { keyId, scope, expiresAt } = asked.caller;
   const { level, repos } = scope;
   const may = { level, repos: repos && [...repos], pipelines: runsCode(scope) };
@@ -59,7 +58,6 @@ export async function whoAmI(asked: ApiRequest): Promise<Response> {
 
 /** `POST /keys`: 201, and the only answer that ever holds the secret. */
 export async function createKey(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const wish = await readJson(asked, CreateKey);
   const { catalogue, config } = asked.context;
   const [encryptionKey] = encryptionKeysOf(config, "made");
@@ -89,15 +87,13 @@ function encryptionKeysOf(
   what: "made" | "encrypted anew" | "opened",
 ): [string, ...string[]] {
   if (first !== undefined) return [first, ...others];
-  throw new ApiError(
-    "NoEncryptionKey",
+  throw apiError.NoEncryptionKey(
     `No access keys can be ${what}, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').`,
   );
 }
 
 /** `POST /keys/export` */
 export async function exportAccessKeys(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { sealWith, after } = await readJson(asked, ExportKeys);
   const { catalogue, config } = asked.context;
   const encryptionKeys = encryptionKeysOf(config, "opened");
@@ -108,7 +104,6 @@ export async function exportAccessKeys(asked: ApiRequest): Promise<Response> {
 
 /** `POST /keys/import` */
 export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { openWith, keys } = await readJson(asked, ImportKeys);
   const { catalogue, config } = asked.context;
   const encryptionKeys = encryptionKeysOf(config, "made");
@@ -118,7 +113,6 @@ export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
 
 /** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */
 export async function deleteKey(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const id = asked.params.key ?? "";
   const { catalogue, config } = asked.context;
   const rank = config.rootKeys.findIndex((root) => root.id === id);
@@ -127,11 +121,8 @@ export async function deleteKey(asked: ApiRequest): Promise<Response> {
       rank === 0
         ? `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`
         : `'${id}' is the root key from before, which can't be deleted: unset SLUICE_ACCESS_KEY_ID_PREVIOUS and SLUICE_SECRET_ACCESS_KEY_PREVIOUS of the gateway instead.`;
-    throw new ApiError("InvalidRequest", message);
+    throw apiError.InvalidRequest(message);
   }
   if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
-  throw new ApiError(
-    "NoSuchAccessKey",
-    `There is no access key '${id}': 'sluice key list' shows those there are.`,
-  );
+  throw apiError.NoSuchAccessKey(`There is no access key '${id}': 'sluice key list' shows those there are.`);
 }

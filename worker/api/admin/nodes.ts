@@ -1,8 +1,8 @@
 import { NODE_TTL_MS, type Node, type NodeList } from "../../../protocol/runner.ts";
 import type { NodeRow } from "../../catalogue/nodes.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { ApiError } from "../answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { apiError } from "../answer/errors.ts";
+import { type ApiRequest, nameParam } from "../request/api-request.ts";
 
 /** Nodes that have been silent for longer are not shown, unless they are being drained. */
 const SHOWN_MS = 24 * 60 * 60 * 1000;
@@ -12,7 +12,6 @@ const SHOWN_MS = 24 * 60 * 60 * 1000;
  * nothing new.
  */
 export async function listNodes(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const now = Date.now();
   const rows = await asked.context.catalogue.nodes.list(now - SHOWN_MS);
   const nodes = rows.map((row) => shown(row, now));
@@ -34,11 +33,10 @@ export async function resumeNode(asked: ApiRequest): Promise<Response> {
 }
 
 async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "node");
   const row = await asked.context.catalogue.nodes.setDraining(name, draining);
   if (!row)
-    throw new ApiError("NoSuchNode", `There is no node '${name}': 'sluice node list' shows those there are.`);
+    throw apiError.NoSuchNode(`There is no node '${name}': 'sluice node list' shows those there are.`);
   return Response.json(shown(row, Date.now()));
 }
 

@@ -66,6 +66,15 @@ export class ApiError extends Error {
   }
 }
 
+type Refuse = (message: string, more?: ConstructorParameters<typeof ApiError>[2]) => ApiError;
+
+const CODES = Object.keys(STATUS) as ApiCode[];
+
+/** The error of each code: `apiError.NotFound("There is no …")`. */
+export const apiError = Object.fromEntries(
+  CODES.map((code): [string, Refuse] => [code, (message, more) => new ApiError(code, message, more)]),
+) as Record<ApiCode, Refuse>;
+
 /** When a client should try again what is not possible just now. */
 const RETRY_AFTER_SECONDS = "1";
 

@@ -6,7 +6,7 @@ import type { CommitRefused, ConditionFailure } from "../../branch/contract/file
 import type { ChangedCondition, ConditionsChanged } from "../../branch/contract/open-commits.ts";
 import { CATALOGUE_WORDS, type CatalogueFault } from "../../core/catalogue-fault.ts";
 import type { RetryAnswer } from "../../pipeline/contract.ts";
-import { type ApiCode, ApiError } from "./errors.ts";
+import { type ApiCode, ApiError, apiError } from "./errors.ts";
 
 type PlainReason =
   | Exclude<
@@ -75,27 +75,23 @@ type BranchFailure = CommitRefused | ConditionsChanged | { readonly ok: false; r
 export function branchError(failure: BranchFailure, address?: BranchAddress): ApiError {
   if (failure.reason === "no-such-branch" && address) {
     const bucket = bucketName(address);
-    return new ApiError(
-      "NoSuchBranch",
-      `There is no branch '${bucket}': create the bucket '${bucket}' first.`,
-    );
+    return apiError.NoSuchBranch(`There is no branch '${bucket}': create the bucket '${bucket}' first.`);
   }
   if (failure.reason === "bad-path")
-    return new ApiError(
-      "InvalidRequest",
+    return apiError.InvalidRequest(
       `The path '${failure.path}' can't be stored: ${PATH_FAULT_TEXT[failure.fault]}.`,
     );
   if (failure.reason === "path-conflict") {
     const message = `'${failure.path}' can't be put while '${failure.other}' is there, because a path can't be a file and a directory at once: delete '${failure.other}', or take another path.`;
-    return new ApiError("PathConflict", message);
+    return apiError.PathConflict(message);
   }
   if (failure.reason === "no-such-content") {
     const message = `The branch does not have the content of '${failure.path}': send it to the upload first.`;
-    return new ApiError("NoSuchContent", message);
+    return apiError.NoSuchContent(message);
   }
   if (failure.reason === "condition-failed" || failure.reason === "no-such-file") {
     const is = failure.reason === "no-such-file" ? "is not there" : "is not as it was asked to be";
-    return new ApiError("PreconditionFailed", `'${failure.path}' ${is}: look at it, then ask again.`);
+    return apiError.PreconditionFailed(`'${failure.path}' ${is}: look at it, then ask again.`);
   }
   if (failure.reason === "protected") return protectedError(failure);
   if (failure.reason === "conditions-changed") return conditionsChanged(failure);
@@ -104,8 +100,7 @@ export function branchError(failure: BranchFailure, address?: BranchAddress): Ap
 
 function protectedError({ writer }: Protected): ApiError {
   const who = "key" in writer ? `the access key '${writer.key}'` : `the pipeline '${writer.pipeline}'`;
-  return new ApiError(
-    "AccessDenied",
+  return apiError.AccessDenied(
     `The branch is protected, and only ${who} may write to it: write to another branch, or end that with PUT …/writer.`,
   );
 }
@@ -121,8 +116,7 @@ function conditionsChanged({ changes, others }: ConditionsChanged): ApiError {
   const [first] = changes;
   const count = changes.length + others;
   const where = count === 1 ? `at '${first?.path}'` : `at ${count} paths, the first is '${first?.path}'`;
-  return new ApiError(
-    "ConditionalRequestConflict",
+  return apiError.ConditionalRequestConflict(
     `Nothing was committed and the open commit stays open, because conditions of it were judged on what is no longer there: ${where}. Put or delete these paths without a condition, or abort the open commit.`,
     { issues: changes.map(({ path, change }) => ({ path, message: CHANGE_WORDS[change] })) },
   );
@@ -135,7 +129,7 @@ const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
 
 /** The error for a job that can't be stopped. */
 export function stopError(reason: keyof typeof STOP_WORDS, job: string): ApiError {
-  return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
+  return apiError.JobEnded(`The job '${job}' ${STOP_WORDS[reason]}.`);
 }
 
 type RetryRefused = Exclude<RetryAnswer, { readonly ok: true } | Refused<"no-such-job">>;
@@ -146,21 +140,18 @@ export function retryError(refused: RetryRefused, pipeline: string): ApiError {
     case "job-running": {
       const { job } = refused;
       const message = `The job '${job}' of the pipeline '${pipeline}' has not ended, and tries what failed before it: wait for it (sluice job wait ${job}) or stop it (sluice job stop ${job}), then retry.`;
-      return new ApiError("JobRunning", message);
+      return apiError.JobRunning(message);
     }
     case "stopped":
-      return new ApiError(
-        "PipelineStopped",
+      return apiError.PipelineStopped(
         `The pipeline '${pipeline}' is stopped, and makes no jobs: start it (sluice pipeline start ${pipeline}), then retry.`,
       );
     case "no-data":
-      return new ApiError(
-        "NoInputData",
+      return apiError.NoInputData(
         `The inputs of the pipeline '${pipeline}' were changed, and one of them holds no file: its next job comes with the commit that fills it (sluice pipeline inspect ${pipeline}).`,
       );
     case "unavailable":
-      return new ApiError(
-        "Unavailable",
+      return apiError.Unavailable(
         `The pipeline '${pipeline}' is being changed, or is still reading its inputs: try again.`,
       );
   }

@@ -9,13 +9,12 @@ import {
 import type { Operation } from "../../branch/contract/files.ts";
 import { hasLevel } from "../../core/permissions.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or into the open one that is named. */
 export async function createCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { upload, session, operations, ...said } = await readJson(asked, CreateCommit);
   const committed = await branch.files.commit({

@@ -3,9 +3,8 @@ import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { type Downstream, FateState } from "../../../protocol/pipelines.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
-import { permits } from "../../core/permissions.ts";
 import type { Fate } from "../../pipeline/contract.ts";
-import { type ApiRequest, branchInPath, readQuery, waitMsFor } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, mayRead, readQuery, waitMsFor } from "../request/api-request.ts";
 import { commitInPath } from "./log.ts";
 
 /** Readers of the commit itself that one page is about, and pipelines looked at that come after these. */
@@ -124,7 +123,7 @@ function surroundingsOf(asked: ApiRequest, rows: readonly PipelineRow[]): Surrou
     for (const bucket of new Set(row.inputs.map(bucketName))) add(readers, bucket, row);
     for (const bucket of outputs.get(row) ?? []) add(makers, bucket, row);
   }
-  const unseen = new Set(rows.filter(({ name }) => !maySee(asked, name)));
+  const unseen = new Set(rows.filter(({ name }) => !mayRead(asked, name)));
   // Those that lead to an unseen one, from there back to where data comes from.
   const leading = new Set(unseen);
   for (const row of leading) {
@@ -157,12 +156,12 @@ function answerOf(asked: ApiRequest, { looks, more, next }: Walked): Downstream 
     }
   }
   const unseen = [...heaviest.values()]
-    .filter(({ reader }) => !maySee(asked, reader.name))
+    .filter(({ reader }) => !mayRead(asked, reader.name))
     .sort((a, b) => (a.reader.name < b.reader.name ? -1 : 1));
   const isNamed = ({ reader }: Look) =>
     looks
       .filter((look) => look.reader === reader)
-      .every(({ fate }) => fate.reads.every((repo) => maySee(asked, repo)));
+      .every(({ fate }) => fate.reads.every((repo) => mayRead(asked, repo)));
   const silent = unseen.filter((look) => !isNamed(look));
   const counts = FateState.options.map((state) => [
     state,
@@ -174,18 +173,13 @@ function answerOf(asked: ApiRequest, { looks, more, next }: Walked): Downstream 
       ...{ pipeline: reader.name, state: fate.state, reason: fate.reason },
     })),
     seen: looks
-      .filter(({ reader }) => maySee(asked, reader.name))
+      .filter(({ reader }) => mayRead(asked, reader.name))
       .map(({ reader, fate: { state, job, reason } }) => ({
         ...{ pipeline: reader.name, state, job, reason: job === null ? reason : null },
       })),
     ended: looks.every(({ fate }) => fate.state !== "running"),
     ...{ more, next },
   };
-}
-
-/** A pipeline's repo has its name. */
-function maySee({ caller }: ApiRequest, repo: string): boolean {
-  return permits(caller.scope, { permission: "read", repo });
 }
 
 function textOf({ commit, ...address }: Place): string {

@@ -14,9 +14,9 @@ import type { Subscriber } from "../../branch/contract/pipelines.ts";
 import { permits } from "../../core/permissions.ts";
 import { type ErasedThrough, type EraseOutcome, eraseThroughForks, heldText } from "../../erase.ts";
 import type { ComputedOutput } from "../../pipeline/contract.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath } from "../request/api-request.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
@@ -32,12 +32,11 @@ const PAGES = 500;
  * so that HEAD goes back once. Says what has the same bytes, and what was computed from them.
  */
 export async function eraseFile(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { path, version, allVersions = false, forks = false, ...said } = await readJson(asked, EraseFile);
   if (pathFault(path) !== undefined) throw branchError(badPath(path), address);
   if (version !== undefined && allVersions) {
-    throw new ApiError("InvalidRequest", "version and allVersions are both given: leave one of them out.");
+    throw apiError.InvalidRequest("version and allVersions are both given: leave one of them out.");
   }
   const found = await versionsOf({ address, branch }, { path, version, allVersions });
   // Asked before anything is erased: if the catalogue can't be reached, the caller tries again, and then hears of all.
@@ -61,8 +60,7 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
   }
   const erased = steps.flatMap((step) => step.erased);
   if (version !== undefined && erased.length === 0) {
-    throw new ApiError(
-      "NoSuchCommit",
+    throw apiError.NoSuchCommit(
       `The path '${path}' has no version '${version}' in '${bucketName(address)}': a version is named by the commit that wrote or deleted it ('aws s3api list-object-versions' shows them).`,
     );
   }
@@ -113,7 +111,7 @@ async function versionsOf(
 }
 
 function nothingThere(address: BranchAddress, path: string): ApiError {
-  return new ApiError("NotFound", `The branch '${bucketName(address)}' has no version of '${path}'.`);
+  return apiError.NotFound(`The branch '${bucketName(address)}' has no version of '${path}'.`);
 }
 
 function badPath(path: string) {
@@ -129,12 +127,11 @@ function eraseError(
   refused: Exclude<EraseOutcome, { ok: true }>,
   { address, mayRead }: { address: BranchAddress; mayRead: MayRead },
 ): ApiError {
-  if (refused.reason === "held") return new ApiError("HeldByFork", heldText(refused.forks, mayRead));
+  if (refused.reason === "held") return apiError.HeldByFork(heldText(refused.forks, mayRead));
   if (refused.reason === "fork-denied") {
     const { bucket, repo } = refused;
     const where = mayRead(repo) ? `The branch '${bucket}'` : "A branch in another repo";
-    return new ApiError(
-      "AccessDenied",
+    return apiError.AccessDenied(
       `${where} has a copy, and the access key may not erase there: use a key with the level admin there, too.`,
     );
   }

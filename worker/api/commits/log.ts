@@ -13,10 +13,9 @@ import {
 import { CommitName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { CommitEntry, PathDifference } from "../../branch/contract/history.ts";
-import { permits } from "../../core/permissions.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, mayRead, readQuery } from "../request/api-request.ts";
 import { withKept } from "./kept-commits.ts";
 
 const ListQuery = z.strictObject({
@@ -36,7 +35,6 @@ export async function listCommits(asked: ApiRequest): Promise<Response> {
 
 /** `GET …/commits/{id}`: the commit, the pipeline whose job made it, and what the job read. */
 export async function inspectCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const entry = await commitInPath(asked);
   const job = entry.origin === null ? null : await jobOf(asked, entry.origin);
   const body: CommitDetail = {
@@ -52,7 +50,6 @@ export async function inspectCommit(asked: ApiRequest): Promise<Response> {
  * tag. Asked again, it changes nothing.
  */
 export async function redactNote(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
@@ -99,7 +96,7 @@ export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
 async function jobOf({ caller, context, params }: ApiRequest, id: string): Promise<Job | null> {
   const own = await context.pipeline(params.repo ?? "").jobs.view(id);
   const job = own ?? (await context.catalogue.jobs.find(id));
-  return job && permits(caller.scope, { permission: "read", repo: job.pipeline }) ? job : null;
+  return job && mayRead({ caller }, job.pipeline) ? job : null;
 }
 
 function shown({ id, parent, createdAt, origin, changes, ...entry }: CommitEntry): Commit {

@@ -15,9 +15,9 @@ import { SaidNote } from "../../../protocol/notes.ts";
 import type { RequestOf } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import type { OpenCommitCalls } from "../../branch/contract/open-commits.ts";
-import { ApiError } from "../answer/errors.ts";
+import { apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery, waitMsFor } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readQuery, waitMsFor } from "../request/api-request.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 import { changeOf, noted } from "./log.ts";
@@ -30,7 +30,6 @@ const LAST_PAUSE_MS = 1000;
 
 /** `POST /repos/{repo}/branches/{branch}/sessions` */
 export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { ttl, ...said } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
   const opened = await branch.openCommits.start({ ttlMs: ttlOf(asked, ttl), note: noteOf(asked, said) });
@@ -44,7 +43,6 @@ export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
 
 /** `GET …/sessions/{session}` */
 export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch, openCommit } = openCommitInPath(asked);
   const found = await branch.openCommits.status({ openCommit });
   if (!found.ok) throw branchError(found);
@@ -91,7 +89,6 @@ export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
  * keeps the note of the request that finished it.
  */
 export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
   const said = hasBody(asked) ? await readJson(asked, SaidNote) : undefined;
   const end = await waitForEnd(asked, branch, { openCommit, note: noteOf(asked, said ?? {}) });
@@ -102,7 +99,6 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
 
 /** `POST …/commits/{id}/revert`: one commit whose tree is that of this one. 202 if it takes longer than one request waits: its session then tells. */
 export async function revertCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const note = noteOf(asked, hasBody(asked) ? await readJson(asked, SaidNote) : {});
   const commit = CommitName.safeParse(asked.params.commit);
@@ -118,12 +114,10 @@ export async function revertCommit(asked: ApiRequest): Promise<Response> {
 
 /** `DELETE …/sessions/{session}`: also succeeds if it is gone. */
 export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
   const aborted = await branch.openCommits.abort({ openCommit });
   if (aborted.ok) return new Response(null, { status: 204 });
-  throw new ApiError(
-    "SessionApplying",
+  throw apiError.SessionApplying(
     `The open commit '${openCommit}' is being made already, which can't be stopped any more: it is there in a moment.`,
   );
 }
@@ -148,7 +142,7 @@ function ttlOf({ context }: ApiRequest, ttl: string | undefined): number {
   const asked = ttl === undefined ? defaultMs : (parseDuration(ttl) ?? defaultMs);
   if (asked <= maxMs) return asked;
   const message = `must be at most ${maxMs / 3_600_000}h, which SLUICE_SESSION_MAX_TTL of the gateway says`;
-  throw new ApiError("InvalidRequest", `The request is not valid: ttl: ${message}`, {
+  throw apiError.InvalidRequest(`The request is not valid: ttl: ${message}`, {
     issues: [{ path: "ttl", message }],
   });
 }

@@ -2,10 +2,9 @@ import { z } from "zod";
 import { MAX_LIST_MAKERS, type Provenance } from "../../../protocol/commits.ts";
 import type { ComputedFile, Derived } from "../../../protocol/files.ts";
 import { bucketName, Name } from "../../../protocol/names.ts";
-import { permits } from "../../core/permissions.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, mayRead, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { commitInPath } from "./log.ts";
 
@@ -58,7 +57,7 @@ export async function readDerived(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const spans = await branch.erasures.spans({ versions: [{ path, version: commit }] });
   const left = [...new Set(spans.readers.map(({ pipeline }) => pipeline))]
-    .filter((repo) => permits(asked.caller.scope, { permission: "read", repo }))
+    .filter((repo) => mayRead(asked, repo))
     .filter((name) => place === undefined || name >= place.pipeline)
     .sort();
   // The pipeline of the page before may be gone.
@@ -106,8 +105,7 @@ async function mustHold(
   const read = await branch.files.read({ path, commit });
   if (read.ok) return;
   if (read.reason === "no-such-branch") throw branchError({ ok: false, reason: read.reason }, address);
-  throw new ApiError(
-    "NotFound",
+  throw apiError.NotFound(
     `The commit '${commit}' has no file '${path}': 'sluice commit diff' shows what it changed.`,
   );
 }
@@ -115,13 +113,11 @@ async function mustHold(
 function refused(reason: "no-such-job" | "not-yet", job: string): ApiError {
   switch (reason) {
     case "no-such-job":
-      return new ApiError(
-        "NotKept",
+      return apiError.NotKept(
         `What made the file is kept no more: the pipeline of the job '${job}' was deleted.`,
       );
     case "not-yet":
-      return new ApiError(
-        "Unavailable",
+      return apiError.Unavailable(
         `The end of the job '${job}' is being written down: ask again in a moment.`,
       );
   }

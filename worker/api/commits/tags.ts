@@ -13,9 +13,9 @@ import {
 import type { Refused } from "../../branch/contract/answers.ts";
 import type { TagChanger } from "../../branch/contract/history.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, nameParam, readQuery } from "../request/api-request.ts";
 import { checked, invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 
@@ -50,7 +50,6 @@ export async function listTags(asked: ApiRequest): Promise<Response> {
 
 /** `GET …/branches/{branch}/tags/{tag}`: as the branch has it. */
 export async function inspectTag(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const tag = await branch.tags.find({ name });
   if (!tag.ok) throw tagError(tag, { address, name });
@@ -60,7 +59,6 @@ export async function inspectTag(asked: ApiRequest): Promise<Response> {
 
 /** `PUT …/branches/{branch}/tags/{tag}`: 201 if it was made, 200 if it was moved or names that commit already. */
 export async function setTag(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const { commit, force } = await readJson(asked, SetTag);
   if (holdsSeparator(name) && !(await branch.tags.find({ name })).ok)
@@ -86,7 +84,6 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
 
 /** `DELETE …/branches/{branch}/tags/{tag}`: its commit stays, for a day if nothing else keeps it. */
 export async function deleteTag(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const deleted = await branch.tags.delete({ name, ...changer(asked, address) });
   if (!deleted.ok) {
@@ -109,8 +106,7 @@ function tagKept(
 ): ApiError {
   const { repo } = address;
   const why = refusalText(caller.scope, { permission: "admin", repo });
-  return new ApiError(
-    "AccessDenied",
+  return apiError.AccessDenied(
     `The tag '${name}' of '${bucketName(address)}' is deleted or moved by who administers the repo, or by the key that the branch is protected for. ${why}`,
   );
 }
@@ -143,26 +139,23 @@ function tagError(
   { address, name }: { address: BranchAddress; name: string },
 ): ApiError {
   if (reason !== "no-such-tag") return branchError({ ok: false, reason }, address);
-  return new ApiError("NoSuchTag", `The branch '${bucketName(address)}' has no tag '${name}'.`);
+  return apiError.NoSuchTag(`The branch '${bucketName(address)}' has no tag '${name}'.`);
 }
 
 function tagExists(name: string, commit: string): ApiError {
-  return new ApiError(
-    "AlreadyExists",
+  return apiError.AlreadyExists(
     `The tag '${name}' names the commit '${commit}' already: take another name, or move it with "force": true (--force).`,
   );
 }
 
 function noCommit(address: BranchAddress): ApiError {
-  return new ApiError(
-    "NoSuchCommit",
+  return apiError.NoSuchCommit(
     `The branch '${bucketName(address)}' has no commit yet, so that there is nothing to tag: put something into it first.`,
   );
 }
 
 function noSuchCommit(address: BranchAddress, named: string): ApiError {
-  return new ApiError(
-    "NoSuchCommit",
+  return apiError.NoSuchCommit(
     `The branch '${bucketName(address)}' has no commit or tag '${named}': 'sluice commit list ${bucketName(address)}' shows its commits.`,
   );
 }

@@ -3,15 +3,14 @@ import type { Caller } from "../../app.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import type { Found, Submitter } from "../../pipeline/contract.ts";
-import { ApiError, catalogueError } from "../answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { apiError, catalogueError } from "../answer/errors.ts";
+import { type ApiRequest, nameParam } from "../request/api-request.ts";
 import { circleIssue } from "./graph.ts";
 import { shownTo } from "./shown.ts";
 import { badSpec, COMMIT_GONE, errorsTaken, OTHER_OUTPUT, obstructed } from "./submission.ts";
 
 /** `POST /pipelines/{name}/stop`: its jobs end, and no commit makes one until it is started. */
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "pipeline");
   return answer(await asked.context.pipeline(name).lifecycle.stop(), {
     name,
@@ -22,7 +21,6 @@ export async function stopPipeline(asked: ApiRequest): Promise<Response> {
 
 /** `POST /pipelines/{name}/start`: makes one job for the present HEADs of its inputs, if they moved. */
 export async function startPipeline(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "pipeline");
   return answer(await asked.context.pipeline(name).lifecycle.start(), {
     name,
@@ -56,13 +54,11 @@ function answer(
   if (changed.ok) return Response.json(shownTo(caller, changed.pipeline));
   switch (changed.reason) {
     case "no-such-pipeline":
-      throw new ApiError(
-        "NoSuchPipeline",
+      throw apiError.NoSuchPipeline(
         `There is no pipeline '${name}' to ${change}: 'sluice pipeline list' shows those there are.`,
       );
     case "unavailable":
-      throw new ApiError(
-        "Unavailable",
+      throw apiError.Unavailable(
         `The ${change} of the pipeline '${name}' is not done yet; it goes on by itself: ask again in a while.`,
       );
     case "catalogue-unavailable":

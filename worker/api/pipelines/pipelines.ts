@@ -5,11 +5,11 @@ import { MAX_LIST_WITH_RUNS, MAX_RUNS, type PipelineList } from "../../../protoc
 import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
-import { isLimited, permits } from "../../core/permissions.ts";
+import { isLimited } from "../../core/permissions.ts";
 import type { Submitter } from "../../pipeline/contract.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { ApiError, catalogueError } from "../answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { apiError, catalogueError } from "../answer/errors.ts";
+import { type ApiRequest, mayRead, nameParam, readQuery } from "../request/api-request.ts";
 import { updatePipeline } from "./changes.ts";
 import { circleIssue } from "./graph.ts";
 import { previewPipeline } from "./preview.ts";
@@ -93,8 +93,7 @@ async function makePipeline(
     case "other-family":
       throw catalogueError(created.reason);
     case "unavailable":
-      throw new ApiError(
-        "Unavailable",
+      throw apiError.Unavailable(
         `The pipeline '${name}' could not be made yet; it goes on by itself: ask for it again in a while.`,
       );
   }
@@ -144,7 +143,6 @@ async function withRuns(
 
 /** `GET /pipelines/{name}` */
 export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "pipeline");
   const found = await asked.context.pipeline(name).lifecycle.inspect();
   if (!found.ok) throw noSuchPipeline(name);
@@ -165,17 +163,14 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
   if (reader !== undefined) {
     const which = mayRead(asked, reader) ? `The pipeline '${reader}'` : "Another pipeline";
     const message = `${which} reads the output of '${name}': delete it first, keep the output (keepOutput=true) or force the deletion (force=true).`;
-    throw new ApiError("InUse", message);
+    throw apiError.InUse(message);
   }
   const destroyed = await asked.context
     .pipeline(name)
     .lifecycle.destroy({ keepOutput: keepOutput === "true" });
   if (destroyed.ok) return new Response(null, { status: 204 });
   if (destroyed.reason === "no-such-pipeline") throw noSuchPipeline(name);
-  throw new ApiError(
-    "Unavailable",
-    `The pipeline '${name}' is not gone yet; its deletion goes on by itself.`,
-  );
+  throw apiError.Unavailable(`The pipeline '${name}' is not gone yet; its deletion goes on by itself.`);
 }
 
 /** The repo that the pipeline of a spec writes to: it has the pipeline's name. */
@@ -202,10 +197,6 @@ export async function pipelineInputs(asked: ApiRequest): Promise<readonly string
   return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
 }
 
-function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
-  return permits(caller.scope, { permission: "read", repo: pipeline });
-}
-
 function readerOf(rows: readonly PipelineRow[], name: string): string | undefined {
   const made = rows.find((row) => row.name === name);
   if (!made) return undefined;
@@ -230,7 +221,6 @@ function listed({
 
 /** `GET /pipelines/{name}/loops`: how its object's work stands. Errors may name what the key could not see elsewhere, so it takes `admin`. */
 export async function showLoops(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "pipeline");
   const standing = await asked.context.pipeline(name).admin.loops();
   if (!standing) throw noSuchPipeline(name);

@@ -2,7 +2,7 @@ import type { Pipeline, WholePipelineVersion } from "../../../protocol/pipelines
 import type { Caller } from "../../app.ts";
 import { permits } from "../../core/permissions.ts";
 import type { WholeVersion } from "../../pipeline/contract.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 
 /**
  * A pipeline as a key may see it. The variables of its command often say where the data comes from, and with what it is
@@ -34,8 +34,7 @@ export function versionShownTo(
 
 /** The error for a name that no pipeline has. */
 export function noSuchPipeline(name: string): ApiError {
-  return new ApiError(
-    "NoSuchPipeline",
+  return apiError.NoSuchPipeline(
     `There is no pipeline '${name}': 'sluice pipeline list' shows those there are.`,
   );
 }

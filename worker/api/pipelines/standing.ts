@@ -7,13 +7,12 @@ import {
   type Run,
   type UnderWay,
 } from "../../../protocol/pipelines.ts";
-import type { Caller, Context } from "../../app.ts";
+import type { Context } from "../../app.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
-import { permits } from "../../core/permissions.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { unfinishedJobs } from "../jobs.ts";
-import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { type ApiRequest, mayRead, nameParam } from "../request/api-request.ts";
 import { noSuchPipeline, shownTo } from "./shown.ts";
 
 /** How a pipeline does: its last jobs, newest first, and what it is at. */
@@ -62,9 +61,8 @@ export async function standingsOf(
  * which read a row of each pipeline and of its newest job. With the ETag of the last answer it is 304 until something is new.
  */
 export async function showGraph(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { request, context, caller } = asked;
-  const rows = (await context.catalogue.pipelines.list()).filter(({ name }) => maySee(caller, name));
+  const rows = (await context.catalogue.pipelines.list()).filter(({ name }) => mayRead(asked, name));
   const standings = await standingsOf(context, { pipelines: rows.map(({ name }) => name), limit: 1 });
   const pipelines = rows.map((row) => {
     const { name, state, inputs } = row;
@@ -80,7 +78,6 @@ export async function showGraph(asked: ApiRequest): Promise<Response> {
 
 /** `GET /pipelines/{name}/summary`: 304 to who has it already. */
 export async function summarizePipeline(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { request, context, caller } = asked;
   const name = nameParam(asked, "pipeline");
   const pipeline = context.pipeline(name);
@@ -90,7 +87,7 @@ export async function summarizePipeline(asked: ApiRequest): Promise<Response> {
     context.catalogue.pipelines.list(),
   ]);
   if (!found.ok) throw noSuchPipeline(name);
-  const seen = rows.filter((row) => maySee(caller, row.name));
+  const seen = rows.filter((row) => mayRead(asked, row.name));
   const body: PipelineSummary = {
     pipeline: shownTo(caller, found.pipeline),
     jobs: page.jobs,
@@ -115,8 +112,4 @@ function neighboursOf(
     makers: rows.flatMap((row) => shared(outputsOf(row).map(bucketName), reads, row.name)),
     readers: rows.flatMap((row) => shared(row.inputs.map(bucketName), makes, row.name)),
   };
-}
-
-function maySee({ scope }: Caller, pipeline: string): boolean {
-  return permits(scope, { permission: "read", repo: pipeline });
 }

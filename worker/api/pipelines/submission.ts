@@ -3,7 +3,7 @@ import { type BranchAddress, bucketName, holdsSeparator, SEPARATOR_FAULT } from 
 import { ERRORS_BRANCH, PipelineSpec } from "../../../protocol/spec.ts";
 import { ruleIssues } from "../../core/spec.ts";
 import { outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
-import { ApiError } from "../answer/errors.ts";
+import { ApiError, apiError } from "../answer/errors.ts";
 import type { ApiRequest } from "../request/api-request.ts";
 import { issuesOf, problems } from "../request/issues.ts";
 import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts";
@@ -163,5 +163,5 @@ function sizeIssues(spec: PipelineSpec): Issue[] {
 
 /** The error for a specification with these problems. */
 export function badSpec(issues: readonly Issue[]): ApiError {
-  return new ApiError("InvalidSpec", `The pipeline specification has ${problems(issues)}.`, { issues });
+  return apiError.InvalidSpec(`The pipeline specification has ${problems(issues)}.`, { issues });
 }

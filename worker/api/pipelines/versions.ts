@@ -7,8 +7,8 @@ import {
 } from "../../../protocol/pipelines.ts";
 import { permits } from "../../core/permissions.ts";
 import type { KnownVersion } from "../../pipeline/contract.ts";
-import { ApiError } from "../answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
+import { type ApiRequest, nameParam, readQuery } from "../request/api-request.ts";
 import { noSuchPipeline, versionShownTo } from "./shown.ts";
 
 const ListQuery = z.strictObject({
@@ -30,7 +30,6 @@ export async function listPipelineVersions(asked: ApiRequest): Promise<Response>
 
 /** `GET /pipelines/{name}/versions/{version}`: one version whole, by its number; `latest` is the present one. */
 export async function inspectPipelineVersion(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const name = nameParam(asked, "pipeline");
   const wanted = versionParam(asked);
   const found = await asked.context.pipeline(name).specification.version(wanted);
@@ -46,8 +45,7 @@ const VERSION_PATTERN = /^[1-9][0-9]{0,8}$/;
 function versionParam({ params: { version = "" } }: ApiRequest): number | null {
   if (version === "latest") return null;
   if (VERSION_PATTERN.test(version)) return Number(version);
-  throw new ApiError(
-    "InvalidRequest",
+  throw apiError.InvalidRequest(
     `'${version}' can't be a version of a specification: take a number from 1, or 'latest'.`,
   );
 }
@@ -60,13 +58,11 @@ function refused(
     case "no-such-pipeline":
       return noSuchPipeline(name);
     case "no-such-version":
-      return new ApiError(
-        "NotFound",
+      return apiError.NotFound(
         `The pipeline '${name}' has no version ${wanted}: 'sluice pipeline history ${name}' shows those it has.`,
       );
     case "not-kept":
-      return new ApiError(
-        "NotKept",
+      return apiError.NotKept(
         `Version ${wanted} of the pipeline '${name}' is kept no more: 'sluice pipeline history ${name}' shows those that are.`,
       );
   }

@@ -23,10 +23,10 @@ import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
 import { expiryText } from "../../keys/expiry.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
-import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, nameParam, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
@@ -57,7 +57,6 @@ export async function listRepos(asked: ApiRequest): Promise<Response> {
 
 /** `GET /repos/{repo}/branches` */
 export async function listBranches(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { catalogue } = asked.context;
   const repo = nameParam(asked, "repo");
   const settings = await catalogue.settings.ofRepo(repo);
@@ -69,13 +68,12 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
     const progress = fork && !fork.ready && { forking: progressOf(fork) };
     branches.push({ name: branch, createdAt, ...shownSettings(set.get(branch)), ...progress });
   }
-  if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+  if (branches.length === 0) throw apiError.NoSuchRepo(`There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
 }
 
 /** `PUT /repos/{repo}/branches/{branch}/public` */
 export async function setPublic(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchPublic);
   const done = await branch.settings.change(wish);
@@ -86,7 +84,6 @@ export async function setPublic(asked: ApiRequest): Promise<Response> {
 
 /** `PUT /repos/{repo}/branches/{branch}/writer` */
 export async function setWriter(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchProtection);
   if (wish.writer && "key" in wish.writer) await checkWriter(asked, { repo: address.repo, ...wish.writer });
@@ -97,7 +94,6 @@ export async function setWriter(asked: ApiRequest): Promise<Response> {
 
 /** `PUT /repos/{repo}/branches/{branch}/keep` */
 export async function setKeep(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { keep } = await readJson(asked, BranchKeep);
   const done = await branch.settings.change({ keep: keep && keepOf(keep) });
@@ -112,7 +108,6 @@ function keepOf({ commits, days }: Keep): ContractKeep {
 
 /** `PUT /repos/{repo}/branches/{branch}/last-modified` */
 export async function setLastModified(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchLastModified);
   const done = await branch.settings.change({
@@ -127,7 +122,6 @@ const MODIFIED_OF = { branch: "branch", object: "file" } as const;
 
 /** `PUT /repos/{repo}/branches/{branch}/empty-only` */
 export async function setEmptyOnly(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const wish = await readJson(asked, BranchEmptyOnly);
   const done = await branch.settings.change(wish);
@@ -153,7 +147,7 @@ async function checkWriter(
       : `the access key '${id}' may not write in the repo '${repo}'`;
   if (fault === undefined) return;
   const issues = [{ path: "writer.key", message: fault }];
-  throw new ApiError("InvalidRequest", `Nobody could write to the branch: ${fault}.`, { issues });
+  throw apiError.InvalidRequest(`Nobody could write to the branch: ${fault}.`, { issues });
 }
 
 function shownSettings({
@@ -174,7 +168,6 @@ export async function newBranchSource(asked: ApiRequest): Promise<readonly strin
  * answers, and can be read when `forking` is null. Asked again with the same source, it answers the same.
  */
 export async function createBranch(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { name, from, ...settings } = await readJson(asked, CreateBranch);
   const address = { repo: nameParam(asked, "repo"), branch: name };
   const branch = asked.context.branch(address);
@@ -194,7 +187,6 @@ async function refuseNewName(
 
 /** `GET /repos/{repo}/branches/{branch}` */
 export async function inspectBranch(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   return Response.json(await detailOf(branch, address));
 }
@@ -258,15 +250,13 @@ function forkError(
     case "no-such-parent":
       return branchError({ ok: false, reason: "no-such-branch" }, from);
     case "no-such-version":
-      return new ApiError(
-        "NoSuchCommit",
+      return apiError.NoSuchCommit(
         `The branch '${parent}' has no commit '${from.commit}': 'sluice commit list ${parent}' shows those it has.`,
       );
     case "parent-forking":
       return branchError({ ok: false, reason: "forking" });
     case "parent-unavailable":
-      return new ApiError(
-        "Unavailable",
+      return apiError.Unavailable(
         `The branch '${parent}' can't be reached for the moment: try again. What was begun goes on by itself.`,
       );
     default:
@@ -277,7 +267,7 @@ function forkError(
 function alreadyExists(address: BranchAddress): ApiError {
   const bucket = bucketName(address);
   const message = `There is a branch '${bucket}' already, which was not made from that: take another name, or delete it first.`;
-  return new ApiError("AlreadyExists", message);
+  return apiError.AlreadyExists(message);
 }
 
 async function detailOf(
@@ -349,7 +339,6 @@ export async function* branchesOf(
 
 /** `GET /repos/{repo}/branches/{branch}/loops`: how its object's background jobs stand. Errors may name what the key could not see elsewhere, so it takes `admin`. */
 export async function showBranchLoops(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const standing = await branch.admin.loops();
   if (!standing) throw branchError({ ok: false, reason: "no-such-branch" }, address);

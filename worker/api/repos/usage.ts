@@ -2,10 +2,9 @@ import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import type { BranchUsage, CatalogueUsage, RepoUsage } from "../../../protocol/repos.ts";
 import type { Holder } from "../../branch/contract/admin.ts";
-import { permits } from "../../core/permissions.ts";
-import { ApiError, isRetryable } from "../answer/errors.ts";
+import { apiError, isRetryable } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
-import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, mayRead, nameParam, readQuery } from "../request/api-request.ts";
 import { branchesOf } from "./repos.ts";
 
 type Asked = Pick<ApiRequest, "context" | "caller">;
@@ -23,7 +22,6 @@ const UsageQuery = z.strictObject({
 
 /** `GET /usage`: what the catalogue takes up. */
 export async function catalogueUsage(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   return Response.json({ catalogue: await asked.context.catalogue.space() } satisfies CatalogueUsage);
 }
 
@@ -51,7 +49,7 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
   };
   if (!exists) {
     const left = await used();
-    if (left.branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+    if (left.branches.length === 0) throw apiError.NoSuchRepo(`There is no repo '${repo}'.`);
     return Response.json(left);
   }
   const answer = used();
@@ -73,8 +71,7 @@ async function branchUsage(
     .catch((error) => {
       if (isRetryable(error)) throw error;
       console.error(`usage of branch ${bucketName(address)} failed:`, error);
-      throw new ApiError(
-        "InternalError",
+      throw apiError.InternalError(
         `The branch '${address.branch}' can't be read: the log of the gateway says why.`,
       );
     });
@@ -118,10 +115,6 @@ function holderText(
 
 type HolderOf<Kind extends Holder["kind"]> = Extract<Holder, { kind: Kind }>;
 
-function mayRead({ caller }: Pick<Asked, "caller">, repo = ""): boolean {
-  return permits(caller.scope, { permission: "read", repo });
-}
-
 function commitText(
   asked: Asked,
   { commit, deleted, since, names, forks = [], pipelines = [] }: HolderOf<"commit">,
@@ -141,7 +134,7 @@ function commitText(
 
 /** A branch that was made from this one, or from a commit of it. */
 function forkText(asked: Asked, bucket: string): string {
-  const isShown = mayRead(asked, parseBucketName(bucket)?.repo);
+  const isShown = mayRead(asked, parseBucketName(bucket)?.repo ?? "");
   return `${isShown ? `the branch ${bucket}` : "a branch of another repo"}, made from it`;
 }
 

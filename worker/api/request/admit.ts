@@ -1,7 +1,7 @@
 import { GRANT_HEADER } from "../../../protocol/runner.ts";
 import { hasLevel, type Permission, permits, refusalText } from "../../core/permissions.ts";
 import type { Grant, GrantFault } from "../../keys/grants.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import { type ApiRequest, type Handler, nameParam } from "./api-request.ts";
 import type { BodyLimits } from "./body-scan.ts";
 
@@ -25,6 +25,8 @@ export interface Route {
    * wrong, it may throw what the handler would.
    */
   readonly granted?: (grant: Grant, asked: ApiRequest) => boolean | Promise<boolean>;
+  /** Whether it takes parameters of a query, which its handler reads. Absent: it takes none. */
+  readonly query?: true;
   /** What its JSON body may hold; absent: as little as SMALL_BODY. */
   readonly body?: BodyLimits;
   readonly handle: Handler;
@@ -74,7 +76,7 @@ function grantOf({ request, caller, context }: ApiRequest): Grant {
   }
   const opened = context.grants.open(text, { keyId: caller.keyId, now: Date.now() });
   if (opened.ok) return opened.grant;
-  throw new ApiError("InvalidGrant", `The grant in ${GRANT_HEADER} ${FAULT_TEXT[opened.fault]}.`);
+  throw apiError.InvalidGrant(`The grant in ${GRANT_HEADER} ${FAULT_TEXT[opened.fault]}.`);
 }
 
 const FAULT_TEXT: Record<GrantFault, string> = {
@@ -85,5 +87,5 @@ const FAULT_TEXT: Record<GrantFault, string> = {
 };
 
 function denied(message: string): ApiError {
-  return new ApiError("AccessDenied", message);
+  return apiError.AccessDenied(message);
 }

@@ -2,7 +2,8 @@ import type { z } from "zod";
 import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import type { Caller, Context } from "../../app.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
-import { ApiError } from "../answer/errors.ts";
+import { permits } from "../../core/permissions.ts";
+import { apiError } from "../answer/errors.ts";
 import { checked } from "./issues.ts";
 
 /** One request of the control API, on its way to its handler. */
@@ -26,7 +27,7 @@ export function readQuery<Schema extends z.ZodType>({ query }: ApiRequest, schem
   const names = [...query.keys()];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined)
-    throw new ApiError("InvalidRequest", `The query parameter '${twice}' comes twice: send it once.`);
+    throw apiError.InvalidRequest(`The query parameter '${twice}' comes twice: send it once.`);
   return checked(schema, Object.fromEntries(query));
 }
 
@@ -43,15 +44,19 @@ export function waitMsFor({ caller }: Pick<ApiRequest, "caller">, wantedMs: numb
 export function noQuery({ query }: ApiRequest): void {
   const [name] = query.keys();
   if (name !== undefined)
-    throw new ApiError("InvalidRequest", `There is no query parameter '${name}' here: leave it out.`);
+    throw apiError.InvalidRequest(`There is no query parameter '${name}' here: leave it out.`);
+}
+
+/** Whether the caller may read what a repo has. A pipeline's repo has its name. */
+export function mayRead({ caller }: { readonly caller: Pick<Caller, "scope"> }, repo: string): boolean {
+  return permits(caller.scope, { permission: "read", repo });
 }
 
 /** A name in the path. Throws InvalidRequest unless it follows the rule of names. */
 export function nameParam({ params }: ApiRequest, param: string): string {
   const name = params[param] ?? "";
   if (NAME_PATTERN.test(name)) return name;
-  throw new ApiError(
-    "InvalidRequest",
+  throw apiError.InvalidRequest(
     `'${name}' can't be a ${param}: names start with a letter or digit and hold only letters, digits, '_' and '-', 63 characters at most.`,
   );
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Issue, MAX_PROBLEMS } from "../../../protocol/errors.ts";
 import { nearest } from "../../core/nearest.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 
 /** A name that a request uses is repeated in the answer up to so many characters. */
 const MAX_SHOWN_CHARACTERS = 100;
@@ -40,12 +40,12 @@ export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issues = issuesOf(parsed.error, schema);
-  throw new ApiError("InvalidRequest", `The request has ${problems(issues)}.`, { issues });
+  throw apiError.InvalidRequest(`The request has ${problems(issues)}.`, { issues });
 }
 
 /** The error for a request with one problem. */
 export function invalidField(path: string, message: string): ApiError {
-  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
+  return apiError.InvalidRequest("The request has a problem.", { issues: [{ path, message }] });
 }
 
 /** How many problems there are; each is in the answer's `issues`. */

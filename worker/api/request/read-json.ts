@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import { BodyReader, sentBody } from "../../blobs/body-reader.ts";
-import { ApiError } from "../answer/errors.ts";
+import { type ApiError, apiError } from "../answer/errors.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type BodyLimits, brokenLimit } from "./body-scan.ts";
 import { checked } from "./issues.ts";
@@ -31,8 +31,7 @@ export async function readJsonValue(sent: SentBody, limits: BodyLimits): Promise
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch (error) {
-    throw new ApiError(
-      "InvalidRequest",
+    throw apiError.InvalidRequest(
       `The body is not JSON in UTF-8: ${error instanceof Error ? error.message : error}`,
     );
   }
@@ -43,10 +42,7 @@ async function readBytes({ request, bodySha256 }: SentBody, limits: BodyLimits):
   if (declared > limits.bytes) throw beyond("bytes", limits);
   const bytes = request.body === null ? new Uint8Array(0) : await readAll(request.body, limits);
   if (bodySha256 !== null && createHash("sha256").update(bytes).digest("hex") !== bodySha256)
-    throw new ApiError(
-      "InvalidRequest",
-      "The body does not have the SHA-256 that x-amz-content-sha256 says.",
-    );
+    throw apiError.InvalidRequest("The body does not have the SHA-256 that x-amz-content-sha256 says.");
   return bytes;
 }
 
@@ -59,7 +55,7 @@ async function readAll(body: ReadableStream<Uint8Array>, limits: BodyLimits): Pr
       if (view.length === view.buffer.byteLength) view = doubled(view, limits);
       const filled = view.length;
       const bytes = await reader.read(new Uint8Array(view.buffer, filled));
-      if (reader.broken) throw new ApiError("RequestTimeout", "The body stopped coming: send it whole.");
+      if (reader.broken) throw apiError.RequestTimeout("The body stopped coming: send it whole.");
       view = new Uint8Array(bytes.buffer, 0, filled + bytes.length);
     }
     return view;
@@ -78,20 +74,17 @@ function doubled(view: Uint8Array<ArrayBuffer>, { bytes }: BodyLimits): Uint8Arr
 function beyond(limit: keyof BodyLimits, limits: BodyLimits): ApiError {
   switch (limit) {
     case "bytes":
-      return new ApiError("BodyTooLarge", `The body is too large: send at most ${limits.bytes} bytes.`);
+      return apiError.BodyTooLarge(`The body is too large: send at most ${limits.bytes} bytes.`);
     case "values":
-      return new ApiError(
-        "BodyTooLarge",
+      return apiError.BodyTooLarge(
         `The body holds too much: send at most ${limits.values} values in its objects and lists.`,
       );
     case "keys":
-      return new ApiError(
-        "InvalidRequest",
+      return apiError.InvalidRequest(
         `The body has an object with more than ${limits.keys} fields: send at most so many in each.`,
       );
     case "depth":
-      return new ApiError(
-        "InvalidRequest",
+      return apiError.InvalidRequest(
         `The body has objects or lists inside each other more than ${limits.depth} deep.`,
       );
   }

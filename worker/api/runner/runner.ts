@@ -17,9 +17,9 @@ import {
 } from "../../../protocol/runner.ts";
 import { assignWorkers } from "../../core/parallelism.ts";
 import type { InputCommit, Leased } from "../../pipeline/contract.ts";
-import { ApiError } from "../answer/errors.ts";
+import { apiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
-import { type ApiRequest, noQuery, readQuery, waitMsFor } from "../request/api-request.ts";
+import { type ApiRequest, readQuery, waitMsFor } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 import { giveUpUnused, keepContents, readOutcomes } from "./outcomes.ts";
 
@@ -28,7 +28,6 @@ import { giveUpUnused, keepContents, readOutcomes } from "./outcomes.ts";
  * what was erased since the place that it names.
  */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const node = await readJson(asked, Heartbeat);
   const { nodes, pipelines, erasedContents } = asked.context.catalogue;
   const now = Date.now();
@@ -60,13 +59,12 @@ export async function leave(asked: ApiRequest): Promise<Response> {
  * unless it is not to, and is empty in the end. A look waits in the same way and leases nothing.
  */
 export async function lease(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { pipeline: name, node, worker, max, wait } = await readJson(asked, LeaseRequest);
   const pipeline = asked.context.pipeline(name);
   const visit = crypto.randomUUID();
   const call = { node, worker, max, visit, ...(wait === "look" && { peek: true as const }) };
   const first = await pipeline.leases.take({ ...call, waitMs: 0 });
-  if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
+  if (!first.ok) throw apiError.NoSuchPipeline(`There is no pipeline '${name}'.`);
   const answerOf = (leased: Leased): Lease => ({
     ...leaseOf(leased),
     ...grantsOfLeased(asked, name, leased),
@@ -134,7 +132,6 @@ function distinct(inputs: readonly InputCommit[]): InputCommit[] {
 
 /** `POST /runner/renew` */
 export async function renew(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { pipeline, worker, leases, leaving, trouble } = await readJson(asked, RenewRequest);
   const more = { ...(leaving && { leaving }), ...(trouble !== undefined && { trouble }) };
   const { lost, kept } = await asked.context.pipeline(pipeline).leases.renew({ worker, leases, ...more });
@@ -144,7 +141,6 @@ export async function renew(asked: ApiRequest): Promise<Response> {
 
 /** `POST /runner/logs` */
 export async function addLogs(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { pipeline, worker, entries } = await readJson(asked, LogsRequest);
   const { lost } = await asked.context.pipeline(pipeline).logs.add({ worker, entries });
   return Response.json({ lost } satisfies z.infer<typeof LogsTaken>);
@@ -155,11 +151,10 @@ export async function addLogs(asked: ApiRequest): Promise<Response> {
  * result names, and never a result without its contents. If no result came of them, they go again.
  */
 export async function finish(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
   const { pipeline: name, worker, outcomes } = await readJson(asked, FinishRequest);
   const pipeline = asked.context.pipeline(name);
   const output = await pipeline.leases.output();
-  if (!output) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
+  if (!output) throw apiError.NoSuchPipeline(`There is no pipeline '${name}'.`);
   const branch = asked.context.branch(output);
   const kept = await keepContents(branch, readOutcomes(outcomes, output));
   const { lost } = await pipeline.leases.finish({ worker, outcomes: kept.outcomes });
