@@ -10,7 +10,7 @@ import type { Config, Env } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
-import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
+import { OpenBranches } from "./keys/open-branches.ts";
 import { madeObjects } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
@@ -118,7 +118,7 @@ function openShared(env: Env, config: Config): Shared {
     catalogue,
     keys: openKeyRing(config, catalogue),
     grants: openGrants(secretsOf(config.rootKeys)),
-    openBranches: openOpenBranches({
+    openBranches: new OpenBranches({
       catalogue,
       async rulesOf(address) {
         const settings = await branch(address).settings.read();

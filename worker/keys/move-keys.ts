@@ -1,14 +1,63 @@
-import { type KeysExported, type KeysImported, MovedKey, type SealedKey } from "../../protocol/keys.ts";
+import {
+  type KeysExported,
+  type KeysImported,
+  type KeysResealed,
+  MovedKey,
+  type SealedKey,
+} from "../../protocol/keys.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { KeyRow } from "../catalogue/keys.ts";
 import { hasExpired } from "./expiry.ts";
 import { isMadeId } from "./make-key.ts";
-import { openSecret, sealSecret } from "./sealed-secret.ts";
+import { type Opened, openSecret, sealSecret } from "./sealed-secret.ts";
 
-interface Moving {
+interface Sealing {
   readonly catalogue: Pick<Catalogue, "keys">;
   /** Those of the gateway: the first seals, any of them opens. */
   readonly encryptionKeys: readonly [string, ...string[]];
+}
+
+interface Page extends Sealing {
+  /** The last key of the page before. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+interface OpenedPage {
+  readonly keys: readonly (KeyRow & { readonly opened: Opened })[];
+  /** The ids of those that none of the encryption keys opens. */
+  readonly unreadable: string[];
+  readonly next: string | null;
+}
+
+async function openPage({ catalogue, encryptionKeys, after, limit }: Page): Promise<OpenedPage> {
+  const rows = await catalogue.keys.sealed({ limit: limit + 1, ...(after !== undefined && { after }) });
+  const page = rows.slice(0, limit);
+  const keys: (KeyRow & { opened: Opened })[] = [];
+  const unreadable: string[] = [];
+  for (const row of page) {
+    const opened = await openSecret(row.sealedSecret, { id: row.id, encryptionKeys });
+    if (opened) keys.push({ ...row, opened });
+    else unreadable.push(row.id);
+  }
+  return { keys, unreadable, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * Seals the secrets of one page of the keys with the first encryption key, unless they are already. May be asked again at
+ * any time. Keys work meanwhile, because either of the encryption keys opens them.
+ */
+export async function resealKeys(page: Page): Promise<KeysResealed> {
+  const { keys, unreadable, next } = await openPage(page);
+  const [encryptionKey] = page.encryptionKeys;
+  const resealed: string[] = [];
+  for (const { id, sealedSecret: from, opened } of keys) {
+    if (opened.encryptionKey === encryptionKey) continue;
+    const to = await sealSecret(opened.secret, { id, encryptionKey });
+    // A key that is deleted meanwhile stays deleted.
+    if (await page.catalogue.keys.reseal({ id, from, to })) resealed.push(id);
+  }
+  return { resealed, unreadable, checked: keys.length + unreadable.length, next };
 }
 
 /**
@@ -16,30 +65,21 @@ interface Moving {
  * a key may do. No secret leaves the gateway in plain.
  */
 export async function exportKeys({
-  catalogue,
-  encryptionKeys,
   sealWith,
-  after,
-  limit,
-}: Moving & {
-  readonly sealWith: string;
-  readonly after?: string;
-  readonly limit: number;
-}): Promise<KeysExported> {
-  const rows = await catalogue.keys.sealed({ limit: limit + 1, ...(after !== undefined && { after }) });
-  const page = rows.slice(0, limit);
-  const keys: SealedKey[] = [];
-  const unreadable: string[] = [];
-  for (const { id, sealedSecret, ...about } of page) {
-    const opened = await openSecret(sealedSecret, { id, encryptionKeys });
-    if (!opened) {
-      unreadable.push(id);
-      continue;
-    }
+  ...page
+}: Page & { readonly sealWith: string }): Promise<KeysExported> {
+  const { keys, unreadable, next } = await openPage(page);
+  const sealed = keys.map(async ({ id, sealedSecret: _, opened, ...about }): Promise<SealedKey> => {
     const text = JSON.stringify({ ...about, secret: opened.secret });
-    keys.push({ id, sealed: await sealSecret(text, { id, encryptionKey: sealWith }) });
-  }
-  return { keys, unreadable, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+    return { id, sealed: await sealSecret(text, { id, encryptionKey: sealWith }) };
+  });
+  return { keys: await Promise.all(sealed), unreadable, next };
+}
+
+interface Import extends Sealing {
+  readonly openWith: string;
+  readonly keys: readonly SealedKey[];
+  readonly now: number;
 }
 
 /**
@@ -52,18 +92,8 @@ export async function importKeys({
   openWith,
   keys,
   now,
-}: Moving & {
-  readonly openWith: string;
-  readonly keys: readonly SealedKey[];
-  readonly now: number;
-}): Promise<KeysImported> {
-  const answer = {
-    added: [] as string[],
-    there: [] as string[],
-    taken: [] as string[],
-    refused: [] as string[],
-    expired: [] as string[],
-  };
+}: Import): Promise<KeysImported> {
+  const answer: KeysImported = { added: [], there: [], taken: [], refused: [], expired: [] };
   for (const { id, sealed } of keys) {
     const key = await openMoved(sealed, { id, openWith });
     if (!key) {

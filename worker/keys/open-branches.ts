@@ -14,30 +14,12 @@ const MAX_LISTED = 10_000;
 const MAX_LOOKED_UP = 1_000;
 const MAX_RULES = 100;
 
-/**
- * Which branches are open to requests that nobody signed: public ones, and those that browsers may ask for pages from
- * elsewhere. What it does not name is closed, whether it is there or not, and no object is asked.
- */
-export interface OpenBranches {
-  /** Rejects, for another try, if D1 does not answer. */
-  find(address: BranchAddress): Promise<BranchOpenness>;
-  /** The CORS rules of a branch that has some, as the branch itself says; none if that has ended. */
-  corsRules(address: BranchAddress): Promise<readonly CorsRule[]>;
-  /** To be called when a branch was set to something here: this isolate then sees it at once. */
-  forget(): void;
-}
-
 interface OpenBranchesParts {
   readonly catalogue: Pick<Catalogue, "settings">;
   /** Asks a branch for its rules. */
   readonly rulesOf: (address: BranchAddress) => Promise<readonly CorsRule[]>;
   readonly now?: () => number;
   readonly maxListed?: number;
-}
-
-/** One per isolate: what it remembers serves all requests. */
-export function openOpenBranches(parts: OpenBranchesParts): OpenBranches {
-  return new RememberedBranches(parts);
 }
 
 const CLOSED: BranchOpenness = { isPublic: false, hasCors: false };
@@ -61,7 +43,12 @@ class Memory {
   readonly rules = new ExpiringMap<readonly CorsRule[]>({ ttlMs: OPENNESS_MEMORY_MS, maxEntries: MAX_RULES });
 }
 
-class RememberedBranches implements OpenBranches {
+/**
+ * Which branches are open to requests that nobody signed: public ones, and those that browsers may ask for pages from
+ * elsewhere. What it does not name is closed, whether it is there or not, and no object is asked. One per isolate: what it
+ * remembers serves all requests.
+ */
+export class OpenBranches {
   readonly #parts: Required<OpenBranchesParts>;
   #memory = new Memory();
 
@@ -69,12 +56,14 @@ class RememberedBranches implements OpenBranches {
     this.#parts = { now, maxListed, ...parts };
   }
 
+  /** Rejects, for another try, if D1 does not answer. */
   async find(address: BranchAddress): Promise<BranchOpenness> {
     const memory = this.#memory;
     const { branches, isWhole } = await this.#list(memory);
     return branches.get(bucketName(address)) ?? (isWhole ? CLOSED : await this.#lookUp(memory, address));
   }
 
+  /** The CORS rules of a branch that has some, as the branch itself says; none if that has ended. */
   async corsRules(address: BranchAddress): Promise<readonly CorsRule[]> {
     const { rules } = this.#memory;
     const since = this.#parts.now();
@@ -86,6 +75,7 @@ class RememberedBranches implements OpenBranches {
     return value;
   }
 
+  /** To be called when a branch was set to something here: this isolate then sees it at once. */
   forget(): void {
     this.#memory = new Memory();
   }

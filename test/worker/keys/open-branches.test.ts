@@ -3,11 +3,7 @@ import type { BranchAddress } from "../../../protocol/names.ts";
 import type { OpenBranch } from "../../../worker/catalogue/branch-settings.ts";
 import type { Catalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { CorsRule } from "../../../worker/core/cors.ts";
-import {
-  OPENNESS_MEMORY_MS,
-  type OpenBranches,
-  openOpenBranches,
-} from "../../../worker/keys/open-branches.ts";
+import { OPENNESS_MEMORY_MS, OpenBranches } from "../../../worker/keys/open-branches.ts";
 
 const RULE: CorsRule = { origins: ["*"], methods: ["GET"], headers: [], exposed: [] };
 const PUBLIC = { isPublic: true, hasCors: false };
@@ -38,7 +34,7 @@ function stage({ maxListed = 10 } = {}) {
     return [RULE];
   };
   const catalogue = { settings } as unknown as Pick<Catalogue, "settings">;
-  const branches: OpenBranches = openOpenBranches({ catalogue, rulesOf, now: () => clock.now, maxListed });
+  const branches = new OpenBranches({ catalogue, rulesOf, now: () => clock.now, maxListed });
   const publish = (name: string) => open.set(name, { ...at(name), ...PUBLIC });
   return { branches, open, publish, asked, clock, held };
 }

@@ -6,23 +6,17 @@ import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { isLimited } from "../../core/permissions.ts";
-import type { Submitter } from "../../pipeline/contract.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { apiError, catalogueError } from "../answer/errors.ts";
+import { apiError } from "../answer/errors.ts";
 import { type ApiRequest, mayRead, nameParam, readQuery } from "../request/api-request.ts";
-import { updatePipeline } from "./changes.ts";
-import { circleIssue } from "./graph.ts";
+import { makePipeline, updatePipeline } from "./changes.ts";
 import { previewPipeline } from "./preview.ts";
 import { noSuchPipeline, shownTo } from "./shown.ts";
 import { standingsOf } from "./standing.ts";
 import {
   badSpec,
-  COMMIT_GONE,
-  errorsTaken,
-  nameTaken,
   obstacleTo,
   obstructed,
-  outputTaken,
   type Purpose,
   readSubmission,
   submittedSpec,
@@ -64,39 +58,6 @@ async function tryPipeline(
   if (obstacle) throw obstructed(obstacle);
   const update = purpose === "update" ? { update: { reprocess } } : {};
   return Response.json((await previewPipeline(asked.context, { spec, ...update })) satisfies PipelineCheck);
-}
-
-async function makePipeline(
-  asked: ApiRequest,
-  { spec, by }: { spec: PipelineSpec; by: Submitter },
-): Promise<Response> {
-  const { name } = spec.pipeline;
-  const { context, caller } = asked;
-  const created = await context.pipeline(name).lifecycle.create(spec, by);
-  if (created.ok) return Response.json(shownTo(caller, created.pipeline), { status: 201 });
-  switch (created.reason) {
-    case "already-exists":
-      throw obstructed({ code: "AlreadyExists", issue: nameTaken(name) });
-    case "output-exists":
-      throw obstructed({
-        code: "AlreadyExists",
-        issue: outputTaken({ repo: name, branch: spec.outputBranch }),
-      });
-    case "errors-exist":
-      throw obstructed({ code: "AlreadyExists", issue: errorsTaken(name) });
-    case "no-such-commit":
-      throw badSpec([COMMIT_GONE]);
-    case "circle":
-      throw badSpec([circleIssue(spec, created.circle, asked.caller.scope)]);
-    case "catalogue-unavailable":
-    case "catalogue-outdated":
-    case "other-family":
-      throw catalogueError(created.reason);
-    case "unavailable":
-      throw apiError.Unavailable(
-        `The pipeline '${name}' could not be made yet; it goes on by itself: ask for it again in a while.`,
-      );
-  }
 }
 
 const ListQuery = z.strictObject({
