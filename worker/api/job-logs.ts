@@ -4,7 +4,7 @@ import { hasExpired } from "../keys/expiry.ts";
 import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
 import { type ApiError, apiError } from "./answer/errors.ts";
 import { slowLines } from "./answer/slow.ts";
-import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
+import { jobInPath, noSuchJob } from "./jobs.ts";
 import { type ApiRequest, readQuery } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
@@ -34,8 +34,7 @@ export async function readLogs(asked: ApiRequest): Promise<Response> {
   if (tail !== undefined && after !== null) {
     throw invalidField("tail", "counts from the end, and 'after' says where to begin: give one of them");
   }
-  const job = jobParam(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const { id: job, pipeline } = await jobInPath(asked);
   const which = { job, ...(datum !== undefined && { datum }) };
   const call = { pipeline, which, follows: follow === "true" };
   // The first page finds what is wrong with the request, before the answer begins.

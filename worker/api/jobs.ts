@@ -45,19 +45,13 @@ export function jobsRepo(asked: ApiRequest): readonly (string | null)[] {
  */
 export async function listJobs(asked: ApiRequest): Promise<Response> {
   const { pipeline, state, limit, after } = readQuery(asked, ListQuery);
-  const before = after === undefined ? {} : { after };
   if (pipeline !== undefined && state === undefined) {
-    return Response.json(
-      (await asked.context.pipeline(pipeline).jobs.list({ limit, ...before })) satisfies JobPage,
-    );
+    const own = await asked.context
+      .pipeline(pipeline)
+      .jobs.list({ limit, ...(after !== undefined && { after }) });
+    return Response.json(own satisfies JobPage);
   }
-  const { repos } = asked.caller.scope;
-  const query = {
-    ...(repos !== null && { pipelines: repos }),
-    ...(pipeline !== undefined && { pipeline }),
-    ...before,
-    limit: limit + 1,
-  };
+  const query = { pipelines: asked.caller.scope.repos ?? undefined, pipeline, after, limit: limit + 1 };
   const jobs = await listed(asked.context, { query, state });
   // Whether a job waits its pipeline alone knows: behind the last that can be asked, the next page begins.
   const page = state === undefined ? jobs.slice(0, limit) : ofAskedPipelines(jobs.slice(0, limit));
@@ -75,8 +69,7 @@ async function listed(
   { catalogue }: Pick<Context, "catalogue">,
   { query, state }: { query: Omit<ListJobs, "state">; state: ListedState | undefined },
 ): Promise<Job[]> {
-  if (state !== "waiting")
-    return await catalogue.jobs.list({ ...query, ...(state !== undefined && { state }) });
+  if (state !== "waiting") return await catalogue.jobs.list({ ...query, state });
   const lists = UNDER_WAY.map((each) => catalogue.jobs.list({ ...query, state: each }));
   const jobs = (await Promise.all(lists)).flat().sort((a, b) => (a.id < b.id ? 1 : -1));
   return jobs.slice(0, query.limit);
@@ -122,13 +115,13 @@ const InspectQuery = z.strictObject({
 
 /** The repo of the pipeline of the job in the path. */
 export async function jobRepo(asked: ApiRequest): Promise<readonly string[]> {
-  return [await pipelineOf(asked)];
+  return [(await jobInPath(asked)).name];
 }
 
 /** The repos that the job in the path reads. */
 export async function jobInputs(asked: ApiRequest): Promise<readonly string[]> {
-  const id = jobParam(asked);
-  const job = await asked.context.pipeline(await pipelineOf(asked)).jobs.view(id);
+  const { id, pipeline } = await jobInPath(asked);
+  const job = await pipeline.jobs.view(id);
   if (!job) throw noSuchJob(id);
   return job.inputs.map(({ repo }) => repo);
 }
@@ -136,8 +129,7 @@ export async function jobInputs(asked: ApiRequest): Promise<readonly string[]> {
 /** `GET /jobs/{id}` */
 export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
-  const id = jobParam(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const { id, pipeline } = await jobInPath(asked);
   const there: Job | null = await pipeline.jobs.wait({ id, waitMs: waitMsFor(asked, wait * 1000) });
   // Of a deleted pipeline whose output was kept, the catalogue still knows the jobs.
   const job = there ?? (await asked.context.catalogue.jobs.find(id));
@@ -165,8 +157,7 @@ const NOTHING_KEPT = { ok: false, steps: [], durations: null, slowest: [], faile
 
 /** `GET /jobs/{id}/summary`: 304 to who has it already. */
 export async function summarizeJob(asked: ApiRequest): Promise<Response> {
-  const id = jobParam(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const { id, pipeline } = await jobInPath(asked);
   const [job, summary] = await Promise.all([pipeline.jobs.view(id), pipeline.jobs.summary(id)]);
   const shown = job ?? (await asked.context.catalogue.jobs.find(id));
   if (!shown) throw noSuchJob(id);
@@ -178,8 +169,8 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
 
 /** `POST /jobs/{id}/stop`: the job as it then is. */
 export async function stopJob(asked: ApiRequest): Promise<Response> {
-  const id = jobParam(asked);
-  const stopped = await asked.context.pipeline(await pipelineOf(asked)).jobs.stop(id);
+  const { id, pipeline } = await jobInPath(asked);
+  const stopped = await pipeline.jobs.stop(id);
   if (stopped.ok) return Response.json(stopped.job);
   if (stopped.reason === "no-such-job") throw noSuchJob(id);
   throw stopError(stopped.reason, id);
@@ -193,23 +184,21 @@ const RetryQuery = z.strictObject({
 /** `POST /jobs/{id}/retry`: makes one job for what the inputs have now, and answers with it. */
 export async function retryJob(asked: ApiRequest): Promise<Response> {
   const { datums } = readQuery(asked, RetryQuery);
-  const id = jobParam(asked);
-  const pipeline = await pipelineOf(asked);
-  const retried = await asked.context
-    .pipeline(pipeline)
-    .jobs.retry({ job: id, every: datums === "all", key: asked.caller.keyId });
+  const { id, name, pipeline } = await jobInPath(asked);
+  const retried = await pipeline.jobs.retry({ job: id, every: datums === "all", key: asked.caller.keyId });
   if (retried.ok) {
     const { job, newest } = retried;
     return Response.json({ job, newest } satisfies JobRetry, { status: 201 });
   }
   if (retried.reason === "no-such-job") throw noSuchJob(id);
-  throw retryError(retried, pipeline);
+  throw retryError(retried, name);
 }
 
 /** The repos that the pipeline of the job in the path reads now. */
 export async function retryInputs(asked: ApiRequest): Promise<readonly string[]> {
-  const found = await asked.context.pipeline(await pipelineOf(asked)).lifecycle.inspect();
-  if (!found.ok) throw noSuchJob(jobParam(asked));
+  const { id, pipeline } = await jobInPath(asked);
+  const found = await pipeline.lifecycle.inspect();
+  if (!found.ok) throw noSuchJob(id);
   return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
 }
 
@@ -225,8 +214,7 @@ const DatumsQuery = z.strictObject({
 /** `GET /jobs/{id}/datums`: first the datums that it ran or will run, then those that it skipped. */
 export async function listDatums(asked: ApiRequest): Promise<Response> {
   const { why, limit, after } = readQuery(asked, DatumsQuery);
-  const id = jobParam(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const { id, pipeline } = await jobInPath(asked);
   const more = { ...(after !== undefined && { after }), ...(why === "true" && { why: true as const }) };
   const page = await pipeline.datums.list({ job: id, limit, ...more });
   if (page.ok) {
@@ -241,7 +229,8 @@ export async function listDatums(asked: ApiRequest): Promise<Response> {
 async function shownWhy(asked: ApiRequest, datums: readonly JobDatum[]): Promise<JobDatum[]> {
   const { scope } = asked.caller;
   if (scope.repos === null) return [...datums];
-  const job = await asked.context.pipeline(await pipelineOf(asked)).jobs.view(jobParam(asked));
+  const { id, pipeline } = await jobInPath(asked);
+  const job = await pipeline.jobs.view(id);
   const readsAll = job?.inputs.every(({ repo }) => mayRead(asked, repo)) ?? false;
   if (readsAll) return [...datums];
   return datums.map((datum) => ({ ...datum, ...(datum.why && { why: datum.why.map(withoutChanges) }) }));
@@ -257,7 +246,8 @@ function withoutChanges(why: NonNullable<JobDatum["why"]>[number]): NonNullable<
  */
 export async function inspectDatum(asked: ApiRequest): Promise<Response> {
   const call = datumInPath(asked);
-  const found = await asked.context.pipeline(await pipelineOf(asked)).datums.view(call);
+  const { pipeline } = await jobInPath(asked);
+  const found = await pipeline.datums.view(call);
   if (!found.ok) throw datumRefused(found.reason, call);
   const { ok: _, ...detail } = found;
   return Response.json(detail satisfies DatumDetail);
@@ -272,7 +262,7 @@ const OutputsQuery = z.strictObject({
 export async function listDatumOutputs(asked: ApiRequest): Promise<Response> {
   const { after, limit } = readQuery(asked, OutputsQuery);
   const call = datumInPath(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const { pipeline } = await jobInPath(asked);
   const page = await pipeline.datums.outputs({ ...call, limit, ...(after !== undefined && { after }) });
   if (page.ok) return Response.json({ outputs: page.outputs, next: page.next } satisfies DatumOutputPage);
   if (page.reason === "no-such-place") throw invalidField("after", "must be the 'next' of an earlier page");
@@ -287,8 +277,8 @@ interface CalledDatum {
 const DATUM_ID_START = /^[0-9a-f]{1,64}$/;
 
 function datumInPath(asked: ApiRequest): CalledDatum {
-  const { datum = "" } = asked.params;
-  if (DATUM_ID_START.test(datum)) return { job: jobParam(asked), datum };
+  const { job = "", datum = "" } = asked.params;
+  if (DATUM_ID_START.test(datum)) return { job, datum };
   throw apiError.InvalidRequest(
     `'${datum}' can't be a datum: take the id that 'sluice job datums' shows, 64 hex digits, or how it begins.`,
   );
@@ -317,16 +307,12 @@ function datumRefused(reason: DatumRefused["reason"], { job, datum }: CalledDatu
   }
 }
 
-/** The pipeline of the job in the path. */
-export async function pipelineOf(asked: ApiRequest): Promise<string> {
-  const id = jobParam(asked);
-  const pipeline = await asked.context.catalogue.jobs.pipelineOf(id);
-  if (pipeline === null) throw noSuchJob(id);
-  return pipeline;
-}
-
-export function jobParam({ params }: ApiRequest): string {
-  return params.job ?? "";
+/** The job in the path, and its pipeline. */
+export async function jobInPath({ params, context }: ApiRequest) {
+  const { job: id = "" } = params;
+  const name = await context.catalogue.jobs.pipelineOf(id);
+  if (name === null) throw noSuchJob(id);
+  return { id, name, pipeline: context.pipeline(name) };
 }
 
 export function noSuchJob(id: string): ApiError {

@@ -39,8 +39,7 @@ async function findJobs(
   context: Context,
   { caller, since }: { caller: Caller; since: number },
 ): Promise<Pick<Overview, "underWay" | "failed" | "failedCount" | "ended" | "more">> {
-  const { repos } = caller.scope;
-  const scope = repos === null ? {} : { pipelines: repos };
+  const scope = { pipelines: caller.scope.repos ?? undefined };
   const { jobs } = context.catalogue;
   const unfinished = UNDER_WAY.map((state) => jobs.list({ ...scope, state, limit: MAX_UNDER_WAY + 1 }));
   const [failures, newest, ...groups] = await Promise.all([

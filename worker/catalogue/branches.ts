@@ -15,9 +15,9 @@ export interface BranchRecord extends BranchRow {
 }
 
 export interface ListBranches {
-  readonly after?: BranchAddress;
+  readonly after?: BranchAddress | undefined;
   readonly limit: number;
-  readonly repos?: readonly string[];
+  readonly repos?: readonly string[] | undefined;
 }
 
 type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };

@@ -9,10 +9,10 @@ export interface JobRecord {
 }
 
 export interface ListJobs {
-  readonly pipeline?: string;
-  readonly pipelines?: readonly string[];
-  readonly state?: JobState;
-  readonly after?: string;
+  readonly pipeline?: string | undefined;
+  readonly pipelines?: readonly string[] | undefined;
+  readonly state?: JobState | undefined;
+  readonly after?: string | undefined;
   readonly limit: number;
 }
 

@@ -63,14 +63,14 @@ export class KeyTable extends Table {
   }
 
   /** By id, those after `after`. */
-  async list({ after = "", limit }: { after?: string; limit: number }): Promise<KeyFacts[]> {
+  async list({ after = "", limit }: { after?: string | undefined; limit: number }): Promise<KeyFacts[]> {
     const rows = await this.all<Omit<StoredRow, "sealedSecret">>`
       SELECT ${raw(COLUMNS)}, lastUsedOn FROM access_keys WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
     return rows.map(keyOf);
   }
 
   /** As `list`, of each its sealed secret too. */
-  async sealed({ after = "", limit }: { after?: string; limit: number }): Promise<KeyRow[]> {
+  async sealed({ after = "", limit }: { after?: string | undefined; limit: number }): Promise<KeyRow[]> {
     const rows = await this.all<StoredRow>`
       SELECT ${raw(SEALED_COLUMNS)} FROM access_keys WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
     return rows.map(sealedKeyOf);

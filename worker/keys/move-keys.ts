@@ -19,7 +19,7 @@ interface Sealing {
 
 interface Page extends Sealing {
   /** The last key of the page before. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   readonly limit: number;
 }
 
@@ -31,7 +31,7 @@ interface OpenedPage {
 }
 
 async function openPage({ catalogue, encryptionKeys, after, limit }: Page): Promise<OpenedPage> {
-  const rows = await catalogue.keys.sealed({ limit: limit + 1, ...(after !== undefined && { after }) });
+  const rows = await catalogue.keys.sealed({ limit: limit + 1, after });
   const page = rows.slice(0, limit);
   const keys: (KeyRow & { opened: Opened })[] = [];
   const unreadable: string[] = [];

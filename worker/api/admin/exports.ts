@@ -76,10 +76,8 @@ function exportIn({ params }: ApiRequest): string {
   return params.export ?? "";
 }
 
-function exportError({ reason }: Refused<"no-such-export">): ApiError {
-  const words: Record<typeof reason, string> = {
-    "no-such-export":
-      "There is no such export any more: something of the branch was erased, nothing was read for ten minutes, it was ended, or the branch was deleted. Begin anew.",
-  };
-  return apiError.NotFound(words[reason]);
+function exportError(_: Refused<"no-such-export">): ApiError {
+  return apiError.NotFound(
+    "There is no such export any more: something of the branch was erased, nothing was read for ten minutes, it was ended, or the branch was deleted. Begin anew.",
+  );
 }

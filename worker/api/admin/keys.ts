@@ -33,7 +33,7 @@ const ListQuery = z.strictObject({
 /** `GET /keys`: by id, without their secrets. 304 until something is new to who brings the ETag of the last answer. */
 export async function listKeys(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
-  const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, ...(after && { after }) });
+  const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, after });
   const page = keys.slice(0, limit);
   const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
   const now = Date.now();
@@ -76,7 +76,7 @@ export async function reseal(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { catalogue, config } = asked.context;
   const encryptionKeys = encryptionKeysOf(config, "encrypted anew");
-  const done = await resealKeys({ catalogue, encryptionKeys, limit, ...(after && { after }) });
+  const done = await resealKeys({ catalogue, encryptionKeys, limit, after });
   return Response.json(done satisfies KeysResealed);
 }
 
@@ -96,7 +96,7 @@ export async function exportAccessKeys(asked: ApiRequest): Promise<Response> {
   const { sealWith, after } = await readJson(asked, ExportKeys);
   const { catalogue, config } = asked.context;
   const encryptionKeys = encryptionKeysOf(config, "opened");
-  const page = { sealWith, limit: MAX_MOVED_KEYS, ...(after !== undefined && { after }) };
+  const page = { sealWith, limit: MAX_MOVED_KEYS, after };
   const exported = await exportKeys({ catalogue, encryptionKeys, ...page });
   return Response.json(exported satisfies KeysExported, { headers: { "cache-control": "no-store" } });
 }

@@ -57,7 +57,7 @@ function missingRepo(repo: string, near: string | undefined): string {
 
 /** Repos that the key may see: the first ones, and if there are many, also those that begin like this one. */
 async function reposAround({ catalogue, scope }: Surroundings, repo: string): Promise<Set<string>> {
-  const query = { limit: MAX_ROWS, ...(scope.repos && { repos: scope.repos }) };
+  const query = { limit: MAX_ROWS, repos: scope.repos ?? undefined };
   const rows = await catalogue.branches.list(query);
   if (rows.length === MAX_ROWS) {
     const alike = await catalogue.branches.list({ ...query, after: { repo: repo.slice(0, 2), branch: "" } });
@@ -105,17 +105,14 @@ function inputPath(index: number): string {
   return `inputs[${index}].repo.name`;
 }
 
-function circleMessage({
-  start,
-  own,
-  through,
-  scope,
-}: {
-  start: string;
-  own: string;
-  through: readonly string[];
-  scope: KeyScope;
-}): string {
+interface FoundCircle {
+  readonly start: string;
+  readonly own: string;
+  readonly through: readonly string[];
+  readonly scope: KeyScope;
+}
+
+function circleMessage({ start, own, through, scope }: FoundCircle): string {
   if (through.length === 0) return `the pipeline would read its own output, '${own}': read another repo`;
   return `pipelines can't go in a circle: '${start}' is made from '${own}', the output of this pipeline, by ${named(through, scope)}`;
 }

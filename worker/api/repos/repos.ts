@@ -326,11 +326,7 @@ export async function* branchesOf(
 ): AsyncGenerator<BranchRow> {
   let after: BranchAddress | undefined;
   for (;;) {
-    const page = await catalogue.branches.list({
-      limit: PAGE_ROWS,
-      ...(repos && { repos }),
-      ...(after && { after }),
-    });
+    const page = await catalogue.branches.list({ limit: PAGE_ROWS, repos: repos ?? undefined, after });
     yield* page;
     after = page.at(-1);
     if (page.length < PAGE_ROWS || !after) return;
