@@ -17,7 +17,7 @@ import type { Context } from "../../app.ts";
 import type { AnswerOf } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import type { BranchInspection, LifecycleCalls, ShownFork } from "../../branch/contract/lifecycle.ts";
-import type { Keep as ContractKeep } from "../../branch/contract/settings.ts";
+import type { Keep as ContractKeep, SettingsChange } from "../../branch/contract/settings.ts";
 import type { SetBranch } from "../../catalogue/branch-settings.ts";
 import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
@@ -26,7 +26,7 @@ import { expiryText } from "../../keys/expiry.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
-import { type ApiRequest, branchInPath, nameParam, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, type Handler, nameParam, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
@@ -72,34 +72,33 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   return Response.json({ branches } satisfies BranchList);
 }
 
-/** `PUT /repos/{repo}/branches/{branch}/public` */
-export async function setPublic(asked: ApiRequest): Promise<Response> {
-  const { address, branch } = branchInPath(asked);
-  const wish = await readJson(asked, BranchPublic);
-  const done = await branch.settings.change(wish);
-  asked.context.openBranches.forget();
-  if (!done.ok) throw branchError(done, address);
-  return Response.json(wish satisfies BranchPublic);
+/** Sets something of a branch, and answers with that. `changeOf`: what it is to the branch. */
+function setter<Wish>(
+  schema: z.ZodType<Wish>,
+  changeOf: (wish: Wish, asked: ApiRequest) => SettingsChange | Promise<SettingsChange>,
+): Handler {
+  return async (asked) => {
+    const { address, branch } = branchInPath(asked);
+    const wish = await readJson(asked, schema);
+    const done = await branch.settings.change(await changeOf(wish, asked));
+    asked.context.openBranches.forget();
+    if (!done.ok) throw branchError(done, address);
+    return Response.json(wish);
+  };
 }
+
+/** `PUT /repos/{repo}/branches/{branch}/public` */
+export const setPublic = setter(BranchPublic, (wish) => wish);
 
 /** `PUT /repos/{repo}/branches/{branch}/writer` */
-export async function setWriter(asked: ApiRequest): Promise<Response> {
-  const { address, branch } = branchInPath(asked);
-  const wish = await readJson(asked, BranchProtection);
-  if (wish.writer && "key" in wish.writer) await checkWriter(asked, { repo: address.repo, ...wish.writer });
-  const done = await branch.settings.change(wish);
-  if (!done.ok) throw branchError(done, address);
-  return Response.json(wish satisfies BranchProtection);
-}
+export const setWriter = setter(BranchProtection, async (wish, asked) => {
+  const { repo } = branchInPath(asked).address;
+  if (wish.writer && "key" in wish.writer) await checkWriter(asked, { repo, ...wish.writer });
+  return wish;
+});
 
 /** `PUT /repos/{repo}/branches/{branch}/keep` */
-export async function setKeep(asked: ApiRequest): Promise<Response> {
-  const { address, branch } = branchInPath(asked);
-  const { keep } = await readJson(asked, BranchKeep);
-  const done = await branch.settings.change({ keep: keep && keepOf(keep) });
-  if (!done.ok) throw branchError(done, address);
-  return Response.json({ keep } satisfies BranchKeep);
-}
+export const setKeep = setter(BranchKeep, ({ keep }) => ({ keep: keep && keepOf(keep) }));
 
 /** In one order, so that what is set again is no change. */
 function keepOf({ commits, days }: Keep): ContractKeep {
@@ -107,27 +106,15 @@ function keepOf({ commits, days }: Keep): ContractKeep {
 }
 
 /** `PUT /repos/{repo}/branches/{branch}/last-modified` */
-export async function setLastModified(asked: ApiRequest): Promise<Response> {
-  const { address, branch } = branchInPath(asked);
-  const wish = await readJson(asked, BranchLastModified);
-  const done = await branch.settings.change({
-    modified: wish.lastModified && MODIFIED_OF[wish.lastModified],
-  });
-  if (!done.ok) throw branchError(done, address);
-  return Response.json(wish satisfies BranchLastModified);
-}
+export const setLastModified = setter(BranchLastModified, ({ lastModified }) => ({
+  modified: lastModified && MODIFIED_OF[lastModified],
+}));
 
 /** The words of the API, and those of the branch. */
 const MODIFIED_OF = { branch: "branch", object: "file" } as const;
 
 /** `PUT /repos/{repo}/branches/{branch}/empty-only` */
-export async function setEmptyOnly(asked: ApiRequest): Promise<Response> {
-  const { address, branch } = branchInPath(asked);
-  const wish = await readJson(asked, BranchEmptyOnly);
-  const done = await branch.settings.change(wish);
-  if (!done.ok) throw branchError(done, address);
-  return Response.json(wish satisfies BranchEmptyOnly);
-}
+export const setEmptyOnly = setter(BranchEmptyOnly, (wish) => wish);
 
 /** A branch that is left to a key which can't write would be closed to everybody. */
 async function checkWriter(
