@@ -11,8 +11,8 @@ import {
 } from "../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
-import { encodePath } from "../../protocol/requests.ts";
 import type { Progress } from "../files/progress.ts";
+import { branchPath } from "../gateway/address.ts";
 import { type Answer, type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, type PageKind, pageName } from "./format.ts";
@@ -102,18 +102,17 @@ class BranchExport {
 
   async run(): Promise<ArchiveCounts> {
     const { address, writer, progress } = this.#options;
-    const branchPath = `/repos/${encodePath(address.repo)}/branches/${encodePath(address.branch)}`;
     const begun = await this.#client.call(ExportBegun, {
-      ...{ method: "POST", path: `${branchPath}/exports`, repeatable: true },
+      ...{ method: "POST", path: `${branchPath(address)}/exports`, repeatable: true },
     });
-    const path = `${branchPath}/exports/${begun.export}`;
+    const path = `${branchPath(address)}/exports/${begun.export}`;
     progress.begin(`exporting ${address.branch}`, begun.rows);
     const renewing = setInterval(() => void this.#renew(path), RENEW_EVERY_MS);
     try {
       await writer.add(branchEntry(address.branch), begun.branch);
       await this.#commits(path);
       await this.#tags(path);
-      await this.#files({ path, branchPath });
+      await this.#files(path);
       // What was erased since the last page was read is in the archive otherwise.
       await this.#commitsAfter(path, begun.branch.head);
     } catch (error) {
@@ -165,7 +164,7 @@ class BranchExport {
    * While a page is written, the next one is on its way. An export is in no hurry: for twice as long as the gateway took over
    * a page it is left alone before the next one, so that others have two thirds of its time at least.
    */
-  async #files({ path, branchPath }: { path: string; branchPath: string }): Promise<void> {
+  async #files(path: string): Promise<void> {
     const ask = async (
       place: FilePlace,
       restMs: number,
@@ -186,19 +185,19 @@ class BranchExport {
         coming = ask(place, Math.min(REST * tookMs, MAX_REST_MS));
         coming.catch(() => {});
       }
-      await this.#page(page, branchPath);
+      await this.#page(page);
     }
   }
 
-  async #page(page: ExportedFiles, branchPath: string): Promise<void> {
-    const at = await this.#contents(page, branchPath);
+  async #page(page: ExportedFiles): Promise<void> {
+    const at = await this.#contents(page);
     const { files, contents } = page;
     if (files.length > 0) await this.#add("files", { files, contents, at }, files.length);
     this.#options.progress.advance(files.length);
   }
 
   /** Writes the contents of a page that are not in it. Returns where they begin. */
-  async #contents({ files, contents }: ExportedFiles, branchPath: string): Promise<Record<string, number>> {
+  async #contents({ files, contents }: ExportedFiles): Promise<Record<string, number>> {
     const { writer } = this.#options;
     const inPage = new Set(contents.map(contentName));
     const wanted = new Map<string, ContentId>();
@@ -217,7 +216,7 @@ class BranchExport {
       for (const content of queue.slice(from, from + AHEAD)) {
         const name = contentName(content);
         if (content.size > AHEAD_BYTES || ahead.has(name)) continue;
-        const bytes = this.#bytes(branchPath, content);
+        const bytes = this.#bytes(content);
         bytes.catch(() => {});
         ahead.set(name, bytes);
       }
@@ -229,17 +228,17 @@ class BranchExport {
       ahead.delete(name);
       at[name] = bytes
         ? await writer.addContent(content, streamOf([await bytes]))
-        : await this.#addLarge(branchPath, content);
+        : await this.#addLarge(content);
     }
     return at;
   }
 
   /** If the connection breaks in the middle of it, what came of it is forgotten, and it is read again. */
-  async #addLarge(branchPath: string, content: ContentId): Promise<number> {
+  async #addLarge(content: ContentId): Promise<number> {
     const { writer } = this.#options;
     for (let tries = 1; ; tries++) {
       // Before its header is written, it is known to be there.
-      const { body } = await this.#open(branchPath, content);
+      const { body } = await this.#open(content);
       const mark = writer.mark();
       const reading = new Reading(body);
       try {
@@ -253,8 +252,8 @@ class BranchExport {
     }
   }
 
-  async #open(branchPath: string, content: ContentId): Promise<Answer> {
-    const path = `/api/v1${branchPath}/contents/${contentName(content)}`;
+  async #open(content: ContentId): Promise<Answer> {
+    const path = `/api/v1${branchPath(this.#options.address)}/contents/${contentName(content)}`;
     try {
       return await this.#client.send({ method: "GET", path });
     } catch (error) {
@@ -273,10 +272,10 @@ class BranchExport {
   }
 
   /** A small content, asked for again if the connection breaks in the middle of it. */
-  #bytes(branchPath: string, content: ContentId): Promise<Buffer> {
+  #bytes(content: ContentId): Promise<Buffer> {
     return pRetry(
       async () => {
-        const answer = await this.#open(branchPath, content);
+        const answer = await this.#open(content);
         return Buffer.from(await answer.body.arrayBuffer());
       },
       { retries: 3, minTimeout: 200, shouldRetry: ({ error }) => !(error instanceof CliError) },

@@ -13,12 +13,12 @@ import {
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { ContentComposed, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
-import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { sendInParts } from "../../runner/lib/in-parts.ts";
 import { hashPieces } from "../../runner/lib/tree-hash.ts";
 import type { Progress } from "../files/progress.ts";
 import { addContent, missingOf } from "../files/upload-page.ts";
+import { branchPath } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { Offsets } from "./format.ts";
@@ -252,7 +252,7 @@ class BranchImport {
 
   #path(rest: string): string {
     const { repo, branch } = this.#options.address;
-    return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/${rest}`;
+    return `${branchPath({ repo, branch })}/${rest}`;
   }
 }
 

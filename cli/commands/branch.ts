@@ -16,7 +16,7 @@ import {
 import { encodePath } from "../../protocol/requests.ts";
 import type { Command } from "../command.ts";
 import { type Progress, progressFor } from "../files/progress.ts";
-import type { Address } from "../gateway/address.ts";
+import { type Address, branchPath } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
@@ -100,7 +100,7 @@ function addBranchEmptyOnly(group: Command): void {
     .argument("<on|off>", "whether it has to be empty", onOrOff)
     .clientAction(
       async (client, { repo, branch, bucket }: Address, emptyOnly: boolean, options: ClientOptions) => {
-        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/empty-only`;
+        const path = `${branchPath({ repo, branch })}/empty-only`;
         const set = await client.call(BranchEmptyOnly, { method: "PUT", path, json: { emptyOnly } });
         if (options.json) return printJson(set);
         printLine(
@@ -124,7 +124,7 @@ function addBranchPublic(group: Command): void {
     .argument("<on|off>", "whether everybody may read it", onOrOff)
     .clientAction(
       async (client, { repo, branch, bucket }: Address, isPublic: boolean, options: ClientOptions) => {
-        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/public`;
+        const path = `${branchPath({ repo, branch })}/public`;
         const set = await client.call(BranchPublic, { method: "PUT", path, json: { public: isPublic } });
         if (options.json) return printJson(set);
         printLine(
@@ -159,7 +159,7 @@ export function addBranchLastModified(group: Command): void {
         whose: (typeof LAST_MODIFIED)[number] | "default",
         options: ClientOptions,
       ) => {
-        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/last-modified`;
+        const path = `${branchPath({ repo, branch })}/last-modified`;
         const json = { lastModified: whose === "default" ? null : whose };
         const set = await client.call(BranchLastModified, { method: "PUT", path, json });
         if (options.json) return printJson(set);
@@ -346,7 +346,7 @@ export function addBranchKeep(group: Command): void {
       const address = parseBranch(text);
       const { repo, branch, bucket } = address;
       return withClient(options, async (client) => {
-        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/keep`;
+        const path = `${branchPath({ repo, branch })}/keep`;
         const set =
           keep === undefined
             ? { keep: (await inspectBranch(client, address)).keep ?? null }
@@ -403,7 +403,7 @@ export function addBranchProtect(group: Command): void {
       const asked = writerOf(options);
       return withClient(options, async (client) => {
         const writer = asked && "key" in asked ? { key: await keyId(client, asked.key) } : asked;
-        const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/writer`;
+        const path = `${branchPath({ repo, branch })}/writer`;
         const set = await client.call(BranchProtection, { method: "PUT", path, json: { writer } });
         if (options.json) return printJson(set);
         printLine(

@@ -4,6 +4,7 @@ import { PipelineList } from "../../protocol/pipelines.ts";
 import { RepoList, RepoUsage, type Space } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
+import { branchPath } from "../gateway/address.ts";
 import { catalogueSpace, isAlmostFull } from "../gateway/branches.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import type { findConnection } from "../gateway/connection/connection.ts";
@@ -24,7 +25,7 @@ async function failing(client: Client): Promise<Finding[]> {
   const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
   for (const { name: repo, branches } of repos) {
     for (const branch of branches) {
-      const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
+      const path = branchPath({ repo, branch });
       objects.push({ name: `branch ${bucketName({ repo, branch })}`, path });
     }
   }

@@ -1,4 +1,5 @@
 import {
+  type BranchAddress,
   type BucketAddress,
   bucketName,
   isUlid,
@@ -7,6 +8,7 @@ import {
   viewBucket,
 } from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
+import { encodePath } from "../../protocol/requests.ts";
 import { UsageError } from "../output/failure.ts";
 
 /**
@@ -17,6 +19,11 @@ export interface Address extends BucketAddress {
   /** In full, also if a repo alone was named. */
   readonly bucket: string;
   readonly path: string;
+}
+
+/** Path of a branch in the control API. */
+export function branchPath({ repo, branch }: BranchAddress): string {
+  return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
 }
 
 const SCHEME = "s3://";

@@ -7,7 +7,7 @@ import {
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { CliError } from "../output/failure.ts";
-import type { Address } from "./address.ts";
+import { type Address, branchPath } from "./address.ts";
 import { type Client, GatewayError } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
 
@@ -51,7 +51,7 @@ export async function deleteBranch(
   { onlyEmpty }: { onlyEmpty: boolean },
 ): Promise<void> {
   try {
-    const path = `/api/v1/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
+    const path = `/api/v1${branchPath({ repo, branch })}`;
     const answer = await client.send({
       method: "DELETE",
       path,
@@ -65,7 +65,7 @@ export async function deleteBranch(
 }
 
 export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
-  const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}`;
+  const path = branchPath({ repo, branch });
   return client.call(BranchDetail, { method: "GET", path });
 }
 

@@ -3,7 +3,14 @@ import { bucketName, CommitName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { showTime } from "../output/output.ts";
-import { type Address, isAddress, parseAddress, parseBucketAddress, viewText } from "./address.ts";
+import {
+  type Address,
+  branchPath,
+  isAddress,
+  parseAddress,
+  parseBucketAddress,
+  viewText,
+} from "./address.ts";
 import type { Client } from "./client.ts";
 
 /** Reads the address of a branch, or of a file in it, with or without `s3://`. */
@@ -55,12 +62,12 @@ export function parseCommitFile(text: string): CommitAddress {
 
 /** Path of a branch's commits in the control API. */
 export function commitsPath({ repo, branch }: Pick<Address, "repo" | "branch">): string {
-  return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/commits`;
+  return `${branchPath({ repo, branch })}/commits`;
 }
 
 /** Path of one of a branch's tags in the control API. */
 export function tagPath({ repo, branch }: Address, tag: string): string {
-  return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/tags/${encodePath(tag)}`;
+  return `${branchPath({ repo, branch })}/tags/${encodePath(tag)}`;
 }
 
 /** The newest commit of the branch. */

@@ -26,10 +26,9 @@ import { prepareSandbox } from "../worker/sandboxes.ts";
 
 /*
  * A datum that ran in some job, run again on this machine: by the same steps as a worker's, from the inputs as the job read
- * them to what is in `/pfs/out`. It opens the node
- * (agent/node.ts), makes a sandbox (worker/sandboxes.ts), and has the datum laid out, run and judged (worker/datum.ts). It has
- * no lease and no scoped token. Inputs are read with the caller's own key, nothing is sent,
- * and nobody hears how it went. Whatever it makes on this machine is in one folder, which goes with it.
+ * them to what is in `/pfs/out`. It opens the node (agent/node.ts), makes a sandbox (worker/sandboxes.ts), and has the datum
+ * laid out, run and judged (worker/datum.ts). It has no lease and no scoped token. Inputs are read with the caller's own key,
+ * nothing is sent, and nobody hears how it went. Whatever it makes on this machine is in one folder, which goes with it.
  */
 
 export interface ReplayConfig extends Omit<NodeConfig, "dataDir"> {

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type ByteHolder, FileErased } from "../../../protocol/files.ts";
-import { encodePath } from "../../../protocol/requests.ts";
-import { type Address, showAddress } from "../../gateway/address.ts";
+import { type Address, branchPath, showAddress } from "../../gateway/address.ts";
 import type { ListedVersion } from "../../gateway/answers.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
@@ -143,7 +142,7 @@ async function eraseVersion(
   { address, version, options }: { address: Address; version: ListedVersion; options: Options },
 ): Promise<FileErased | undefined> {
   const { repo, branch } = address;
-  const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/erasures`;
+  const path = `${branchPath({ repo, branch })}/erasures`;
   const json = {
     path: version.path,
     version: version.version,

@@ -1,8 +1,7 @@
 import { FileErased } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
-import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
-import { type Address, parseAddress, parseFileAddress } from "../../gateway/address.ts";
+import { type Address, branchPath, parseAddress, parseFileAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
@@ -87,7 +86,7 @@ async function erase(client: Client, { repo, branch, path }: Address, options: O
     ...(options.forks && { forks: true }),
     ...saidOf(options),
   };
-  const route = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/erasures`;
+  const route = `${branchPath({ repo, branch })}/erasures`;
   const ask = () => client.call(FileErased, { method: "POST", path: route, json });
   let all = await ask();
   while (all.more) {

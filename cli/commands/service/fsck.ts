@@ -10,8 +10,8 @@ import {
   SweepStarted,
   SweepState,
 } from "../../../protocol/repos.ts";
-import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
+import { branchPath } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
@@ -127,7 +127,7 @@ async function branchesOf(client: Client, wanted: readonly string[]): Promise<Br
 /** Undefined if the branch was only ever asked for. */
 async function check(client: Client, branch: BranchAddress, options: Options): Promise<Checked | undefined> {
   const bucket = bucketName(branch);
-  const path = `/repos/${encodePath(branch.repo)}/branches/${encodePath(branch.branch)}`;
+  const path = branchPath(branch);
   const tell = teller(options);
   const total = { names: 0, contents: 0, bytes: 0 };
   const faults: FsckFault[] = [];

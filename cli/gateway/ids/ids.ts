@@ -4,6 +4,7 @@ import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../p
 import { JobPage } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
+import { branchPath } from "../address.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { commitsPath } from "../commits.ts";
 
@@ -117,7 +118,7 @@ async function taggedCommit(
   { repo, branch }: BranchAddress,
   tag: string,
 ): Promise<string | undefined> {
-  const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/tags/${encodePath(tag)}`;
+  const path = `${branchPath({ repo, branch })}/tags/${encodePath(tag)}`;
   try {
     return (await client.call(Tag, { method: "GET", path })).commit;
   } catch (error) {
