@@ -37,6 +37,7 @@ export class Engine {
       unset: () => void storage.deleteAlarm(),
     });
     const loopOptions = {
+      object: options.object,
       now,
       afterAnswers,
       ringBy: (at: number) => this.#alarm.ringBy(at),

@@ -41,6 +41,8 @@ export interface LoopStanding {
 }
 
 interface LoopOptions {
+  /** What the object is called in the log. */
+  readonly object: () => string;
   readonly now: () => number;
   /** It begins after the answer of the call that woke it, so that nobody waits for that longer. */
   readonly afterAnswers: boolean;
@@ -83,6 +85,10 @@ export class Loop {
 
   get name(): string {
     return this.#loop.name;
+  }
+
+  get object(): string {
+    return this.#options.object();
   }
 
   /** Goes on, once more if it is at work already; resolves when it has come to rest. Never rejects. */
@@ -157,7 +163,7 @@ export class Loop {
     for (let steps = 1; this.#again; steps++) {
       this.#again = false;
       try {
-        const next = await this.#loop.step();
+        const next = await this.takeStep();
         const goesOn = next === true;
         // A step that goes on may have put aside what fails: only the last one has made it good.
         if (!goesOn) {
@@ -172,6 +178,11 @@ export class Loop {
         return;
       }
     }
+  }
+
+  /** One step; apart, so that tests can have the object die before and after it. */
+  async takeStep(): Promise<Next> {
+    return (await this.#loop.step()) ?? undefined;
   }
 
   #failed(error: unknown): void {

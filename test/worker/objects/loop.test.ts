@@ -9,6 +9,7 @@ function loopOf(step: () => boolean | undefined, due: () => number | undefined =
   const loop = new Loop(
     { name: "work", due, step },
     {
+      object: () => "an object",
       now: () => clock.now,
       afterAnswers: false,
       ringBy: (at) => rung.push(at - clock.now),
