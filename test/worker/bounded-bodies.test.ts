@@ -11,7 +11,7 @@ function maxJsonBytes(call: string): number {
   const [method = "", path = ""] = call.split(" ");
   return (ROUTES[path]?.[method]?.body ?? SMALL_BODY).bytes;
 }
-/** What is on its way: the chunk that showed that it is too much, and one more. */
+/** What is on its way: the chunk that showed that it is too much, one more, and what is still taken of a client that sends on. */
 const ON_ITS_WAY_BYTES = MIB;
 
 /** A body of spaces without end, and how much of it was taken. */

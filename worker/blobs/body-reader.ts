@@ -108,7 +108,7 @@ export function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
 }
 
 /** How much of a body that is given up is still taken at most, in bytes and milliseconds. */
-const REST_BYTES = 1024 * 1024;
+const REST_BYTES = 256 * 1024;
 const REST_MS = 1000;
 
 /**

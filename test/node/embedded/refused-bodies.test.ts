@@ -45,7 +45,7 @@ function send(agent: Agent, { method, path, headers, pieces }: Sending): Promise
 }
 
 const BOUNDARY = "a-boundary";
-const PIECES = Array.from({ length: 12 }, () => Buffer.alloc(64 * 1024, "x"));
+const PIECES = Array.from({ length: 12 }, () => Buffer.alloc(16 * 1024, "x"));
 
 const REFUSED: Readonly<Record<string, Sending & { readonly status: number }>> = {
   "a PUT whose signature is wrong": {
