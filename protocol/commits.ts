@@ -23,12 +23,12 @@ const Redaction = z.object({
   by: z.string(),
 });
 
-/** Who made a commit and what they said of it. An earlier release of the gateway tells nothing. */
+/** Who made a commit and what they said of it. */
 const NOTED = {
-  /** The id of the access key; null if a job made the commit, or if it is older than what keeps this. */
-  key: z.string().nullable().default(null),
-  message: z.string().nullable().default(null),
-  meta: z.record(z.string(), z.string()).default({}),
+  /** The id of the access key; null: a job made the commit. */
+  key: z.string().nullable(),
+  message: z.string().nullable(),
+  meta: z.record(z.string(), z.string()),
   /** The message and the metadata were taken out; absent: they are as they were given. */
   redacted: Redaction.optional(),
   /** It came out of an archive: its key, its job, its time and what is said of it are what that says. Absent: it was made here. */
@@ -100,7 +100,7 @@ export const DiffPage = z.object({
   from: z.string().nullable(),
   to: z.string(),
   /** Of `to`, as with a commit. */
-  job: z.string().nullable().default(null),
+  job: z.string().nullable(),
   ...NOTED,
   changes: z.array(PathChange),
   next: z.string().nullable(),
@@ -117,8 +117,8 @@ export const Maker = z.object({
   job: z.string().nullable(),
   node: z.string().nullable(),
   exitCode: z.int().nullable(),
-  /** What ran it, however long ago; null: it ran before that was kept. */
-  code: Code.nullable().default(null),
+  /** What ran it, however long ago; null: its result was gone when the job committed. */
+  code: Code.nullable(),
   /** What it read, by name. `path` is from the root of the repo; "" is the root itself. */
   inputs: z.array(InputCommit.extend({ path: z.string(), kind: z.enum(["file", "dir"]) })),
 });

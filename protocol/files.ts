@@ -111,14 +111,13 @@ export type FileErased = z.infer<typeof FileErased>;
 
 /** `POST /api/v1/uploads`: opens an upload. With `lease`, the upload belongs to that datum lease. */
 export const OpenUpload = z.strictObject({ repo: Name, branch: Name, lease: z.string().optional() });
-/** `partBytes`: a content of more bytes is to come in parts of so many. Absent: the gateway, of an earlier release, takes none. */
+/** `partBytes`: a content of more bytes is to come in parts of so many. */
 export const UploadOpened = z.object({
   upload: z.string(),
   partBytes: z
     .int()
     .min(2 * LEAF_BYTES)
-    .multipleOf(LEAF_BYTES)
-    .optional(),
+    .multipleOf(LEAF_BYTES),
 });
 
 /** `POST /api/v1/uploads/{id}/reserve`: keeps the contents that the branch has for this upload; names those it lacks. */

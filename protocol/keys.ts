@@ -66,8 +66,8 @@ export const Key = z.object({
   id: z.string(),
   level: KeyLevel,
   repos: z.array(z.string()).nullable(),
-  /** Whether it may create, update and start pipelines. Gateways of before this right do not tell. */
-  pipelines: z.boolean().default(false),
+  /** Whether it may create, update and start pipelines. */
+  pipelines: z.boolean(),
   description: z.string(),
   /** Milliseconds since 1970. */
   createdAt: z.int(),
@@ -75,7 +75,7 @@ export const Key = z.object({
   expiresAt: z.int().optional(),
   /** True if that time has come by the gateway's clock: the key stays in lists until it is deleted. */
   expired: z.boolean().optional(),
-  /** The last day on which it signed a request, of UTC: `2026-01-31`. Absent: it did not since that is written down. */
+  /** The last day on which it signed a request, of UTC: `2026-01-31`. Absent: it has signed none. */
   lastUsedOn: z.string().optional(),
 });
 export type Key = z.infer<typeof Key>;
@@ -150,7 +150,7 @@ export const MovedKey = fitting(
   z.strictObject({
     ...WISHED,
     createdAt: z.int().nonnegative(),
-    /** Absent, as in exports of before keys expired: never. */
+    /** Absent: never. */
     expiresAt: z.int().nonnegative().optional(),
     secret: z.string().min(8).max(128),
   }),
@@ -171,6 +171,6 @@ export const KeysImported = z.object({
   /** They do not open with the key, or say what this gateway does not know. */
   refused: z.array(z.string()),
   /** They have expired, and were not made. */
-  expired: z.array(z.string()).default([]),
+  expired: z.array(z.string()),
 });
 export type KeysImported = z.infer<typeof KeysImported>;

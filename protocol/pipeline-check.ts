@@ -77,24 +77,24 @@ export const PipelineCheck = z.object({
     first: z.array(CheckedDatum).max(MAX_CHECKED_DATUMS),
     /** Null if not everything was looked at. */
     total: z.int().nullable(),
-    /** How many there are in any case, by what was looked at. A gateway of before this tells none. */
-    atLeast: z.int().optional(),
+    /** How many there are in any case, by what was looked at. */
+    atLeast: z.int(),
     /** Most that a job may have: one with more fails. Null with a single input, which has no such bound. */
     limit: z.int().nullable(),
   }),
-  /** Of an update: what it changes, and how many datums it would run. A gateway of before this tells none. */
+  /** Of an update: what it changes, and how many datums it would run. Absent: it is none. */
   plan: z
     .object({
       /** Fields, such as `transform.image` and `inputs.images.glob`. */
       changes: z.array(z.string()),
-      /** Datums that would run: all of them, or those that have no result. Null, of a gateway of before this: all, and how many is not known. */
-      run: z.int().nullable(),
+      /** Datums that would run: all of them, or those that have no result. */
+      run: z.int(),
       /** Datums that would keep their results. */
       kept: z.int(),
       /** Whether these are all; else more were there than are looked at, and these are those that were seen. */
       counted: z.boolean(),
-      /** Those that would run, by their reasons, the largest group first. A gateway of before this tells none. */
-      why: z.array(PlanGroup).optional(),
+      /** Those that would run, by their reasons, the largest group first. */
+      why: z.array(PlanGroup),
     })
     .optional(),
 });

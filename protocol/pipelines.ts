@@ -22,11 +22,11 @@ export type WaitsFor = z.infer<typeof WaitsFor>;
 export const Job = z.object({
   id: z.string(),
   pipeline: z.string(),
-  /** Of the specification that it was made for. Absent: a release that did not tell wrote down what is known of the job. */
-  version: z.int().optional(),
+  /** Of the specification that it was made for. */
+  version: z.int(),
   state: JobState,
   reason: z.string().nullable(),
-  /** One of `WaitsFor`, or what a later release knows. Absent: it does not wait, or the gateway is of a release that did not tell. */
+  /** One of `WaitsFor`, or what a later release knows. Absent: it does not wait. */
   waitsFor: z.string().optional(),
   inputs: z.array(
     z.object({
@@ -38,11 +38,8 @@ export const Job = z.object({
       kept: z.literal(false).optional(),
     }),
   ),
-  /**
-   * The branch that it writes to; `kept` as of an input. Absent: the pipeline is gone, and what is known of the job is of a
-   * release that did not tell.
-   */
-  output: z.object({ repo: z.string(), branch: z.string(), kept: z.literal(false).optional() }).optional(),
+  /** The branch that it writes to; `kept` as of an input. */
+  output: z.object({ repo: z.string(), branch: z.string(), kept: z.literal(false).optional() }),
   outputCommit: z.string().nullable(),
   /** Its commit to the branch that tells of bad datums. Absent: it made none. */
   errorsCommit: z.string().optional(),
@@ -63,9 +60,9 @@ export const Code = z.object({
   /** The version of the pipeline's specification. */
   version: z.int(),
   node: z.string().nullable(),
-  /** `docker` or `podman`, or `process`, which ignores the image; null: the runner is of a release that did not tell. */
-  executor: z.string().nullable(),
-  /** The image by its digest in its registry, or by its id if it is of none; null: there was none, or it was not told. */
+  /** `docker` or `podman`, or `process`, which ignores the image. */
+  executor: z.string(),
+  /** The image by its digest in its registry, or by its id if it is of none; null: there was none. */
   image: z.string().nullable(),
 });
 export type Code = z.infer<typeof Code>;
@@ -131,7 +128,7 @@ export const JobDatum = z.object({
   /** The node that it runs or ran on. */
   node: z.string().nullable(),
   /** What made its result, in this job or, if it was skipped, in an earlier one; null: it has none, or that is not known. */
-  code: Code.nullable().default(null),
+  code: Code.nullable(),
   /** `path`: the match, from the root of the repo; "" is the root itself. */
   inputs: z.array(z.object({ name: z.string(), path: z.string(), commit: z.string().nullable() })),
   /** Set if it was asked for: every reason that holds. */
@@ -156,7 +153,7 @@ export const DatumDetail = z.object({
   transform: Transform,
   /** As in the specification. Absent: one try may take as long as it likes. */
   datumTimeout: z.string().optional(),
-  /** Whether that version is not known to be of a key for all repos. */
+  /** Whether that version is of a key that is limited to repos. */
   limited: z.boolean(),
   inputs: z.array(LeasedInput),
   output: z.object({ repo: z.string(), branch: z.string() }),
@@ -175,7 +172,7 @@ export const JobStep = z.object({
   /**
    * `fill`: its datums are worked out. `queued`: they wait for a worker. `datums`: they run. `turn`: the jobs before it end first.
    * `merge`: what the output changes is worked out, and what several datums wrote to one path is merged. `commit`: it is
-   * committed; of a job that a release before `merge` ended, that is in it. `egress`: it is pushed.
+   * committed. `egress`: it is pushed.
    */
   name: z.enum(["fill", "queued", "datums", "turn", "merge", "commit", "egress"]),
   from: z.int(),
@@ -328,15 +325,12 @@ export const Pipeline = z.object({
   outputBranch: z.string(),
   /** The branch of the same repo that tells of bad datums. Absent: it has none. */
   errorsBranch: z.string().optional(),
-  /**
-   * Whether it belongs to a key that is limited to repos: the one that last created or updated it. Null: it is from a release
-   * that did not write that down, and counts as if it did. Absent: so is the gateway.
-   */
-  limited: z.boolean().nullable().optional(),
+  /** Whether it belongs to a key that is limited to repos: the one that last created or updated it. */
+  limited: z.boolean(),
   /** JSON paths of what the specification has and this key may not see: it may not read all of the inputs. */
   hidden: z.array(z.string()).optional(),
   /** What it waits for before it makes its first job, in words; null if it waits for nothing. */
-  reason: z.string().nullable().default(null),
+  reason: z.string().nullable(),
 });
 export type Pipeline = z.infer<typeof Pipeline>;
 
@@ -347,12 +341,12 @@ export const PipelineVersion = z.object({
   present: z.boolean(),
   /** When it was submitted. */
   createdAt: z.int(),
-  /** The id of the key that submitted it; null: a release that did not write it down made the version. */
+  /** The id of the key that submitted it; null: it is not known. */
   key: z.string().nullable(),
   /** What that key is for, for keys that may list keys. Absent: nothing was said of it, or it is gone. */
   keyDescription: z.string().optional(),
   /** As `Pipeline.limited`. */
-  limited: z.boolean().nullable(),
+  limited: z.boolean(),
   /** The fields that differ from the version before, by their paths; null: there was none, or it is kept no more. */
   changes: z.array(z.string()).nullable(),
   /** Whether results of the version before count no more. */

@@ -26,10 +26,10 @@ export const BranchList = z.object({
     z.object({
       name: z.string(),
       createdAt: z.int(),
-      /** Whether it answers reads without a signature. Absent: the gateway is of a release that does not have that. */
-      public: z.boolean().optional(),
-      /** Null: it is not protected. Absent: as above. */
-      writer: BranchWriter.nullable().optional(),
+      /** Whether it answers reads without a signature. */
+      public: z.boolean(),
+      /** Null: it is not protected. */
+      writer: BranchWriter.nullable(),
       /** Set while it can't be read yet. */
       forking: Forking.optional(),
     }),
@@ -111,11 +111,8 @@ const BranchUsage = z.object({
       condemned: Amount,
       /** What holds most of the history back: its kind, in words, and how many versions of files that is. Null: there is none. */
       holder: z.object({ kind: z.string(), what: z.string(), versions: z.int() }).nullable(),
-      /**
-       * Contents that were erased and stay, since a branch that was made from this one still has them: whose they are, in
-       * words. Absent: the gateway is of a release that does not tell.
-       */
-      pins: z.array(Amount.extend({ what: z.string() })).optional(),
+      /** Contents that were erased and stay, since a branch that was made from this one still has them: whose they are, in words. */
+      pins: z.array(Amount.extend({ what: z.string() })),
     })
     .nullable(),
 });
@@ -170,16 +167,13 @@ export const BranchDetail = z.object({
   head: z.string().nullable(),
   /** What it was made from; null if from nothing. `commit` is null if the other branch had none. */
   from: z.object({ repo: z.string(), branch: z.string(), commit: z.string().nullable() }).nullable(),
-  /**
-   * When it came out of an archive, in milliseconds since 1970, and the access key that imported it, if that is known; null: it
-   * did not. Absent: the gateway is of a release that does not tell.
-   */
-  imported: z.object({ at: z.int(), by: z.string().nullable() }).nullable().optional(),
+  /** When it came out of an archive, in milliseconds since 1970, and the access key that imported it; null: it did not. */
+  imported: z.object({ at: z.int(), by: z.string().nullable() }).nullable(),
   /** Null: it can be read. */
   forking: Forking.nullable(),
-  /** Null: all of its history stays. Absent: the gateway is of a release that gives nothing back. */
-  keep: z.object({ commits: z.int().optional(), days: z.int().optional() }).nullable().optional(),
-  /** As it is set; null: as the gateway is. Absent: it can't be read yet, or the gateway is of a release that has no such setting. */
+  /** Null: all of its history stays. */
+  keep: z.object({ commits: z.int().optional(), days: z.int().optional() }).nullable(),
+  /** As it is set; null: as the gateway is. Absent: it can't be read yet. */
   lastModified: z.enum(LAST_MODIFIED).nullable().optional(),
   /** Whether DeleteBucket leaves it alone while it has a file. Absent: as above. */
   emptyOnly: z.boolean().optional(),

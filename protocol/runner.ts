@@ -50,7 +50,7 @@ export const NodeWork = z.object({
   workers: z.int().min(0),
   /** Datums whose commands run now. */
   running: z.int().min(0),
-  /** Why workers of it can't run commands just now, in the words of the registry or the engine. Absent: they can, or the runner does not tell. */
+  /** Why workers of it can't run commands just now, in the words of the registry or the engine. Absent: they can. */
   trouble: z.string().max(MAX_NODE_TROUBLE_CHARACTERS).optional(),
 });
 export type NodeWork = z.infer<typeof NodeWork>;
@@ -125,18 +125,18 @@ export const Heartbeat = z.object({
   executor: z.string(),
   /** Cores. */
   capacity: z.int().min(1),
-  /** What runs there; absent: the runner is of a version that does not tell. */
+  /** What runs there. Absent: nothing. */
   work: z.array(NodeWork).max(MAX_NODE_WORK).optional(),
-  /** Absent: the runner is of version 1, or does not know yet that the gateway is not. */
+  /** Absent: it has room for any number. */
   bounds: NodeBounds.optional(),
-  /** The place up to which the node has taken out of its cache what was erased; null: it has none. Absent: the runner is of a version that does not tell. */
+  /** The place up to which the node has taken out of its cache what was erased; null: it has none. Absent: it has no cache. */
   erasedTo: z.string().max(100).nullable().optional(),
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 /** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
 export const Assignment = z.object({
   workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
-  /** Absent: the gateway is of a version that keeps no list, or the node named no place. */
+  /** Absent: the node named no place. */
   erased: ErasedSince.optional(),
 });
 export type Assignment = z.infer<typeof Assignment>;
@@ -196,16 +196,11 @@ export const Task = z.discriminatedUnion("kind", [
       .array(z.object({ path: z.string(), content: ContentId.nullable() }))
       .min(1)
       .max(MAX_EGRESS_ENTRIES),
-    /** The gateway takes a `remark` with the outcome. One of an earlier release refuses it. */
-    takesRemark: z.literal(true).optional(),
   }),
 ]);
 export type Task = z.infer<typeof Task>;
 
-/**
- * The grants of leases, by job. A key of level `runner` reads and uploads with them alone (GRANT_HEADER). Absent: the
- * gateway is of version 1, or the key needs none.
- */
+/** The grants of leases, by job. A key of level `runner` reads and uploads with them alone (GRANT_HEADER). Absent: the key needs none. */
 const Grants = z.record(z.string(), z.string());
 
 export const Lease = z.object({
@@ -215,16 +210,8 @@ export const Lease = z.object({
   /** How long one run of the command may take, as in the specification (protocol/duration.ts). Absent: as long as it likes. */
   datumTimeout: z.string().optional(),
   output: z.object({ repo: z.string(), branch: z.string() }),
-  /**
-   * Whether the pipeline belongs to a key that is limited to repos: of secrets it gets only those that name it. Absent: the
-   * gateway is of a release that does not tell, so the runner gives it no others either.
-   */
-  limited: z.boolean().optional(),
-  /**
-   * The transform's field. It is told here and not there, since runners of before it refuse a transform with a field
-   * that they do not know; the gateway gives them no such work if they run processes.
-   */
-  container: Transform.shape.container,
+  /** Whether the pipeline belongs to a key that is limited to repos: of secrets it gets only those that name it. */
+  limited: z.boolean(),
   datums: z.array(LeasedDatum),
   /** Done before the datums. */
   tasks: z.array(Task),
@@ -244,6 +231,7 @@ export const RenewRequest = z.object({
   /** Why this worker can't run commands just now, for the reason of the job (its image can't be pulled); null: it can again. Absent: as it was. */
   trouble: z.string().max(MAX_TROUBLE_CHARACTERS).nullable().optional(),
 });
+export type RenewRequest = z.infer<typeof RenewRequest>;
 export const Renewed = z.object({
   lost: z.array(z.string()),
   /** Fresh ones, for the jobs of the leases that are kept. */
@@ -275,8 +263,8 @@ export const Outcome = z.discriminatedUnion("state", [
     /** The upload that holds contents too large to travel here. */
     upload: z.string().optional(),
     millis: z.int().nonnegative(),
-    /** What ran the command. Absent: the runner is of a release that does not tell. */
-    ran: Ran.optional(),
+    /** What ran the command. */
+    ran: Ran,
   }),
   z.object({
     lease: z.string(),
@@ -288,9 +276,9 @@ export const Outcome = z.discriminatedUnion("state", [
     millis: z.int().nonnegative(),
     /**
      * Whose fault it is: the datum's, if its command ended badly or too late or left what can't be stored; else the node's,
-     * or that of what it needs. Absent: the runner is of a release that does not tell.
+     * or that of what it needs.
      */
-    blame: z.enum(["datum", "node"]).optional(),
+    blame: z.enum(["datum", "node"]),
     /** No datum of the job can run, and trying again is of no use (a secret that is not there): the job ends with this reason. */
     endsJob: z.literal(true).optional(),
   }),
@@ -309,7 +297,7 @@ export const Outcome = z.discriminatedUnion("state", [
     lease: z.string(),
     state: z.literal("pushed"),
     millis: z.int().nonnegative(),
-    /** What the job's readers should know of the store. Only if the task takes it. */
+    /** What the job's readers should know of the store. */
     remark: z.string().max(2000).optional(),
   }),
   /** The runner gives it back, unharmed: it is shutting down. */
@@ -368,7 +356,7 @@ export const Node = z.object({
   /** It finishes what runs and gets nothing new (`sluice node drain`). */
   draining: z.boolean(),
   work: z.array(NodeWork),
-  /** Absent: its runner is of a version that has none. */
+  /** Absent: it has room for any number. */
   bounds: NodeBounds.optional(),
 });
 export type Node = z.infer<typeof Node>;

@@ -65,5 +65,12 @@ function success({ lease, datum, inputs }: LeasedDatum): Outcome {
     size: bytes.length,
     bytes: bytes.toString("base64"),
   };
-  return { lease, state: "success", exitCode: 0, outputs: [output], millis: 1 };
+  return {
+    lease,
+    state: "success",
+    exitCode: 0,
+    outputs: [output],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
 }

@@ -208,6 +208,8 @@ type Listed = BranchList["branches"][number];
 /** Branches that are asked at once. */
 const ASKED_AT_ONCE = 16;
 
+type Keeps = BranchDetail["keep"] | undefined;
+
 /**
  * Each branch with how much of its history it keeps, which the branch itself knows: the gateway's list does not. Undefined if it
  * was deleted meanwhile.
@@ -215,9 +217,9 @@ const ASKED_AT_ONCE = 16;
 async function withKeep(
   client: Client,
   { repo, branches }: { repo: string; branches: readonly Listed[] },
-): Promise<(Listed & Pick<BranchDetail, "keep">)[]> {
+): Promise<(Listed & { readonly keep: Keeps })[]> {
   const asked = [...branches];
-  const keeps = new Map<string, BranchDetail["keep"]>();
+  const keeps = new Map<string, Keeps>();
   const ask = async (): Promise<void> => {
     for (let next = asked.pop(); next; next = asked.pop()) {
       keeps.set(next.name, await keepOfBranch(client, { repo, branch: next.name }));
@@ -227,7 +229,7 @@ async function withKeep(
   return branches.map((branch) => ({ ...branch, keep: keeps.get(branch.name) }));
 }
 
-async function keepOfBranch(client: Client, branch: BranchAddress): Promise<BranchDetail["keep"]> {
+async function keepOfBranch(client: Client, branch: BranchAddress): Promise<Keeps> {
   try {
     return (await inspectBranch(client, branch)).keep;
   } catch (error) {

@@ -247,7 +247,7 @@ interface ContentToSend extends OpenedUpload {
 /** Sends a file in one body, or, if it is longer than a part, in parts. */
 async function sendContent(client: Client, { upload, partBytes, ...file }: ContentToSend): Promise<void> {
   const { source, content, progress } = file;
-  const isLong = partBytes !== undefined && content.size > partBytes;
+  const isLong = content.size > partBytes;
   if (!isLong || typeof source !== "string") {
     return await addContent(client, { upload, content, pieces: () => piecesOf(source, { progress }) });
   }

@@ -33,6 +33,6 @@ export function failedOutcome(
   lease: string,
   { reason, ...rest }: Pick<Failed, "reason"> & Partial<Omit<Failed, "lease" | "state">>,
 ): Failed {
-  const nothing = { exitCode: null, log: "", millis: 0 };
+  const nothing = { exitCode: null, log: "", millis: 0, blame: "node" as const };
   return { lease, state: "failed", ...nothing, ...rest, reason: boundedReason(reason) };
 }

@@ -99,8 +99,8 @@ type Again = <T>(work: () => Promise<T>) => Promise<T>;
 
 interface FileToSend {
   readonly upload: string;
-  /** A larger file goes in parts. Absent: the gateway takes none. */
-  readonly partBytes: number | undefined;
+  /** A larger file goes in parts. */
+  readonly partBytes: number;
   readonly entry: Collected;
   readonly grant: Grant | undefined;
   readonly again: Again;
@@ -116,7 +116,7 @@ async function sendFile(
     again(() =>
       reading(source, range, (bytes) => gateway.addContent({ upload, content: part, bytes, grant }, signal)),
     );
-  if (partBytes === undefined || content.size <= partBytes) {
+  if (content.size <= partBytes) {
     return await add(content, { offset: 0, length: content.size });
   }
   await sendInParts(

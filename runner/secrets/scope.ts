@@ -15,8 +15,8 @@ import { type Scope, SecretMissing } from "./source.ts";
 /** Who asks for a secret. */
 export interface Asker {
   readonly pipeline: string;
-  /** Whether the pipeline belongs to a key that is limited to repos. Undefined counts as true. */
-  readonly limited: boolean | undefined;
+  /** Whether the pipeline belongs to a key that is limited to repos. */
+  readonly limited: boolean;
 }
 
 /** The only place that says whether a pipeline may use a secret. Throws SecretMissing if it may not. */

@@ -17,7 +17,7 @@ interface EnvironmentUse {
   readonly egress: Egress;
   readonly destination: Destination;
   /** Whether the pipeline belongs to a limited key, as the lease says. */
-  readonly limited: boolean | undefined;
+  readonly limited: boolean;
 }
 
 /**

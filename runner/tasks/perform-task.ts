@@ -13,7 +13,7 @@ export interface TaskDeps {
   /** Holds the credentials of an egress, unless it names a secret. */
   readonly env: NodeJS.ProcessEnv;
   /** Whether the pipeline belongs to a limited key, as the lease says. */
-  readonly limited?: boolean | undefined;
+  readonly limited: boolean;
   /** What egress may do. */
   readonly terms: EgressTerms;
   /** Id of the key that the runner has for its gateway. */

@@ -52,7 +52,7 @@ export interface EgressDeps {
   readonly env: NodeJS.ProcessEnv;
   readonly terms: EgressTerms;
   /** Whether the pipeline belongs to a limited key, as the lease says. */
-  readonly limited?: boolean | undefined;
+  readonly limited: boolean;
   /** Id of the key that the runner has for its gateway. */
   readonly gatewayKey: string;
   /** Resolves once the gateway has said that the lease is still held. Throws if it is lost. */

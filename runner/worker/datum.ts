@@ -39,7 +39,7 @@ export interface DatumWork {
   readonly datum: LeasedDatum;
   readonly transform: Transform;
   /** Whether the pipeline belongs to a limited key, as the lease says. */
-  readonly limited?: boolean | undefined;
+  readonly limited: boolean;
   /** How long the command may run, as the specification says it. */
   readonly datumTimeout?: string | undefined;
   readonly output: { readonly repo: string; readonly branch: string };
@@ -77,7 +77,7 @@ export interface Ran {
 }
 
 /** Whose fault a failure is: the datum's, or that of the node and of what it needs. */
-type FailureClass = NonNullable<Extract<Outcome, { state: "failed" }>["blame"]>;
+type FailureClass = Extract<Outcome, { state: "failed" }>["blame"];
 
 /** The three steps of a datum of one pipeline: lay out its inputs, run its command, store its outputs. */
 export class DatumRunner {

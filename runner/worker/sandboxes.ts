@@ -34,18 +34,17 @@ export interface Activity {
 /** What a sandbox is made for. */
 interface Terms {
   readonly image: string;
-  readonly container: Lease["container"];
+  readonly container: Lease["transform"]["container"];
   readonly pullSecrets: readonly string[];
   /** Whether the pipeline belongs to a limited key, as the lease says. */
-  readonly limited: boolean | undefined;
+  readonly limited: boolean;
 }
 
 /** The terms of a lease. */
 export function termsOf({
-  transform: { image, imagePullSecrets = [] },
-  container,
+  transform: { image, container, imagePullSecrets = [] },
   limited,
-}: Pick<Lease, "transform" | "container" | "limited">): Terms {
+}: Pick<Lease, "transform" | "limited">): Terms {
   return { image, container, pullSecrets: imagePullSecrets, limited };
 }
 

@@ -124,7 +124,14 @@ interface Work {
 
 /** The outcome of a datum that went well. */
 export function succeeded({ lease }: LeasedDatum, outputs: readonly Output[]): Outcome {
-  return { lease, state: "success", exitCode: 0, outputs: [...outputs], millis: 1 };
+  return {
+    lease,
+    state: "success",
+    exitCode: 0,
+    outputs: [...outputs],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
 }
 
 /** A small file in `/pfs/out`. */

@@ -12,8 +12,8 @@ import type {
   Pipeline as PipelineInfo,
   PipelineVersion,
 } from "../../protocol/pipelines.ts";
-import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
-import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
+import type { Lease, LogsRequest, Outcome, RenewRequest } from "../../protocol/runner.ts";
+import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract/answers.ts";
 import type { FileSpans } from "../branch/contract/erasures.ts";
 import type { CommitPosition, WakeUpCalls } from "../branch/contract/pipelines.ts";
@@ -21,8 +21,8 @@ import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */
 export interface Submitter {
-  /** Whether their key is limited to repos. Null or absent: it is not known, and counts as if it was. */
-  readonly limited?: boolean | null;
+  /** Whether their key is limited to repos. Absent: it counts as if it was. */
+  readonly limited?: boolean;
   /** The id of their key. Absent: it is not known. */
   readonly key?: string;
   /** The text that the specification was read from, which comes to it. Absent: it did not come along. */
@@ -367,14 +367,7 @@ export interface LogPage {
   readonly rest: "more" | "later" | "none";
 }
 
-export interface Renewal {
-  readonly worker: string;
-  readonly leases: readonly string[];
-  /** The worker ends: its slot is free at once. */
-  readonly leaving?: true;
-  /** Why it can't run commands; null: it can. Absent: as it was. */
-  readonly trouble?: string | null;
-}
+export type Renewal = Omit<RenewRequest, "pipeline">;
 
 export interface RenewedLeases {
   readonly lost: string[];
@@ -403,17 +396,5 @@ export interface LeaseCall {
   readonly present?: () => Promise<void>;
 }
 
-export interface Leased {
-  readonly ok: true;
-  readonly slot: boolean;
-  readonly transform: Transform;
-  /** As in the specification. */
-  readonly datumTimeout?: string;
-  /** Whether it is not known to be the pipeline of a key for all repos. */
-  readonly limited: boolean;
-  readonly output: { readonly repo: string; readonly branch: string };
-  readonly datums: readonly LeasedDatum[];
-  readonly tasks: readonly Task[];
-  /** What a peek saw. */
-  readonly queued?: boolean;
-}
+/** As a runner hears it, but for its grants. `queued`: what a peek saw. */
+export type Leased = { readonly ok: true } & Omit<Lease, "grants">;

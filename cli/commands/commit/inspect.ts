@@ -135,8 +135,7 @@ function printProvenance({ path, job, datums, next }: Provenance): void {
 function showCode({ version, executor, image }: Code): string {
   const of = `version ${version} of the specification`;
   if (executor === "process") return `${of}, as a process of the node: the image is ignored`;
-  if (image !== null) return `${of}, in ${image}`;
-  return `${of}; its runner did not tell the image`;
+  return `${of}, in ${image}`;
 }
 
 function ranText({ state, job, node, exitCode }: Maker): string {

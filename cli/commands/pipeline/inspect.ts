@@ -91,7 +91,7 @@ function printPipeline(pipeline: Pipeline): void {
   printLine(`state    ${pipeline.state}${pipeline.reason === null ? "" : ` (${pipeline.reason})`}`);
   printLine(`version  ${pipeline.version}`);
   printLine(`created  ${showTime(pipeline.createdAt)}`);
-  if (pipeline.limited !== undefined) printLine(`limited  ${showLimited(pipeline.limited)}`);
+  printLine(`limited  ${showLimited(pipeline.limited)}`);
   printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
   if (pipeline.errorsBranch !== undefined) {
     printLine(`errors   s3://${pipeline.errorsBranch}.${pipeline.outputRepo}`);
@@ -102,6 +102,6 @@ function printPipeline(pipeline: Pipeline): void {
 }
 
 /** Whose the pipeline is, which decides over the secrets that it gets. */
-function showLimited(limited: boolean | null): string {
-  return limited === false ? "no" : "yes: the key that updated it last is limited to repos";
+function showLimited(limited: boolean): string {
+  return limited ? "yes: the key that updated it last is limited to repos" : "no";
 }

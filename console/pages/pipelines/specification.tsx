@@ -240,8 +240,7 @@ function InputWords({ input }: { readonly input: PipelineCheck["inputs"][number]
 }
 
 function planText({ run, kept, counted: isAll, why }: NonNullable<PipelineCheck["plan"]>): string {
-  if (run === null) return "every datum again: more than are counted";
-  if (why?.some(({ count }) => count === null)) return `every datum again, at least ${countText(run)}`;
+  if (why.some(({ count }) => count === null)) return `every datum again, at least ${countText(run)}`;
   const least = isAll ? "" : "at least ";
   return `${least}${counted(run, "datum")}, and keep the results of ${least}${countText(kept)}`;
 }
@@ -252,7 +251,6 @@ function datumsText({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">
   if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
   if (datums.total === 0) return "none: nothing matches";
   const seen = datums.total ?? datums.atLeast;
-  if (seen === undefined) return "more than are counted here; the first ones:";
   const total = `${datums.total === null ? "at least " : ""}${countText(seen)}`;
   if (datums.limit !== null && seen > datums.limit)
     return `${total}, more than the ${countText(datums.limit)} that a job may have: it would fail`;

@@ -44,7 +44,11 @@ function idOf(n: number): string {
 function job(n: number): Job {
   return {
     ...{ id: idOf(n), pipeline: "edges", version: 1, state: "running", reason: null, inputs: [] },
-    ...{ outputCommit: null, datums: { total: 1, processed: 0, skipped: 0, failed: 0 } },
+    ...{
+      output: { repo: "edges", branch: "master" },
+      outputCommit: null,
+      datums: { total: 1, processed: 0, skipped: 0, failed: 0 },
+    },
     ...{ createdAt: 1, startedAt: 1, finishedAt: null },
   };
 }

@@ -143,7 +143,16 @@ describe("a job that waits", () => {
     expect(table).toMatch(new RegExp(`^${waits.id} .* waiting .* behind job ${runs.id}$`, "m"));
     expect(table).toMatch(new RegExp(`^${runs.id} .* running `, "m"));
     expect(await ok("job", "inspect", waits.id)).toMatch(/^state +waiting \(behind job /m);
-    await runner.finish(PIPELINE, [{ lease, state: "success", exitCode: 0, millis: 1, outputs: [] }]);
+    await runner.finish(PIPELINE, [
+      {
+        lease,
+        state: "success",
+        exitCode: 0,
+        millis: 1,
+        ran: { executor: "process", image: null },
+        outputs: [],
+      },
+    ]);
     await runner.work(PIPELINE, { count: 1 });
     await control.ended(PIPELINE, { count: 2 });
   });
@@ -180,7 +189,16 @@ describe("sluice status", () => {
     const onScreen = onEighty("status", "--watch");
     await eventually("it tells how things are", () => watched.output().includes("RUNNING"));
     await onScreen.shows("1 running, 3 waiting");
-    await runner.finish(runs, [{ lease, state: "success", exitCode: 0, millis: 1, outputs: [] }]);
+    await runner.finish(runs, [
+      {
+        lease,
+        state: "success",
+        exitCode: 0,
+        millis: 1,
+        ran: { executor: "process", image: null },
+        outputs: [],
+      },
+    ]);
     await runner.work(runs, { count: 2 });
     await control.ended(runs, { count: 3 });
     await onScreen.shows("0 running, 1 waiting");

@@ -78,7 +78,8 @@ describe("times in few characters", () => {
 
 describe("the lines of sluice status", () => {
   const job = (id: string, more: Partial<Job> = {}): Job => ({
-    ...{ id, pipeline: "p", state: "running", reason: null, inputs: [], outputCommit: null },
+    ...{ id, pipeline: "p", version: 1, state: "running", reason: null, inputs: [], outputCommit: null },
+    output: { repo: "p", branch: "master" },
     datums: { total: 4, processed: 1, skipped: 1, failed: 0 },
     ...{ createdAt: 0, startedAt: 0, finishedAt: null },
     ...more,

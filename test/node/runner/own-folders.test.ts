@@ -75,7 +75,15 @@ describe("what a runner says to its gateway", () => {
     await gateway.renew(asked, signal);
     expect(fake.troubles).toEqual(["no <--data>", null]);
     const outcomes: Outcome[] = [
-      { lease: "a", state: "failed", exitCode: null, reason: "no /var/lib/sluice/x", log: "", millis: 1 },
+      {
+        lease: "a",
+        state: "failed",
+        blame: "node",
+        exitCode: null,
+        reason: "no /var/lib/sluice/x",
+        log: "",
+        millis: 1,
+      },
       { lease: "b", state: "pushed", millis: 1, remark: "no /var/lib/sluice/y" },
     ];
     await gateway.finish({ pipeline: "edges", worker: "w", outcomes }, signal);
@@ -91,7 +99,14 @@ describe("what a runner says to its gateway", () => {
     const work = [{ pipeline: "edges", workers: 1, running: 0, trouble: trouble.slice(0, 500) }];
     await short.heartbeat({ node: "n", executor: "process", capacity: 1, work }, signal);
     await short.renew({ pipeline: "edges", worker: "w", leases: [], trouble }, signal);
-    const failed = { lease: "a", state: "failed", exitCode: null, log: "", millis: 1 } as const;
+    const failed = {
+      lease: "a",
+      state: "failed",
+      blame: "node",
+      exitCode: null,
+      log: "",
+      millis: 1,
+    } as const;
     const outcomes = [{ ...failed, reason: trouble }];
     await short.finish({ pipeline: "edges", worker: "w", outcomes }, signal);
     expect(fake.outcomes).toMatchObject([{ reason: expect.stringMatching(/^<--data> /) }]);

@@ -73,6 +73,7 @@ describe("a worker that asks for work", () => {
   const leaseOf = (count: number, queued?: boolean): Lease => ({
     slot: true,
     transform: { image: "none", cmd: ["true"] },
+    limited: false,
     output: { repo: "r", branch: "master" },
     datums: Array.from({ length: count }, (_, n) => ({
       lease: `l${n}`,

@@ -408,9 +408,9 @@ describe("which pipelines may use a secret", () => {
 
   const scope = (text: string) => writeFile(join(dir, "db.pipelines"), text);
   const own = { secretAccessKey: "runner-secret" };
-  const source = (limited: boolean | undefined, pipeline = "edges"): SecretSource =>
+  const source = (limited: boolean, pipeline = "edges"): SecretSource =>
     openSecrets(dir, { own, kill }).for({ pipeline, limited });
-  const fault = (limited: boolean | undefined, pipeline?: string) =>
+  const fault = (limited: boolean, pipeline?: string) =>
     source(limited, pipeline)
       .read("db", signal)
       .then(
@@ -423,8 +423,6 @@ describe("which pipelines may use a secret", () => {
 
   test("one that says nothing serves an unlimited pipeline, and is refused by name to a limited one", async () => {
     expect(await fault(false)).toBe("served");
-    // Of whom nothing is known counts as limited.
-    expect(await fault(undefined)).toBeInstanceOf(SecretMissing);
     const refused = await fault(true);
     expect(refused).toBeInstanceOf(SecretMissing);
     expect(String(refused)).toContain('secret "db" does not serve the pipeline "edges"');
@@ -434,7 +432,7 @@ describe("which pipelines may use a secret", () => {
 
   test("one that names pipelines serves those and no others, limited or not, from any gateway", async () => {
     await scope("# of the data base\nblobs, edges\n\n shapes # for now\n");
-    for (const limited of [true, false, undefined]) {
+    for (const limited of [true, false]) {
       for (const pipeline of ["edges", "blobs", "shapes"]) {
         expect(await fault(limited, pipeline)).toBe("served");
       }
@@ -450,7 +448,7 @@ describe("which pipelines may use a secret", () => {
 
   test("one with a star serves all", async () => {
     await scope("*\n");
-    for (const limited of [true, false, undefined]) expect(await fault(limited)).toBe("served");
+    for (const limited of [true, false]) expect(await fault(limited)).toBe("served");
   });
 
   test("one whose scope names nobody serves nobody, and a scope that is none is told", async () => {

@@ -52,7 +52,15 @@ async function runOne(name: string, output: { path: string; text: string }): Pro
     await pipeline.leases.finish({
       worker: "w1",
       outcomes: [
-        { lease: datum.lease, state: "success", exitCode: 0, outputs, upload: opened.upload, millis: 1 },
+        {
+          lease: datum.lease,
+          state: "success",
+          exitCode: 0,
+          outputs,
+          upload: opened.upload,
+          millis: 1,
+          ran: { executor: "process", image: null },
+        },
       ],
     });
     await pipeline.jobs.wait({ id: datum.job, waitMs: LEASE_MS });

@@ -122,7 +122,17 @@ describe("a runner's key", () => {
       { path: "large", ...large },
       { path: "small", ...small.id },
     ];
-    const outcomes = [{ lease, state: "success", exitCode: 0, millis: 1, upload, outputs }];
+    const outcomes = [
+      {
+        lease,
+        state: "success",
+        exitCode: 0,
+        millis: 1,
+        ran: { executor: "process", image: null },
+        upload,
+        outputs,
+      },
+    ];
     const body = { pipeline: "granted", worker: WORKER, outcomes };
     expect(await good("POST /runner/finish", { ...RUNNER, body })).toEqual({ lost: [] });
     expect(await good(`GET /jobs/${job}?wait=10`)).toMatchObject({ state: "success" });
@@ -272,7 +282,14 @@ describe("a merge", () => {
       datums.map(async ({ lease }, index) => {
         const part = await contentOf(`part ${index}`);
         const outputs = [{ path: "all", ...part.id, bytes: part.bytes }];
-        return { lease, state: "success", exitCode: 0, millis: 1, outputs };
+        return {
+          lease,
+          state: "success",
+          exitCode: 0,
+          millis: 1,
+          ran: { executor: "process", image: null },
+          outputs,
+        };
       }),
     );
     await good("POST /runner/finish", { ...RUNNER, body: { pipeline: "merged", worker: WORKER, outcomes } });

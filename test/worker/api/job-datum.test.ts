@@ -29,7 +29,14 @@ beforeAll(async () => {
   datum = datums[0];
   const { digest, size } = contentOf("made");
   const output = { path: "x", digest, size, bytes: btoa("made") };
-  const outcome = { lease: datum.lease, state: "success", exitCode: 0, outputs: [output], millis: 1 };
+  const outcome = {
+    lease: datum.lease,
+    state: "success",
+    exitCode: 0,
+    outputs: [output],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
   await good("POST /runner/finish", { body: { pipeline: PIPELINE, worker: "w", outcomes: [outcome] } });
   // Jobs are found by their ids a moment after they were made.
   while (!(await api(`GET /jobs/${datum.job}`)).ok) await scheduler.wait(10);

@@ -42,7 +42,14 @@ const finish = (pipeline: string, datums: readonly LeasedDatum[]) =>
   good("POST /runner/finish", {
     body: {
       ...{ pipeline, worker: "w" },
-      outcomes: datums.map(({ lease }) => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 })),
+      outcomes: datums.map(({ lease }) => ({
+        lease,
+        state: "success",
+        exitCode: 0,
+        outputs: [],
+        millis: 1,
+        ran: { executor: "process", image: null },
+      })),
     },
   });
 

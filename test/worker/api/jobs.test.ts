@@ -118,6 +118,7 @@ describe("GET /jobs?state=", () => {
           inputs: [],
           outputCommit: null,
         },
+        ...{ version: 1, output: { repo: `asked-${n}`, branch: "master" } },
         datums: { total: 1, processed: 0, skipped: 0, failed: 0 },
         ...{ createdAt: at, startedAt: at, finishedAt: null },
       };
@@ -134,7 +135,7 @@ describe("GET /jobs?state=", () => {
 describe("POST /jobs/{id}/retry", () => {
   test("makes one job for what the inputs have now, and names the one that was the newest", async () => {
     const { worker, datum } = await running("redo", { datumTries: 1 });
-    const failure = { state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 };
+    const failure = { state: "failed", blame: "datum", exitCode: 1, reason: "no", log: "", millis: 1 };
     const body = { pipeline: "redo", worker };
     await good("POST /runner/finish", { body: { ...body, outcomes: [{ lease: datum.lease, ...failure }] } });
     const next = await good("POST /runner/lease", { body: { ...body, node: "n1", max: 1 } });
@@ -183,11 +184,24 @@ describe("GET /jobs/{id}/summary", () => {
       steps: [{ name: "fill" }, { name: "queued" }, { name: "datums", to: null }],
     });
     const log = Array.from({ length: 30 }, (_, n) => `line ${n}`).join("\n");
-    const failure = { state: "failed", exitCode: 7, reason: "no luck", log: `${log}\n`, millis: 1 };
+    const failure = {
+      state: "failed",
+      blame: "datum",
+      exitCode: 7,
+      reason: "no luck",
+      log: `${log}\n`,
+      millis: 1,
+    };
     const body = { pipeline: "sums", worker };
     await good("POST /runner/finish", { body: { ...body, outcomes: [{ lease: datum.lease, ...failure }] } });
     const { datums } = await good("POST /runner/lease", { body: { ...body, node: "n1", max: 1 } });
-    const success = { state: "success", exitCode: 0, millis: 1500, outputs: [] };
+    const success = {
+      state: "success",
+      exitCode: 0,
+      millis: 1500,
+      ran: { executor: "process", image: null },
+      outputs: [],
+    };
     await good("POST /runner/finish", {
       body: { ...body, outcomes: [{ lease: datums[0].lease, ...success }] },
     });
@@ -285,6 +299,7 @@ describe("GET /jobs/{id}/datums and /logs", () => {
     const outcome = {
       lease: datum.lease,
       state: "failed",
+      blame: "datum",
       exitCode: 7,
       reason: "no luck",
       log: "x\ny\n",

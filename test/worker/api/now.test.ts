@@ -16,6 +16,7 @@ function job(id: string, more: Partial<Job> & Pick<Job, "pipeline" | "state">): 
   return {
     ...{ id, reason: null, inputs: [], outputCommit: null, createdAt: at, startedAt: at, finishedAt: null },
     datums: { total: 1, processed: 0, skipped: 0, failed: 0 },
+    ...{ version: 1, output: { repo: more.pipeline, branch: "master" } },
     ...more,
   };
 }

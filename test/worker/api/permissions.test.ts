@@ -62,6 +62,8 @@ beforeAll(async () => {
   const job: Job = {
     id: PARAMS.job ?? "",
     pipeline: "theirs",
+    version: 1,
+    output: { repo: "theirs", branch: "master" },
     state: "success",
     reason: null,
     inputs: [],
@@ -240,6 +242,7 @@ describe("a key for some repos", () => {
   test("needs that right, and to read the inputs, to retry a job", async () => {
     const job: Job = {
       ...{ id: "01JOBOFRUNS", pipeline: "runs", state: "failure", reason: null, inputs: [] },
+      ...{ version: 1, output: { repo: "runs", branch: "master" } },
       ...{ outputCommit: null, datums: { total: 0, processed: 0, skipped: 0, failed: 0 } },
       ...{ createdAt: 1, startedAt: 1, finishedAt: 1 },
     };

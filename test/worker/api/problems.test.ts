@@ -24,7 +24,13 @@ function counted(entries: unknown[]): { entries: unknown[]; looked: () => number
 }
 
 const worker = { pipeline: "p", worker: "w" };
-const success = { lease: "l", state: "success", exitCode: 0, millis: 1 };
+const success = {
+  lease: "l",
+  state: "success",
+  exitCode: 0,
+  millis: 1,
+  ran: { executor: "process", image: null },
+};
 
 describe("a schema stops at its 100th problem", () => {
   const requests: readonly (readonly [string, z.ZodType, (entries: unknown[]) => unknown])[] = [

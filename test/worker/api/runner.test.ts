@@ -46,7 +46,7 @@ async function lease(pipeline: string, max = 64): Promise<Leased> {
   };
 }
 
-const done = { state: "success", exitCode: 0, millis: 1 } as const;
+const done = { state: "success", exitCode: 0, millis: 1, ran: { executor: "process", image: null } } as const;
 
 /** Who holds a slot of a pipeline. */
 async function slotsOf(pipeline: string): Promise<unknown[]> {
@@ -334,7 +334,6 @@ describe("a worker", () => {
         job,
         egress: { URL: "s3://bucket/dir", secret: "key" },
         entries: [{ path: "o", content: small.id }],
-        takesRemark: true,
       },
     ]);
     const pushed = [{ lease: tasks[0]?.lease, state: "pushed", millis: 1 }];

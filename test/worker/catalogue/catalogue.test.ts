@@ -163,6 +163,8 @@ describe("jobs", () => {
     return {
       id,
       pipeline,
+      version: 1,
+      output: { repo: pipeline, branch: "master" },
       state,
       reason: null,
       inputs: [],

@@ -182,6 +182,8 @@ async function catalogueWorks(): Promise<void> {
   const job: Job = {
     id,
     pipeline: id,
+    version: 1,
+    output: { repo: id, branch: "master" },
     state: "running",
     reason: null,
     inputs: [],

@@ -33,7 +33,14 @@ async function runner(
     if (leased.datums.length === 0 && handedOut.size < COMMITS) empty++;
     for (const datum of leased.datums) handedOut.set(pathsOf(datum).join(), worker);
     const outcomes = leased.datums.map(
-      ({ lease }): Outcome => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }),
+      ({ lease }): Outcome => ({
+        lease,
+        state: "success",
+        exitCode: 0,
+        outputs: [],
+        millis: 1,
+        ran: { executor: "process", image: null },
+      }),
     );
     if (outcomes.length > 0) await pipeline.leases.finish({ worker, outcomes });
   }

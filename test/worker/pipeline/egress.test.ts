@@ -107,7 +107,6 @@ describe("egress", () => {
     const pipeline = await pushing("noted");
     await commit("noted-in", { a: "1" });
     const task = await leasePush(pipeline);
-    expect(task.takesRemark).toBe(true);
     const remark = "s3://bucket ignores conditions on writes";
     const outcome = { lease: task.lease, state: "pushed", millis: 1, remark } as const;
     await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] });
@@ -371,7 +370,16 @@ describe("a task", () => {
     const { lease } = await leasePush(pipeline);
     await pipeline.leases.finish({
       worker: "w1",
-      outcomes: [{ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }],
+      outcomes: [
+        {
+          lease,
+          state: "success",
+          exitCode: 0,
+          outputs: [],
+          millis: 1,
+          ran: { executor: "process", image: null },
+        },
+      ],
     });
     await leasePush(pipeline);
     expect((await allJobs(pipeline))[0]?.reason).toContain("reported 'success' instead of 'pushed'");

@@ -5,7 +5,7 @@ import { allJobs, commit, leaseSome, makePipeline, makeRepo, pathsOf, query, wor
 /** What a runner says if no datum of the job can run. */
 function hopeless({ lease }: LeasedDatum): Outcome {
   const reason = "the secret 'key' is not there";
-  return { lease, state: "failed", exitCode: null, reason, log: "", millis: 1, endsJob: true };
+  return { lease, state: "failed", blame: "node", exitCode: null, reason, log: "", millis: 1, endsJob: true };
 }
 
 describe("a failure that no other datum of the job would escape", () => {
@@ -58,6 +58,7 @@ describe("a failure that no other datum of the job would escape", () => {
         exitCode: 0,
         outputs: [],
         millis: 1,
+        ran: { executor: "process", image: null },
       })),
     });
     await expect

@@ -80,7 +80,14 @@ describe("failed datums", () => {
     await makeRepo(`${name}-in`);
     const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
     await commit(`${name}-in`, { a: "1" });
-    const failed = { state: "failed", exitCode: 4, reason, log: "gone\n", millis: 1 } as const;
+    const failed = {
+      state: "failed",
+      blame: "datum",
+      exitCode: 4,
+      reason,
+      log: "gone\n",
+      millis: 1,
+    } as const;
     for (let tries = 0; tries < 3; tries++) {
       const { datums } = await leaseSome(pipeline);
       const outcomes = datums.map(({ lease }) => ({ ...failed, lease }));

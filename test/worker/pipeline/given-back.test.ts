@@ -185,7 +185,15 @@ describe("what no commit needs that the output branch keeps", () => {
       const [path, text] = texts[index] ?? ["", ""];
       const { digest, size } = contentOf(text);
       const outputs = [{ path, digest, size }];
-      return { lease, state: "success", exitCode: 0, outputs, millis: 1, upload } as const;
+      return {
+        lease,
+        state: "success",
+        exitCode: 0,
+        outputs,
+        millis: 1,
+        ran: { executor: "process", image: null },
+        upload,
+      } as const;
     });
     expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     await workUntil(pipeline, { jobs: 1 });

@@ -58,6 +58,7 @@ async function workLarge(pipeline: PipelineApi, { text = "x" }: { text?: string 
       outputs,
       upload: opened.upload,
       millis: 1,
+      ran: { executor: "process", image: null },
     };
     await pipeline.leases.finish({ worker: "w1", outcomes: [done] });
   }

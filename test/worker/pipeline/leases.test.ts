@@ -26,7 +26,14 @@ import {
 } from "./support.ts";
 
 function success(datum: LeasedDatum | undefined): Outcome {
-  return { lease: datum?.lease ?? "", state: "success", exitCode: 0, outputs: [], millis: 1 };
+  return {
+    lease: datum?.lease ?? "",
+    state: "success",
+    exitCode: 0,
+    outputs: [],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
 }
 
 describe("what was uploaded under a lease", () => {
@@ -59,7 +66,14 @@ describe("what was uploaded under a lease", () => {
     {
       how: "failed",
       end: (pipeline: PipelineApi, _: string, lease: string) => {
-        const failed = { state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 } as const;
+        const failed = {
+          state: "failed",
+          blame: "datum",
+          exitCode: 1,
+          reason: "no",
+          log: "",
+          millis: 1,
+        } as const;
         return pipeline.leases.finish({ worker: "w1", outcomes: [{ lease, ...failed }] });
       },
     },

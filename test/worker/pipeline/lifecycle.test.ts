@@ -198,7 +198,16 @@ describe("what is told of jobs", () => {
     const lease = datums[0]?.lease ?? "";
     await pipeline.leases.finish({
       worker: "w1",
-      outcomes: [{ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }],
+      outcomes: [
+        {
+          lease,
+          state: "success",
+          exitCode: 0,
+          outputs: [],
+          millis: 1,
+          ran: { executor: "process", image: null },
+        },
+      ],
     });
     expect(await waiting).toMatchObject({ state: "success" });
     expect(await pipeline.jobs.wait({ id: "none", waitMs: 0 })).toBeNull();

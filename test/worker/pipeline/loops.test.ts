@@ -41,7 +41,15 @@ test("no call leaves a loop asleep that has something to do", async () => {
     worker: "w1",
     outcomes: [
       { lease: returned?.lease ?? "", state: "returned" },
-      { lease: failing?.lease ?? "", state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 },
+      {
+        lease: failing?.lease ?? "",
+        state: "failed",
+        blame: "datum",
+        exitCode: 1,
+        reason: "no",
+        log: "",
+        millis: 1,
+      },
     ],
   });
   expect(await asleep()).toEqual([]);
@@ -53,7 +61,14 @@ test("no call leaves a loop asleep that has something to do", async () => {
   for (let left = 4; left > 0; ) {
     const { datums } = await leaseSome(pipeline, { max: left });
     const outcomes = datums.map(
-      ({ lease }): Outcome => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }),
+      ({ lease }): Outcome => ({
+        lease,
+        state: "success",
+        exitCode: 0,
+        outputs: [],
+        millis: 1,
+        ran: { executor: "process", image: null },
+      }),
     );
     await pipeline.leases.finish({ worker: "w1", outcomes });
     left -= datums.length;

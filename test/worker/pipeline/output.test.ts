@@ -43,6 +43,7 @@ describe("the output commit of a job", () => {
         exitCode: 0,
         outputs: pathsOf(datum)[0] === "a" ? [{ path: "a.out", digest, size }] : [],
         millis: 1,
+        ran: { executor: "process", image: null },
       })),
     });
     const ran = await workUntil(pipeline, { jobs: 1 });

@@ -64,7 +64,7 @@ describe("what made an output file", () => {
       job: job?.id,
       node: "n1",
       exitCode: 0,
-      code: { version: 1, node: "n1", executor: null, image: null },
+      code: { version: 1, node: "n1", executor: "process", image: null },
       inputs: [
         { name: "made-a", repo: "made-a", branch: "master", commit: a, path: "d", kind: "dir" },
         { name: "made-b", repo: "made-b", branch: "master", commit: b, path: "y", kind: "file" },
@@ -198,12 +198,12 @@ describe("what made an output file", () => {
 });
 
 /** Runs the datums that are leased next as this; the job then ends. */
-async function runAs(pipeline: PipelineApi, { ran, jobs }: { ran?: Ran; jobs: number }): Promise<void> {
+async function runAs(pipeline: PipelineApi, { ran, jobs }: { ran: Ran; jobs: number }): Promise<void> {
   const { datums, output } = await leaseSome(pipeline);
   const outcomes = await Promise.all(
     datums.map(async (datum) => {
       const outcome = await outcomeOf(datum, { command: echo, output });
-      return outcome.state === "success" && ran ? { ...outcome, ran } : outcome;
+      return outcome.state === "success" ? { ...outcome, ran } : outcome;
     }),
   );
   expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
@@ -222,13 +222,12 @@ describe("the code that made an output file", () => {
     await commit("code-in", { b: "1" });
     await runAs(pipeline, { ran: { executor: "process", image: null }, jobs: 2 });
     await commit("code-in", { c: "1" });
-    await runAs(pipeline, { jobs: 3 });
+    await runAs(pipeline, { ran: { executor: "podman", image: IMAGE }, jobs: 3 });
     const inContainer = { version: 1, node: "n1", executor: "docker", image: IMAGE };
     for (const job of [0, 1, 2]) expect(await codeOf("a.out", job)).toEqual(inContainer);
     const asProcess = { version: 1, node: "n1", executor: "process", image: null };
     expect(await codeOf("b.out", 2)).toEqual(asProcess);
-    // A runner of the release before tells nothing.
-    expect(await codeOf("c.out", 2)).toEqual({ ...asProcess, executor: null });
+    expect(await codeOf("c.out", 2)).toEqual({ ...inContainer, executor: "podman" });
     const [, , third] = await allJobs(pipeline);
     const pages = [undefined, "r"].map((after) =>
       pipeline.datums.list({ job: third?.id ?? "", limit: 10, ...(after !== undefined && { after }) }),
@@ -238,7 +237,7 @@ describe("the code that made an output file", () => {
     expect(codes.sort()).toEqual([
       ["a", "docker"],
       ["b", "process"],
-      ["c", null],
+      ["c", "podman"],
     ]);
     expect(await query("code", "SELECT count(*) AS n FROM codes")).toEqual([{ n: 3 }]);
   });

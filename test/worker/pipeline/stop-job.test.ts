@@ -14,7 +14,14 @@ import {
 } from "./support.ts";
 
 function success({ lease }: LeasedDatum): Outcome {
-  return { lease, state: "success", exitCode: 0, outputs: [], millis: 1 };
+  return {
+    lease,
+    state: "success",
+    exitCode: 0,
+    outputs: [],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
 }
 
 describe("a job that is stopped", () => {

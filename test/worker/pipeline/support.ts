@@ -145,6 +145,7 @@ export async function outcomeOf(
     return {
       lease: datum.lease,
       state: "failed",
+      blame: "datum",
       exitCode: 3,
       reason: "the command failed",
       log: "one\ntwo\n",
@@ -156,7 +157,14 @@ export async function outcomeOf(
     const { digest, size } = contentOf(text);
     return { path, digest, size };
   });
-  const success = { lease: datum.lease, state: "success", exitCode: 0, outputs, millis: 1 } as const;
+  const success = {
+    lease: datum.lease,
+    state: "success",
+    exitCode: 0,
+    outputs,
+    millis: 1,
+    ran: { executor: "process", image: null },
+  } as const;
   if (contents.length === 0) return success;
   const branch = branchOf(output);
   const opened = await branch.uploads.open({ lease: datum.lease });
@@ -185,7 +193,7 @@ export async function taskOutcome(
 }
 
 export function failedTask({ lease }: Task, reason: string): Outcome {
-  return { lease, state: "failed", exitCode: null, reason, log: "", millis: 1 };
+  return { lease, state: "failed", blame: "node", exitCode: null, reason, log: "", millis: 1 };
 }
 
 /** Puts the parts together and sends the content to the output branch. */

@@ -107,7 +107,14 @@ describe("an update", () => {
     const leases = datums.map(({ lease }) => lease);
     expect(await pipeline.leases.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({
-      ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
+      ...{
+        lease,
+        state: "success" as const,
+        exitCode: 0,
+        outputs: [],
+        millis: 1,
+        ran: { executor: "process", image: null },
+      },
     }));
     await pipeline.leases.finish({ worker: "w1", outcomes });
     expect(await workUntil(pipeline, { jobs: 3 })).toEqual([]);
@@ -134,7 +141,14 @@ describe("an update", () => {
     });
     expect(await pipeline.leases.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({
-      ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
+      ...{
+        lease,
+        state: "success" as const,
+        exitCode: 0,
+        outputs: [],
+        millis: 1,
+        ran: { executor: "process", image: null },
+      },
     }));
     await pipeline.leases.finish({ worker: "w1", outcomes });
     await commit("said-in", { c: "1" });

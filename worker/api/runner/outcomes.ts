@@ -90,7 +90,7 @@ function uploadOf(outcome: Outcome): string | undefined {
 
 function unkept({ lease }: Outcome): Outcome {
   const reason = "its outputs could not be stored: the upload that it names is closed";
-  return { lease, state: "failed", exitCode: null, reason, log: "", millis: 0 };
+  return { lease, state: "failed", blame: "node", exitCode: null, reason, log: "", millis: 0 };
 }
 
 /** The first outcome that brings contents and names no upload to keep them. */

@@ -65,8 +65,8 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const call = { node, worker, max, visit, ...(wait === "look" && { peek: true as const }) };
   const first = await pipeline.leases.take({ ...call, waitMs: 0 });
   if (!first.ok) throw apiError.NoSuchPipeline(`There is no pipeline '${name}'.`);
-  const answerOf = (leased: Leased): Lease => ({
-    ...leaseOf(leased),
+  const answerOf = ({ ok: _, ...leased }: Leased): Lease => ({
+    ...leased,
     ...grantsOfLeased(asked, name, leased),
   });
   const found = first.queued || first.datums.length + first.tasks.length > 0;
@@ -86,18 +86,11 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   });
 }
 
-function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks, queued }: Leased): Lease {
-  const { container, ...rest } = transform;
-  const more = { ...(datumTimeout !== undefined && { datumTimeout }), ...(container && { container }) };
-  const terms = { slot, transform: rest, output, limited, ...more };
-  return { ...terms, datums: [...datums], tasks: [...tasks], ...(queued !== undefined && { queued }) };
-}
-
 /** All datums of a job read the same commits. Its tasks read and write its output. */
 function grantsOfLeased(
   asked: ApiRequest,
   pipeline: string,
-  { datums, tasks, output }: Leased,
+  { datums, tasks, output }: Lease,
 ): Pick<Lease, "grants"> {
   const jobs = new Map<string, readonly InputCommit[]>(tasks.map(({ job }) => [job, []]));
   for (const { job, inputs } of datums) if (!jobs.has(job)) jobs.set(job, inputs);

@@ -37,7 +37,7 @@ export class CodeStore extends Store {
       SELECT version, node, executor, image FROM codes WHERE number = ${number}`;
     if (!row) return null;
     const { version, node, executor, image } = row;
-    const code = { version, node: node || null, executor: executor || null, image: image || null };
+    const code = { version, node: node || null, executor, image: image || null };
     if (this.#codes.size >= MAX_KNOWN) this.#codes.clear();
     this.#codes.set(number, code);
     return code;
@@ -88,14 +88,14 @@ export class CodeStore extends Store {
   #find({ version, node, executor, image }: Code): number | undefined {
     return this.sql.first<{ number: number }>`
       SELECT number FROM codes WHERE version = ${version} AND node = ${node ?? ""}
-        AND executor = ${executor ?? ""} AND image = ${image ?? ""}`?.number;
+        AND executor = ${executor} AND image = ${image ?? ""}`?.number;
   }
 
   #add(code: Code): number {
     const { version, node, executor, image } = code;
     this.sql.run`
       INSERT INTO codes (version, node, executor, image)
-      VALUES (${version}, ${node ?? ""}, ${executor ?? ""}, ${image ?? ""})`;
+      VALUES (${version}, ${node ?? ""}, ${executor}, ${image ?? ""})`;
     const number = this.#find(code);
     if (number === undefined) throw new Error("a code that was just written down is not there");
     return number;

@@ -11,7 +11,6 @@ import { sweep } from "../work/leases/expiry.ts";
 import { failJobOf } from "../work/leases/tasks.ts";
 
 type DatumSuccess = Extract<Outcome, { state: "success" }>;
-type DatumFailure = Extract<Outcome, { state: "failed" }>;
 /** A fault, and whether it is the datum's own. */
 type JudgedFault = Fault & { readonly own: boolean };
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
@@ -49,7 +48,7 @@ function recordDatum(
     }
     case "failed":
       if (outcome.endsJob) failForAll(outcome);
-      else fail({ ...outcome, own: isOwnFault(outcome, ledger.pipeline.active()?.spec) });
+      else fail({ ...outcome, own: outcome.blame === "datum" });
       return;
     case "merged":
     case "pushed": {
@@ -64,8 +63,7 @@ function recordDatum(
 
   function succeed({ exitCode, millis, outputs, upload, ran }: DatumSuccess): void {
     const { id, job, revision: version, node } = attempt;
-    const what = ran ?? { executor: null, image: null };
-    const code = ledger.codes.numberOf({ version, node, ...what });
+    const code = ledger.codes.numberOf({ version, node, ...ran });
     ledger.results.record({ id, job, exitCode, millis, upload: upload ?? null, outputs, code, now });
     ledger.attempts.succeed(attempt, { exitCode, now });
   }
@@ -147,16 +145,6 @@ function verdictOf(
   if (own >= most) return "bad";
   const counted = spec && skipsBadDatums(spec) ? troubles : tries;
   return counted >= most ? "failed" : "again";
-}
-
-/**
- * Whether it is the datum's own fault. A runner of a release that does not tell says the exit code: one that is not
- * accepted is the command's. Of what is not certain, the job hears.
- */
-function isOwnFault({ blame, exitCode }: DatumFailure, spec: PipelineSpec | undefined): boolean {
-  if (blame !== undefined) return blame === "datum";
-  const accepted = [0, ...(spec?.transform.acceptReturnCode ?? [])];
-  return exitCode !== null && !accepted.includes(exitCode);
 }
 
 /** An output that the tree can't hold would fail the whole commit: it fails its datum instead. */

@@ -75,10 +75,9 @@ function termsOf({
   spec,
   output,
   limited,
-}: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks" | "queued"> {
+}: Definition): Pick<Leased, "transform" | "output" | "limited" | "datumTimeout"> {
   const { transform, datumTimeout } = spec;
-  const whose = { limited: limited !== false };
-  return { transform, output, ...whose, ...(datumTimeout !== undefined && { datumTimeout }) };
+  return { transform, output, limited, ...(datumTimeout !== undefined && { datumTimeout }) };
 }
 
 interface Request extends Omit<TaskRequest, "until"> {

@@ -59,8 +59,8 @@ const SCHEMA = `
     salt TEXT NOT NULL,
     -- JSON: where each input's \`from\` stands, by name of the inputs; null: the whole branch belongs to it
     starts TEXT NOT NULL,
-    -- whether the key that submitted it was limited to repos; null: that is not known, and counts as if it was
-    limited INTEGER,
+    -- 1: the key that submitted it was limited to repos
+    limited INTEGER NOT NULL,
     createdAt INTEGER NOT NULL
   );
   -- Beside each row of revisions: who submitted it, and the text that it was read from.
@@ -324,10 +324,10 @@ const SCHEMA = `
     number INTEGER PRIMARY KEY,
     -- of the specification
     version INTEGER NOT NULL,
-    -- '' each: nobody told
+    -- '': it is not known
     node TEXT NOT NULL,
     executor TEXT NOT NULL,
-    -- '' also if it ran as a process, which ignores the image
+    -- '': it ran as a process, which ignores the image
     image TEXT NOT NULL
   );
   CREATE UNIQUE INDEX codes_by_content ON codes (version, node, executor, image);

@@ -38,8 +38,8 @@ export interface Revision {
   readonly salt: string;
   /** Where each input's `from` stands, in order of the inputs' names: written down once, with the version. */
   readonly starts: readonly (CommitPosition | null)[];
-  /** Whether the key that submitted it was limited to repos; null: it is not known, and counts as if it was. */
-  readonly limited: boolean | null;
+  /** Whether the key that submitted it was limited to repos. */
+  readonly limited: boolean;
 }
 
 /** What a pipeline is, from one update to the next. */

@@ -168,9 +168,9 @@ export class PipelineStore extends Store {
    * The present version was submitted again as it is: it is now that of this key, which is limited or is not. It has the
    * text that came with it; if none came, it keeps its own, which says the same.
    */
-  resubmit({ limited, by }: { limited: boolean | null; by: Submission }): void {
+  resubmit({ limited, by }: { limited: boolean; by: Submission }): void {
     this.sql.run`
-      UPDATE revisions SET limited = ${columnOf(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
+      UPDATE revisions SET limited = ${Number(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
     const revision = this.row()?.revision ?? 0;
     this.#versions.note(revision, { ...by, text: by.text ?? this.#versions.text(revision) });
     // It is known by its number, which stays.
@@ -283,7 +283,7 @@ export class PipelineStore extends Store {
   ): void {
     this.sql.run`
       INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, limited, createdAt)
-      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${columnOf(limited)}, ${now})`;
+      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${Number(limited)}, ${now})`;
     this.#versions.note(revision, by);
   }
 
@@ -294,11 +294,10 @@ export class PipelineStore extends Store {
     if (!row) return undefined;
     const { uid, createdAt, salt } = row;
     const starts: (CommitPosition | null)[] = JSON.parse(row.starts);
-    const limited = row.limited === null ? null : row.limited === 1;
     return define({
       uid,
       createdAt,
-      revision: { revision, spec: JSON.parse(row.spec), salt, starts, limited },
+      revision: { revision, spec: JSON.parse(row.spec), salt, starts, limited: row.limited === 1 },
     });
   }
 }
@@ -309,9 +308,5 @@ interface StoredRevision {
   readonly spec: string;
   readonly salt: string;
   readonly starts: string;
-  readonly limited: number | null;
-}
-
-function columnOf(limited: boolean | null): number | null {
-  return limited === null ? null : Number(limited);
+  readonly limited: number;
 }

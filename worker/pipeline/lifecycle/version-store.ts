@@ -20,7 +20,7 @@ export interface StoredVersion {
   readonly revision: number;
   readonly createdAt: number;
   readonly key: string | null;
-  readonly limited: boolean | null;
+  readonly limited: boolean;
   readonly hasText: boolean;
   readonly salt: string;
   readonly spec: PipelineSpec;
@@ -35,7 +35,7 @@ interface KeptMost {
 }
 
 interface StoredRow extends Omit<StoredVersion, "limited" | "hasText" | "spec"> {
-  readonly limited: number | null;
+  readonly limited: number;
   readonly hasText: number;
   readonly spec: string;
 }
@@ -68,7 +68,7 @@ export class VersionStore extends Store {
     return (
       row && {
         ...row,
-        limited: row.limited === null ? null : row.limited === 1,
+        limited: row.limited === 1,
         hasText: row.hasText === 1,
         spec: JSON.parse(row.spec),
       }

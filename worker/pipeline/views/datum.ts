@@ -79,7 +79,7 @@ export async function datumDetail(
     datum,
     transform: spec.transform,
     ...(spec.datumTimeout !== undefined && { datumTimeout: spec.datumTimeout }),
-    limited: limited !== false,
+    limited,
     inputs,
     output,
     outputCommit: job.outputCommit,

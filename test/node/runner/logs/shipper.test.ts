@@ -45,7 +45,14 @@ function print(lease: string, ...texts: string[]): void {
 }
 
 function success(lease: string): Outcome {
-  return { lease, state: "success", exitCode: 0, outputs: [], millis: 1 };
+  return {
+    lease,
+    state: "success",
+    exitCode: 0,
+    outputs: [],
+    millis: 1,
+    ran: { executor: "process", image: null },
+  };
 }
 
 const texts = (lease?: string) =>

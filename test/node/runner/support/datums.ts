@@ -112,6 +112,7 @@ export class DatumStage {
     const work = {
       datum: { lease: `lease-${this.#made}`, job: "job-1", datum: "datum-1", inputs },
       transform: { image: "any", cmd: ["sh"], ...transform },
+      limited: false,
       output: { repo: "edges", branch: "master" },
       pfs: join(this.dir, `datum-${this.#made}`),
       signal: new AbortController().signal,

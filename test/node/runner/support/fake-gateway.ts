@@ -5,6 +5,7 @@ import {
   ComposeContent,
   type FileEntry,
   OpenUpload,
+  PART_BYTES,
   ReserveContents,
 } from "../../../../protocol/files.ts";
 import {
@@ -84,8 +85,8 @@ export class FakeGateway {
   transform: Transform = { image: "none", cmd: ["true"] };
   /** How long a command may run; absent: as long as it likes. */
   datumTimeout: string | undefined;
-  /** Whether the pipeline is said to be a limited key's; undefined: as by a gateway that does not tell. */
-  limited: boolean | undefined = false;
+  /** Whether the pipeline is said to be a limited key's. */
+  limited = false;
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
@@ -100,8 +101,8 @@ export class FakeGateway {
   readonly lines: ShippedLine[] = [];
   readonly contents = new Map<string, Buffer>();
   readonly files = new Map<string, FileEntry[]>();
-  /** Bytes of the parts that contents are to come in; absent: it takes none, as a gateway of before. */
-  partBytes: number | undefined;
+  /** Bytes of the parts that contents are to come in. */
+  partBytes = PART_BYTES;
   readonly uploads = new Map<string, { lease: string; contents: Set<string> }>();
   readonly nodes = new Set<string>();
   /** What each node said last of its work. */
@@ -349,14 +350,12 @@ export class FakeGateway {
     const datums = queue.splice(0, most).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
-    const { datumTimeout, limited } = this;
-    const { container, ...transform } = this.transform;
+    const { datumTimeout, limited, transform } = this;
     return {
       slot: true,
       transform,
       datumTimeout,
       limited,
-      container,
       output: { repo: "edges", branch: "master" },
       datums,
       tasks,
@@ -424,7 +423,7 @@ export class FakeGateway {
     const pieces = parts.map((part) =>
       held.has(contentName(part)) ? this.contents.get(contentName(part)) : undefined,
     );
-    if (this.partBytes === undefined || pieces.includes(undefined)) return refusal(400, "no such parts");
+    if (pieces.includes(undefined)) return refusal(400, "no such parts");
     const whole = this.store(Buffer.concat(pieces as Buffer[]));
     held.add(contentName(whole));
     if (content && contentName(content) !== contentName(whole)) {

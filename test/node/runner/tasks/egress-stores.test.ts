@@ -65,7 +65,14 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
         read: async () => new Map(Object.entries(values).map(([key, text]) => [key, Buffer.from(text)])),
       };
       const terms = { environment: [], local: true };
-      const access = { gateway: gateway as never, secrets, env: process.env, terms, gatewayKey: "gateway" };
+      const access = {
+        gateway: gateway as never,
+        secrets,
+        env: process.env,
+        terms,
+        gatewayKey: "gateway",
+        limited: false,
+      };
       const deps = { ...access, confirmLease, ...(stallMs && { stallMs }) };
       const task = { kind: "egress" as const, lease: "L", job: "J", egress, entries: [...entries] };
       return performTask(deps, { task, output: { repo: "p", branch: "master" }, file: "/none", signal });
@@ -413,13 +420,14 @@ describe("egress to an S3 store that ignores conditions", () => {
     const push = (path: string, text: string) => {
       const egress = { URL: `${store.url}/dir`, endpoint: forgetful.endpoint, secret: "keys" };
       const entries = [{ path, content: gateway.store(text) }];
-      const task = { kind: "egress", lease: "L", job: "J", egress, entries, takesRemark: true } as const;
+      const task = { kind: "egress", lease: "L", job: "J", egress, entries } as const;
       const deps = {
         gateway: gateway as never,
         secrets: { read: async () => new Map(values) },
         env: {},
         terms: { environment: [], local: true },
         gatewayKey: "gateway",
+        limited: false,
         confirmLease: async () => undefined,
       };
       const { signal } = new AbortController();

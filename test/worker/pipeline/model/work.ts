@@ -33,7 +33,7 @@ export function done(
   const fails = isFailing(work, random);
   if (fails) {
     return {
-      outcome: { lease, state: "failed", exitCode: 3, reason: "no", log: "no\n", millis: 1 },
+      outcome: { lease, state: "failed", blame: "datum", exitCode: 3, reason: "no", log: "no\n", millis: 1 },
       texts: [],
     };
   }
@@ -42,7 +42,14 @@ export function done(
       const files = lost ? { "too-late": lease } : outputsOf(work.reading, work.cmd);
       const outputs = Object.entries(files).map(([path, text]): Output => ({ path, ...idOf(text) }));
       return {
-        outcome: { lease, state: "success", exitCode: 0, outputs, millis: 1 },
+        outcome: {
+          lease,
+          state: "success",
+          exitCode: 0,
+          outputs,
+          millis: 1,
+          ran: { executor: "process", image: null },
+        },
         texts: Object.values(files),
       };
     }

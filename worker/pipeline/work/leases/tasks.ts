@@ -82,9 +82,7 @@ function taskOf(
   if (row.kind === "merge") return { kind: "merge", lease, job, parts: tasks.parts(row.id) };
   const { egress } = definition.spec;
   const entries = pending.ofTask(row.id);
-  return egress && entries.length > 0
-    ? { kind: "egress", lease, job, egress, entries, takesRemark: true }
-    : undefined;
+  return egress && entries.length > 0 ? { kind: "egress", lease, job, egress, entries } : undefined;
 }
 
 /** Fails the job that can't end well without the task. What egress has sent stays, the rest is the next job's to send. */

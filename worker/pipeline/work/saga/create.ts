@@ -47,7 +47,7 @@ export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 /** Writes down what is to be made. */
 export async function beginCreation(
   context: PipelineContext,
-  { spec, limited = null, ...came }: Creation,
+  { spec, limited = true, ...came }: Creation,
 ): Promise<CreationBegun> {
   const { ledger, peers } = context;
   const by = { key: came.key ?? null, text: came.text ?? null };

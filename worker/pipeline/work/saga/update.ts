@@ -133,7 +133,7 @@ function write(
   const { ledger, peers } = context;
   const change = specChange(definition.spec, request.spec);
   const readsWhole = request.reprocess || change.transform || change.inputs;
-  const { limited = null } = request;
+  const { limited = true } = request;
   const by = { key: request.key ?? null, text: request.text ?? null };
   if (!readsWhole && !change.settings && !change.description) {
     ledger.pipeline.resubmit({ limited, by });
