@@ -319,7 +319,7 @@ describe("a fault is told in /readyz, by doctor, and to a client with its cure:"
         expect(heard).toContain("code from before the first release");
       }
       const sent = prepared.filter((query) => !query.includes("sqlite_master"));
-      expect(sent.every((query) => query.startsWith("SELECT"))).toBe(true);
+      expect(sent.filter((query) => !query.trim().startsWith("SELECT"))).toEqual([]);
     } finally {
       await env.DB.prepare("ALTER TABLE books RENAME TO family").run();
     }

@@ -58,6 +58,8 @@ function pipeline(name: string, hush: string) {
     output: `master.${name}`,
     outputRepo: name,
     outputBranch: "master",
+    limited: false,
+    reason: null,
     spec: {
       pipeline: { name },
       inputs: [{ repo: { name: "texts" }, glob: "/*" }],

@@ -30,7 +30,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "policy of a bucket": [["worker/s3/limits.ts", "MAX_POLICY_BYTES", KIB]],
   "document of another setting of a bucket": [["worker/s3/limits.ts", "MAX_SETTING_BYTES", KIB]],
   "lifecycle rules of a branch": [["worker/s3/limits.ts", "MAX_LIFECYCLE_RULES", 1]],
-  "clocks of client and gateway": [["worker/s3/auth/request-time.ts", "MAX_SKEW_MS", 60_000]],
+  "clocks of client and gateway": [["worker/s3/auth/parse-authorization.ts", "MAX_SKEW_MS", 60_000]],
   "bytes that nothing names any more": [
     ["worker/branch/contents/pending-deletion-store.ts", "READERS_GRACE_MS", 1000],
     ["worker/branch/contents/pending-deletion-store.ts", "NAMELESS_GRACE_MS", 1000],

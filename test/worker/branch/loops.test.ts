@@ -90,7 +90,7 @@ const SCENARIOS: readonly Scenario[] = [
   {
     loop: "blob reaper",
     what: "the blobs of an upload are deleted that was given up",
-    wokenBy: ["#condemn"],
+    wokenBy: ["PendingDeletionStore.add"],
     async prepare(bucket) {
       const branch = await freshBranch(bucket);
       const opened = await branch.uploads.open({});
