@@ -69,7 +69,7 @@ function swallow(loop: string, { lost, alone }: { lost: Place | undefined; alone
 /** Who called `wake`: the first that does more than hand it on. */
 function placeOf(stack: string): Place {
   const frames = [...stack.matchAll(/at (?:async )?([\w.#]+) \(.*\/worker\/(?:branch|pipeline)\//g)];
-  return frames.map(([, name = ""]) => name).find((name) => !name.endsWith(".wake")) ?? stack;
+  return frames.map(([, name = ""]) => name).find((name) => !/\.wake$|#changed$/.test(name)) ?? stack;
 }
 
 /** Work for one loop of an object. */
@@ -78,6 +78,8 @@ export interface Work {
   readonly name: string;
   /** Gives it to the loop. */
   begin(): Promise<unknown>;
+  /** What whoever gave it does if no answer came, since the object died before the work was written down. */
+  again?(): Promise<unknown>;
   /** It is to be done later: the statement by which that time has come. Absent: it is to be done at once. */
   readonly passes?: string;
   /** Whether the loop did it. */
@@ -145,7 +147,7 @@ export function testLoops({ kind, stub, loops, kill }: Kind, scenarios: readonly
   describe.each(scenarios)(`the loop '$loop' of a ${kind}, when $what,`, ({ loop, wokenBy, prepare }) => {
     test.each(DEATHS)("goes on if the object dies $at, and then the object rests", async ({ when, step }) => {
       vi.spyOn(console, "warn").mockImplementation(() => {});
-      const { name, begin, passes, isDone } = await prepare();
+      const { name, begin, again, passes, isDone } = await prepare();
       let abort = (): void => {};
       await runInDurableObject(stub(name), (_, state) => {
         abort = () => state.abort(KILL);
@@ -161,6 +163,7 @@ export function testLoops({ kind, stub, loops, kill }: Kind, scenarios: readonly
       await expect.poll(() => stood().catch(unlessKilled), LONG).toBe(true);
       death.end();
       await kill(name);
+      await again?.();
       const goesOn = async () => {
         await ring(name);
         return (await isDone()) && (await rests(name)) && (await alarmFits(name));
