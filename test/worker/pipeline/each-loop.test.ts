@@ -18,6 +18,8 @@ import {
   workUntil,
 } from "./support.ts";
 
+const LONG = { timeout: 20_000 };
+
 beforeAll(shortenPauses);
 
 let names = 0;
@@ -38,6 +40,12 @@ const isIdle = async (name: string, loop: string) => {
   const found = (await pipelineOf(name).admin.loops())?.loops.find((each) => each.name === loop);
   return found?.state === "idle";
 };
+
+/** A commit, and the job that it makes: the branch wakes the pipeline after it has answered. */
+async function commitJob({ name, input }: { name: string; input: string }): Promise<void> {
+  await commit(input, { a: "1" });
+  await expect.poll(hasSome(name, "SELECT 1 FROM jobs"), LONG).toBe(true);
+}
 
 /** A job with one datum, which a worker has leased. */
 async function atWork(more?: SpecOptions["more"]) {
@@ -83,7 +91,7 @@ const SCENARIOS: readonly Scenario[] = [
       const { name, input } = await fresh();
       return {
         name,
-        begin: () => commit(input, { a: "1" }),
+        begin: () => commitJob({ name, input }),
         isDone: async () => (await hasSome(name, "SELECT 1 FROM jobs")()) && (await isIdle(name, "inputs")),
       };
     },
@@ -96,7 +104,7 @@ const SCENARIOS: readonly Scenario[] = [
       const { name, input } = await fresh();
       return {
         name,
-        begin: () => commit(input, { a: "1" }),
+        begin: () => commitJob({ name, input }),
         isDone: hasSome(name, "SELECT 1 FROM jobs WHERE filled = 1"),
       };
     },
@@ -169,7 +177,7 @@ const SCENARIOS: readonly Scenario[] = [
         name,
         async begin() {
           await commit(input, { a: "1" });
-          await expect.poll(hasTurn).toBe(true);
+          await expect.poll(hasTurn, LONG).toBe(true);
           await exec(stub(name), "UPDATE jobs SET turnAt = 1");
           await runDurableObjectAlarm(stub(name));
         },
@@ -190,7 +198,10 @@ const SCENARIOS: readonly Scenario[] = [
       if (!file.ok) throw new Error(file.reason);
       return {
         name,
-        begin: () => output.erasures.erase({ versions: [{ path: "a.out", version: file.commit }] }),
+        async begin() {
+          await output.erasures.erase({ versions: [{ path: "a.out", version: file.commit }] });
+          await expect.poll(hasSome(name, "SELECT 1 FROM erasures_heard"), LONG).toBe(true);
+        },
         isDone: hasSome(name, "SELECT 1 FROM erasures_heard WHERE due = 0"),
       };
     },
@@ -222,7 +233,7 @@ const SCENARIOS: readonly Scenario[] = [
       const { name, input } = await fresh();
       return {
         name,
-        begin: () => commit(input, { a: "1" }),
+        begin: () => commitJob({ name, input }),
         isDone: async () =>
           (await hasSome(name, "SELECT 1 FROM jobs WHERE filled = 1")()) && (await isIdle(name, "catalogue")),
       };
@@ -241,7 +252,7 @@ const SCENARIOS: readonly Scenario[] = [
         name: world.name,
         async begin() {
           await report();
-          await expect.poll(isEnded).toBe(true);
+          await expect.poll(isEnded, LONG).toBe(true);
           await runDurableObjectAlarm(stub(world.name));
         },
         isDone: () => isIdle(world.name, "lowWaterMarks"),
