@@ -89,7 +89,10 @@ async function answerApi(request: Request, context: Context): Promise<Response> 
 /** Takes what a client sends that is refused before its body is read. One that asks first, with Expect, sends nothing. */
 async function takeUnread({ body, headers }: Request, { status }: Response): Promise<void> {
   if (status < 400 || body === null || body.locked || headers.has("expect")) return;
-  await sentBody(body).cancel();
+  // A client that is gone hears nothing, but its request is logged.
+  await sentBody(body)
+    .cancel()
+    .catch(() => {});
 }
 
 function hostOf(request: Request): string {
