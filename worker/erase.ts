@@ -1,3 +1,47 @@
+/*
+ * An erasure takes a version of a file out of the history for good, and its bytes if nothing else has them. It goes through
+ * the gateway, the branch, its forks, the pipelines and the nodes, in this order. In brackets: what a step writes down.
+ *
+ *  1. The gateway asks the branch to erase (s3/objects/erase-versions.ts, api/commits/erasures.ts). If forks were made from a
+ *     commit that has a version, the branch says which, and changes nothing.
+ *  2. The gateway asks each of these forks for its copies (branch/erasures/copies.ts), and erases them there by the same
+ *     steps, if the caller asked for that and may. Otherwise nothing is erased, or those versions are left out. It asks the
+ *     fork again: now it says only which of the bytes it has at other paths.
+ *  3. The gateway asks the branch once more, with the answers of the forks. One transaction (branch/erasures/erase.ts) takes
+ *     the rows of the versions out, has HEAD go back to the version before by a commit, and writes down what follows from it
+ *     [files; holds for forks that have the bytes elsewhere; erasures, erased_contents: for pipelines and nodes; outbox;
+ *     the debt of a rewrite]. The caller has the answer. From here on nobody reads the version.
+ *  4. The outbox of the branch (branch/work/outbox) wakes the pipelines that read the branch or write to it, and tells the
+ *     catalogue. From there each node learns by its next heartbeat what its cache must not have.
+ *  5. A pipeline that reads the branch asks it what was erased (pipeline/work/inputs/erased.ts). It kills jobs that read it
+ *     and have not ended, and makes one for where the inputs are [erasures_heard, erased_paths, jobs].
+ *  6. The pipeline that writes to the branch takes the version out of its results, so that no later output has it again
+ *     (pipeline/work/trim/erased-outputs.ts), and then lets go of the uploads that kept the bytes [erased_outputs].
+ *  7. To ask for the next ones is to acknowledge: a row of `erasures` goes when all have heard of it, and news in the feed
+ *     when all have read it (branch/erasures/news.ts). Only then the path is named nowhere.
+ *  8. The blob reaper deletes bytes that nothing keeps, after the grace for readers (branch/contents/content-store.ts). A
+ *     fork that needs bytes no more tells its parent (branch/work/outbox/give-back.ts), whose hold ends then. If
+ *     it never does, the parent asks (branch/work/forks/fork-check.ts).
+ *  9. Each object that owes it is written anew, so that its file has no remains of the names (objects/rewrite.ts).
+ *
+ * Who wins:
+ *  - A fork that is made between 2 and 3: the fork. The branch finds it in the transaction and it is asked, too.
+ *  - A fork that returns bytes between 2 and 3: its return. Returns have numbers; if the branch has heard of a later one than
+ *    the answer knew, the fork is asked again. After `ROUNDS` of these the answer is that the branch is busy.
+ *  - A fork whose rows are still being copied: the copy. The erasure is refused until it is complete.
+ *  - A crash between 2 and 3: the branch is as it was, and some forks have no copies any more. Who asks again goes on.
+ *  - Two erasures of one version: the first. The second finds nothing, and changes nothing.
+ *  - The same bytes are put at another path: the put. Only the version goes, and the answer says what has its bytes.
+ *  - A large commit under way: the commit. The erasure waits until it is applied, like any write.
+ *  - A reader who has the version's blobs already: the reader, until the grace is over.
+ *  - An export under way: the erasure. The export ends, and begins again without the version.
+ *  - A job that may have committed its output: the job, which comes to its end. The answer names the outputs that were made
+ *    from the version. A job that has not: the erasure.
+ *  - News that come while a pipeline acts on earlier ones: both. It counts how often it was told, and rests only if it has
+ *    acted on as many.
+ *  - A fetch of a node that began before the node heard: the erasure. What it brings is not kept in the cache.
+ */
+
 import { type ContentId, contentName } from "../protocol/content.ts";
 import { type BranchAddress, parseBucketName } from "../protocol/names.ts";
 import type { AnswerOf, CommitNote } from "./branch/contract/answers.ts";
@@ -57,13 +101,8 @@ type Branches = (address: BranchAddress) => {
 };
 
 /**
- * Erases versions of a branch. Its forks come first, and theirs before them: each is a step of its own, so that at no moment
- * a fork names bytes that its parent gives up. A crash in between leaves the branch as it was and some forks without their
- * copies; asked again, it goes on with what is left.
- *
- * The branch does not call its forks. It says which of them had a version in the commit that they were made from, and
- * erases only when it is told what became of each: a fork that was made meanwhile is not passed over, and one that gave
- * something back meanwhile is asked once more. What a fork needs no more it tells its parent by itself (branch/work/outbox/give-back.ts).
+ * Erases versions of a branch: steps 1 to 3. The forks come first, and theirs before them: each is a step of its own, so that
+ * at no moment a fork names bytes that its parent gives up.
  */
 export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
   const { address, deletions, note, uid } = erasing;
