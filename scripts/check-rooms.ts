@@ -6,7 +6,7 @@ import { parseSync, Visitor } from "oxc-parser";
  * Holds the tree to the map of ARCHITECTURE.md. A folder is a room, and three things are asked:
  *
  * - What lies side by side in a folder, rooms and loose files, imports each other in no circle. An import from
- *   `worker/s3/auth/sign.ts` to `worker/s3/request/query.ts` says that `auth` needs `request`; then nothing in
+ *   `worker/s3/auth/verify.ts` to `worker/s3/request/target.ts` says that `auth` needs `request`; then nothing in
  *   `request` may need `auth`, on whatever way. An import of types alone counts as any other.
  * - A room imports what the map's last column names, and imports all that it names: folders and files in backticks, and
  *   packages. A row that has packages, or "no packages", allows no others, nor the platform's. A row without a value has

@@ -9,7 +9,7 @@
  * other datum wrote there.
  *
  * All that it makes on the machine is in one temporary folder, whose name says which process it belongs to. A killed one
- * can't clear up; the next one does (runner/replay/scratch.ts).
+ * can't clear up; the next one does (runner/replay/replay.ts).
  */
 
 import { stat } from "node:fs/promises";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
 import { PAGES } from "../../support/pages.ts";
 
-/** A claim's test, as the page names it: `[test: path/of/file.test.ts "a part of the test's name"]`. */
+/** A claim's test, as the page names it: `[test: the file "a part of the test's name"]`. */
 const NAMED = /\[test: (\S+) "([^"]+)"\]/g;
 
 test.each(PAGES)("every test that %s names is there", (page) => {

@@ -115,7 +115,7 @@ function namedPaths(line: string): string[] {
   });
 }
 
-/** `a/{b,c}.ts` is `a/b.ts` and `a/c.ts`. */
+/** `a/{b,c}` is `a/b` and `a/c`. */
 function withoutBraces(path: string): string[] {
   const [, before = "", names = "", after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(path) ?? [];
   return names === "" ? [path] : names.split(",").map((name) => before + name + after);

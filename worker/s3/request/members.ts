@@ -6,7 +6,7 @@ import { checksumHeader } from "../answer/fields.ts";
  * *taken*, *harmless* or *refused*, and this table alone decides it (refusals.ts holds requests to it, before an operation
  * is called). Nothing that a client asks for is ignored in silence: a harmless one asks for what is so here anyway.
  *
- * Each member that botocore's model of S3 has for an operation of ours has a line (test/worker/s3/members.test.ts). What
+ * Each member that botocore's model of S3 has for an operation of ours has a line (test/worker/s3/every-operation.test.ts). What
  * has none is refused if it is a query parameter, an `x-amz-*` or an `x-sluice-commit-*`. Other headers without a line mean
  * nothing to S3.
  */
