@@ -30,9 +30,9 @@ async function passed(bucket: string, days: number): Promise<void> {
   await server.kill9();
   const database = databaseOf(bucket);
   for (const [table, columns] of [
-    ["commits", ["created_at"]],
-    ["files", ["bytes_at"]],
-    ["multiparts", ["initiated_at"]],
+    ["commits", ["createdAt"]],
+    ["files", ["bytesAt"]],
+    ["multiparts", ["initiatedAt"]],
     ["rounds", ["due", "midnight", "cutoff", "oldest"]],
   ] as const) {
     database.exec(

@@ -22,7 +22,7 @@ describe("what holds most of a history back", () => {
     for (const text of ["1", "2", "3"]) await commit("waits-in", { a: text });
     await master("waits-in").settings.change({ keep: { commits: 1 } });
     await runInDurableObject(env.BRANCH.getByName("master.waits-in"), (_, { storage: { sql } }) => {
-      sql.exec("UPDATE commits SET created_at = created_at - ?", 9 * DAY_MS);
+      sql.exec("UPDATE commits SET createdAt = createdAt - ?", 9 * DAY_MS);
     });
     const held = async () => {
       // The branch hears of the job by an alarm.

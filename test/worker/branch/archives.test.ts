@@ -329,7 +329,7 @@ describe("a branch out of an archive", () => {
     await branch.settings.change({ modified: "file" });
     await put(branch, "a");
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE commits SET created_at = created_at - 1000000");
+      sql.exec("UPDATE commits SET createdAt = createdAt - 1000000");
     });
     await restarted(branch);
     await branch.files.setTags({
@@ -553,7 +553,7 @@ describe("a branch out of an archive", () => {
   test.each([
     [
       "a page of commits",
-      /INSERT INTO commits \(gen, seq, id, kind, created_at, births, deaths, origin, author, note\)\s+SELECT/,
+      /INSERT INTO commits \(gen, seq, id, kind, createdAt, births, deaths, origin, author, note\)\s+SELECT/,
     ],
     ["a page of tags", /INSERT INTO tags/],
     ["a page of files", /INSERT INTO files \(gen, path, born, died[^)]*\)\s+SELECT/],

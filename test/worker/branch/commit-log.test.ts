@@ -425,7 +425,7 @@ describe("the note of a commit", () => {
     const branch = await freshBranch();
     await putNoted(branch, "a", SAID);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      const columns = "gen, seq, id, kind, created_at, births, deaths, origin";
+      const columns = "gen, seq, id, kind, createdAt, births, deaths, origin";
       sql.exec(`CREATE TABLE kept AS SELECT ${columns} FROM commits`);
       sql.exec("DELETE FROM commits");
       sql.exec(`INSERT INTO commits (${columns}) SELECT ${columns} FROM kept`);

@@ -181,7 +181,7 @@ const SCENARIOS: readonly Scenario[] = [
       return {
         name: bucket,
         begin: () => branch.settings.change({ lifecycle: { rules, key: "operator" } }),
-        passes: `UPDATE commits SET created_at = created_at - ${9 * DAY_MS}; UPDATE rounds SET due = 1`,
+        passes: `UPDATE commits SET createdAt = createdAt - ${9 * DAY_MS}; UPDATE rounds SET due = 1`,
         isDone: async () => {
           const page = await branchOf(bucket).files.list({ prefix: "", limit: 10, after: "" });
           return page.ok && page.entries.length === 0;

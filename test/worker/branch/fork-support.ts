@@ -59,7 +59,7 @@ export function rowsOf(
       contents: count("contents"),
       lent: count("contents WHERE lent = 1"),
       forks: count("forks"),
-      roots: count("roots WHERE gone_at IS NULL"),
+      roots: count("roots WHERE goneAt IS NULL"),
     };
   });
 }

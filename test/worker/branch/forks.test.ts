@@ -443,7 +443,7 @@ describe("a crash while a fork is made", () => {
     ["before the first slice", SLICE, 1],
     ["in the last slice", /UPDATE forks SET copied/, 3],
     ["before the commit", /INSERT INTO commits/, 1],
-    ["in the publication", /UPDATE generations SET deleted_at = NULL/, 1],
+    ["in the publication", /UPDATE generations SET deletedAt = NULL/, 1],
   ];
   for (const [[when, statement, nth], options] of sampled(CRASHES, { every: 9 })) {
     test(`${when} loses nothing: whoever asks again has it once`, options, async () => {
@@ -490,7 +490,7 @@ describe("a crash while a fork is made", () => {
 describe("a crash while a fork goes", () => {
   const CRASHES: readonly Crash[] = [
     ["before more rows go", /DELETE FROM files/, 3],
-    ["in the deletion", /UPDATE generations SET deleted_at = \?/, 1],
+    ["in the deletion", /UPDATE generations SET deletedAt = \?/, 1],
     ["before the first rows go", /DELETE FROM files/, 1],
     ["before what was lent goes", /DELETE FROM contents INDEXED BY contents_unkept WHERE gen = /, 1],
     ["before the parent lets go", /INSERT INTO roots .* ON CONFLICT/s, 1],

@@ -137,7 +137,7 @@ const MISCOUNTED = `
   WITH said AS (
     SELECT gen, seq, births, deaths, lead(seq) OVER (ORDER BY seq) IS NULL AS isHead,
       births - lag(births, 1, 0) OVER (ORDER BY seq) AS born, deaths - lag(deaths, 1, 0) OVER (ORDER BY seq) AS died
-    FROM commits WHERE gen = (SELECT gen FROM generations WHERE deleted_at IS NULL)
+    FROM commits WHERE gen = (SELECT gen FROM generations WHERE deletedAt IS NULL)
   )
   SELECT seq FROM said WHERE
     born < (SELECT count(*) FROM files WHERE files.gen = said.gen AND files.born = seq AND kind < 2)

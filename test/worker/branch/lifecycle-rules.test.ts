@@ -64,9 +64,9 @@ async function setRules(branch: BranchStub, ...rules: LifecycleRule[]): Promise<
 async function passed(branch: BranchStub, days: number): Promise<void> {
   await runInDurableObject(branch, (_, { storage: { sql } }) => {
     for (const [table, columns] of [
-      ["commits", ["created_at"]],
-      ["multiparts", ["initiated_at"]],
-      ["files", ["renewed", "bytes_at"]],
+      ["commits", ["createdAt"]],
+      ["multiparts", ["initiatedAt"]],
+      ["files", ["renewed", "bytesAt"]],
       ["rounds", ["due", "midnight", "cutoff", "oldest"]],
       ["clock", ["promised"]],
     ] as const) {

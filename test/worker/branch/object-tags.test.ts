@@ -39,10 +39,10 @@ async function dayOld(
 async function aged(branch: BranchStub, days: number): Promise<void> {
   await runInDurableObject(branch, (_, { storage: { sql } }) => {
     for (const [table, column] of [
-      ["commits", "created_at"],
-      ["files", "bytes_at"],
+      ["commits", "createdAt"],
+      ["files", "bytesAt"],
       ["files", "renewed"],
-      ["staged", "bytes_at"],
+      ["staged", "bytesAt"],
     ])
       sql.exec(`UPDATE ${table} SET ${column} = ${column} - ?`, days * DAY_MS);
   });

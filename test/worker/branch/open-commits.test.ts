@@ -213,7 +213,7 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["new"] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE sessions SET written_at = 9e15");
+      sql.exec("UPDATE sessions SET writtenAt = 9e15");
     });
     const page = await branch.files.list({ openCommit, prefix: "", limit: 10, modified: "file" });
     const head = await branch.lifecycle.status();

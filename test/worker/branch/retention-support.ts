@@ -10,7 +10,7 @@ export async function givenBack(branch: BranchStub): Promise<void> {
       Number(
         sql
           .exec(
-            "SELECT count(*) AS n FROM horizons WHERE marked < floor OR (marked > 0 AND died_from <= marked)",
+            "SELECT count(*) AS n FROM horizons WHERE marked < floor OR (marked > 0 AND diedFrom <= marked)",
           )
           .one().n,
       ),

@@ -193,7 +193,7 @@ describe("a branch that keeps what was replaced lately", () => {
   async function age(branch: BranchStub, days: readonly number[]): Promise<void> {
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       for (const [n, old] of days.entries()) {
-        sql.exec("UPDATE commits SET created_at = ? WHERE seq = ?", Date.now() - old * DAY_MS, n + 1);
+        sql.exec("UPDATE commits SET createdAt = ? WHERE seq = ?", Date.now() - old * DAY_MS, n + 1);
       }
     });
     await evictDurableObject(branch);
@@ -496,7 +496,7 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
     "a lifecycle rule": async (branch) => {
       await putBlob(branch, 2);
       await runInDurableObject(branch, (_, { storage: { sql } }) => {
-        sql.exec("UPDATE commits SET created_at = created_at - ?", 3 * DAY_MS);
+        sql.exec("UPDATE commits SET createdAt = createdAt - ?", 3 * DAY_MS);
       });
       await evictDurableObject(branch);
       const rule = { id: "old", enabled: true, prefix: "", filter: "empty", noncurrentDays: 1 } as const;
@@ -923,7 +923,7 @@ describe("a mark on what is gone", () => {
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE horizons SET floor = 8");
       sql.exec(
-        "INSERT OR REPLACE INTO tags (gen, name, commit_id, created_at) VALUES (1, 'old', ?, 0)",
+        "INSERT OR REPLACE INTO tags (gen, name, \"commit\", createdAt) VALUES (1, 'old', ?, 0)",
         commits[5] ?? "",
       );
     });

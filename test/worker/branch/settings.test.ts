@@ -336,7 +336,7 @@ describe("a branch that is set to the time of its objects", () => {
     const branch = await freshBranch();
     await branch.settings.change({ modified: "file" });
     await runInDurableObject(branch, (_, { storage }) => {
-      storage.sql.exec("UPDATE settings SET last_modified = 'moon'");
+      storage.sql.exec("UPDATE settings SET modified = 'moon'");
     });
     await evictDurableObject(branch);
     expect(await branch.settings.read()).toMatchObject({ ok: true, modified: null });

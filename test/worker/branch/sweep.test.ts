@@ -427,7 +427,7 @@ describe("a sweep", () => {
     /UPDATE sweeps SET content/,
     /DELETE FROM orphans WHERE blob IN/,
     /UPDATE sweeps SET found/,
-    /UPDATE sweeps SET began_at = NULL, ended_at/,
+    /UPDATE sweeps SET beganAt = NULL, endedAt/,
   ];
   test.each(steps)("that crashes before %s does the same when it goes on", async (statement) => {
     const upload = await open();

@@ -279,7 +279,7 @@ describe("what the catalogue could not be told of tags", () => {
     const { branch, bucket, first } = await twoCommits();
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       for (let n = 0; n < 120; n++) {
-        sql.exec("INSERT INTO tags (gen, name, commit_id, created_at) VALUES (1, ?, ?, 1)", `t${n}`, first);
+        sql.exec('INSERT INTO tags (gen, name, "commit", createdAt) VALUES (1, ?, ?, 1)', `t${n}`, first);
         sql.exec("INSERT INTO tag_news (name, version) VALUES (?, 1)", `t${n}`);
       }
     });

@@ -129,7 +129,7 @@ describe("what holds most back", () => {
     for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
     await branch.settings.change({ keep: { commits: 1 } });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE commits SET created_at = seq * 1000");
+      sql.exec("UPDATE commits SET createdAt = seq * 1000");
     });
     expect(await usageOf(branch)).toMatchObject({
       holder: { kind: "pipeline", pipeline: "slow", since: 4000, count: 3 },

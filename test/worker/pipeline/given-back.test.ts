@@ -493,7 +493,7 @@ describe("a gateway that is killed while it gives back", () => {
   async function keepNewest({ output }: Gateway): Promise<void> {
     const stub = env.BRANCH.getByName(bucketName(output));
     await runInDurableObject(stub, (_, { storage: { sql } }) => {
-      sql.exec("INSERT INTO horizons (gen, floor, marked, died_from, died_path) VALUES (1, 4, 0, 0, '')");
+      sql.exec("INSERT INTO horizons (gen, floor, marked, diedFrom, diedPath) VALUES (1, 4, 0, 0, '')");
     });
     await killBranch(output);
   }

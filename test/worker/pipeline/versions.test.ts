@@ -242,8 +242,8 @@ describe("the versions that are kept", () => {
 function heldStarts(repo: string): Promise<string[]> {
   return runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage }) =>
     storage.sql
-      .exec<{ commit_id: string }>("SELECT commit_id FROM starts")
+      .exec<{ commit: string }>(`SELECT "commit" FROM starts`)
       .toArray()
-      .map((row) => row.commit_id),
+      .map((row) => row.commit),
   );
 }

@@ -37,7 +37,7 @@ type StoredRow = Omit<Import, "state" | "place" | "settings"> &
   FilePlace & { readonly state: number; readonly settings: string };
 
 const SELECT = `
-  SELECT uid, gen, archive, state, upload, created_at AS createdAt, head, floor, settings, seq, tag, path, born, commits, tags,
+  SELECT uid, gen, archive, state, upload, createdAt, head, floor, settings, seq, tag, path, born, commits, tags,
     files
   FROM imports`;
 const BY_UID = `${SELECT} WHERE uid = ?`;
@@ -59,7 +59,7 @@ export class ImportStore extends BranchStore {
     due: number,
   ): void {
     this.sql.run`
-      INSERT INTO imports (uid, gen, archive, state, due, upload, created_at, head, floor, settings, seq, tag, path, born, commits,
+      INSERT INTO imports (uid, gen, archive, state, due, upload, createdAt, head, floor, settings, seq, tag, path, born, commits,
         tags, files)
       VALUES (${uid}, ${gen}, ${archive}, ${COMING}, ${due}, ${upload}, ${createdAt}, ${head}, ${floor},
         ${JSON.stringify(settings)}, 0, '', '', 0, 0, 0, 0)`;
@@ -100,14 +100,14 @@ export class ImportStore extends BranchStore {
   /** It is the branch. `by`: the access key that finished it, if that is known. */
   made(uid: string, { at, by }: { at: number; by: string | null }): void {
     this.sql.run`
-      UPDATE imports SET state = ${MADE}, due = NULL, made_at = ${at}, made_by = ${by} WHERE uid = ${uid}`;
+      UPDATE imports SET state = ${MADE}, due = NULL, madeAt = ${at}, madeBy = ${by} WHERE uid = ${uid}`;
     this.wake("history GC");
   }
 
   /** How a generation came out of an archive; undefined if it did not. */
   of(uid: string): Imported | undefined {
     return this.sql.first<Imported>`
-      SELECT made_at AS at, made_by AS by, head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
+      SELECT madeAt AS at, madeBy AS by, head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
   }
 
   /** The last path that came is of no use once the branch is there, and may be erased. */

@@ -32,7 +32,7 @@ export interface Fork {
 type StoredRow = Omit<Fork, "state" | "note"> & { readonly state: number; readonly note: string | null };
 
 const SELECT = `
-  SELECT uid, gen, parent, commit_id AS "commit", state, created_at AS createdAt, copied, files, total, note
+  SELECT uid, gen, parent, "commit", state, createdAt, copied, files, total, note
   FROM forks`;
 const BY_UID = `${SELECT} WHERE uid = ?`;
 const PRESENT = `${SELECT} WHERE state < ${PURGING} ORDER BY uid DESC LIMIT 1`;
@@ -48,7 +48,7 @@ export class ForkStore extends BranchStore {
     note,
   }: Pick<Fork, "uid" | "parent" | "commit" | "createdAt" | "note">): void {
     this.sql.run`
-      INSERT INTO forks (uid, parent, commit_id, state, created_at, copied, files, total, note)
+      INSERT INTO forks (uid, parent, "commit", state, createdAt, copied, files, total, note)
       VALUES (${uid}, ${parent}, ${commit}, ${ASKED}, ${createdAt}, '', 0, 0, ${noteText(note)})`;
   }
 
@@ -89,7 +89,7 @@ export class ForkStore extends BranchStore {
     { gen, commit, total }: { gen: number; commit: string | null; total: number },
   ): void {
     this.sql.run`
-      UPDATE forks SET state = ${COPYING}, gen = ${gen}, commit_id = ${commit}, total = ${total} WHERE uid = ${uid}`;
+      UPDATE forks SET state = ${COPYING}, gen = ${gen}, "commit" = ${commit}, total = ${total} WHERE uid = ${uid}`;
     this.wake("forks");
   }
 
@@ -120,7 +120,7 @@ export class ForkStore extends BranchStore {
   purgeEnded(): void {
     const ended = this.sql.run`
       UPDATE forks SET state = ${PURGING} WHERE state = ${MADE} AND EXISTS (
-        SELECT 1 FROM generations WHERE generations.gen = forks.gen AND deleted_at IS NOT NULL
+        SELECT 1 FROM generations WHERE generations.gen = forks.gen AND deletedAt IS NOT NULL
       )`;
     if (ended) this.wake("forks");
   }

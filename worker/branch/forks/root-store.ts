@@ -21,13 +21,13 @@ export class RootStore extends BranchStore {
   add({ fork, bucket, gen, seq }: Omit<Root, "goneAt" | "given">, now: number): void {
     this.#forget(now);
     this.sql.run`
-      INSERT INTO roots (fork, bucket, gen, seq, made_at) VALUES (${fork}, ${bucket}, ${gen}, ${seq}, ${now})`;
+      INSERT INTO roots (fork, bucket, gen, seq, madeAt) VALUES (${fork}, ${bucket}, ${gen}, ${seq}, ${now})`;
   }
 
   /** Also one that is gone. */
   find(fork: string): Root | undefined {
     return this.sql.first<Root>`
-      SELECT fork, bucket, gen, seq, gone_at AS goneAt, given FROM roots WHERE fork = ${fork}`;
+      SELECT fork, bucket, gen, seq, goneAt, given FROM roots WHERE fork = ${fork}`;
   }
 
   /** The fork gave back something of this number. */
@@ -39,8 +39,8 @@ export class RootStore extends BranchStore {
   drop(fork: string, now: number): void {
     this.#forget(now);
     this.sql.run`
-      INSERT INTO roots (fork, bucket, gen, seq, made_at, gone_at) VALUES (${fork}, '', 0, 0, ${now}, ${now})
-      ON CONFLICT DO UPDATE SET gone_at = ifnull(gone_at, excluded.gone_at)`;
+      INSERT INTO roots (fork, bucket, gen, seq, madeAt, goneAt) VALUES (${fork}, '', 0, 0, ${now}, ${now})
+      ON CONFLICT DO UPDATE SET goneAt = ifnull(goneAt, excluded.goneAt)`;
     this.wake("history GC");
     // A fork that was deleted may have waited for it.
     this.wake("forks");
@@ -49,18 +49,18 @@ export class RootStore extends BranchStore {
   /** The forks of a generation that stand. */
   standing(gen: number): Root[] {
     return this.sql.all<Root>`
-      SELECT fork, bucket, gen, seq, gone_at AS goneAt, given FROM roots INDEXED BY roots_standing
-      WHERE gen = ${gen} AND gone_at IS NULL`;
+      SELECT fork, bucket, gen, seq, goneAt, given FROM roots INDEXED BY roots_standing
+      WHERE gen = ${gen} AND goneAt IS NULL`;
   }
 
   /** Whether a fork of a generation stands. */
   hasAny(gen: number): boolean {
     return this.sql.has`
-      SELECT 1 FROM roots INDEXED BY roots_standing WHERE gen = ${gen} AND gone_at IS NULL LIMIT 1`;
+      SELECT 1 FROM roots INDEXED BY roots_standing WHERE gen = ${gen} AND goneAt IS NULL LIMIT 1`;
   }
 
   #forget(now: number): void {
     this.sql.run`
-      DELETE FROM roots INDEXED BY roots_gone WHERE gone_at IS NOT NULL AND gone_at <= ${now - GONE_KEPT_MS}`;
+      DELETE FROM roots INDEXED BY roots_gone WHERE goneAt IS NOT NULL AND goneAt <= ${now - GONE_KEPT_MS}`;
   }
 }

@@ -44,8 +44,8 @@ function beforeOf(ledger: LogStores, { live, id }: { live: Live; id: string }): 
 
 /** The columns of an entry, of a commit that the query has as `named`. Its parent stays for the counts, if for nothing else. */
 const ENTRY = `
-  SELECT named.seq AS seq, named.id AS id, named.created_at AS createdAt, named.births - ifnull(parent.births, 0) AS written,
-    named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, key_id AS "key", named.note AS said,
+  SELECT named.seq AS seq, named.id AS id, named.createdAt AS createdAt, named.births - ifnull(parent.births, 0) AS written,
+    named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, authors.key AS "key", named.note AS said,
     parent.id AS parent`;
 const PARENT = `
   LEFT JOIN commits AS parent ON parent.gen = named.gen AND parent.seq = named.seq - 1

@@ -25,15 +25,15 @@ const SCHEMA = `
   CREATE TABLE generations (
     gen INTEGER PRIMARY KEY,
     uid TEXT NOT NULL UNIQUE,
-    created_at INTEGER NOT NULL,
-    deleted_at INTEGER,
+    createdAt INTEGER NOT NULL,
+    deletedAt INTEGER,
     -- the bucket that it was forked from, once it is rid of it; null if it was no fork
     parent TEXT
   );
   CREATE INDEX generations_forked ON generations (parent) WHERE parent IS NOT NULL;
 
   -- Access keys that made commits, by a number of our own: a commit then keeps a byte or two, not the id.
-  CREATE TABLE authors (number INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE);
+  CREATE TABLE authors (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
 
   -- The parent of a commit is the row of seq - 1. The last row of a deleted generation is the deletion.
   CREATE TABLE commits (
@@ -42,7 +42,7 @@ const SCHEMA = `
     id TEXT NOT NULL,
     -- 0 commit, 1 deletion, 2 gone: only the id and the time are left, for the versions that it wrote or ended
     kind INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
     -- rows of files born and died up to here
     births INTEGER NOT NULL,
     deaths INTEGER NOT NULL,
@@ -85,7 +85,7 @@ const SCHEMA = `
     -- 1: the row's death is no version of its path
     unmarked INTEGER,
     -- when the bytes were last written, if the commit that the row was born at set nothing but tags; null: then
-    bytes_at INTEGER,
+    bytesAt INTEGER,
     PRIMARY KEY (gen, path, born)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX head ON files (gen, path) WHERE died IS NULL;
@@ -140,12 +140,12 @@ const SCHEMA = `
   CREATE TABLE tags (
     gen INTEGER NOT NULL,
     name TEXT NOT NULL,
-    commit_id TEXT NOT NULL,
+    "commit" TEXT NOT NULL,
     -- when it was made or last moved
-    created_at INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
     PRIMARY KEY (gen, name)
   ) WITHOUT ROWID;
-  CREATE INDEX tags_by_commit ON tags (gen, commit_id);
+  CREATE INDEX tags_by_commit ON tags (gen, "commit");
   -- Names of the live generation whose tags the catalogue does not know as they are, gone ones too.
   CREATE TABLE tag_news (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
   -- One row: how often tags changed, and that number when a generation with tags was last deleted.
@@ -187,7 +187,7 @@ const SCHEMA = `
     upload TEXT PRIMARY KEY,
     gen INTEGER NOT NULL,
     path TEXT NOT NULL,
-    initiated_at INTEGER NOT NULL,
+    initiatedAt INTEGER NOT NULL,
     -- JSON each; null if there are none
     checksum TEXT,
     attributes TEXT,
@@ -206,7 +206,7 @@ const SCHEMA = `
     digest BLOB NOT NULL,
     size INTEGER NOT NULL,
     checksum TEXT,
-    modified_at INTEGER NOT NULL,
+    modifiedAt INTEGER NOT NULL,
     PRIMARY KEY (upload, number)
   ) WITHOUT ROWID;
   CREATE INDEX parts_by_content ON parts (upload, digest, size);
@@ -225,9 +225,9 @@ const SCHEMA = `
     -- when it begins or goes on; null: there is nothing to look for
     due INTEGER,
     -- when somebody last asked for it
-    asked_at INTEGER,
+    askedAt INTEGER,
     -- when the one that is under way began; null: none is
-    began_at INTEGER,
+    beganAt INTEGER,
     -- when another is to begin after it; null: none
     again INTEGER,
     -- 1: what is found is removed; 0: it is only counted
@@ -245,14 +245,14 @@ const SCHEMA = `
     -- blobs that were seen; those that nothing names, and their bytes: of the one under way, else of the last one
     seen INTEGER NOT NULL,
     found INTEGER NOT NULL,
-    found_bytes INTEGER NOT NULL,
+    foundBytes INTEGER NOT NULL,
     -- when the last one ended; null: none did
-    ended_at INTEGER,
+    endedAt INTEGER,
     -- how often orphans could not be deleted since it began
     tries INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   CREATE INDEX sweeps_by_due ON sweeps (due) WHERE due IS NOT NULL;
-  CREATE INDEX sweeps_under_way ON sweeps (began_at) WHERE began_at IS NOT NULL;
+  CREATE INDEX sweeps_under_way ON sweeps (beganAt) WHERE beganAt IS NOT NULL;
   -- What the one that is under way has found in the store and in no table.
   CREATE TABLE orphans (blob TEXT PRIMARY KEY) WITHOUT ROWID;
 
@@ -265,8 +265,8 @@ const SCHEMA = `
     gen INTEGER NOT NULL,
     -- 0 open, 1 being checked or applied, 2 finished, 3 ended: what it staged goes in slices
     state INTEGER NOT NULL,
-    opened_at INTEGER NOT NULL,
-    written_at INTEGER NOT NULL,
+    openedAt INTEGER NOT NULL,
+    writtenAt INTEGER NOT NULL,
     -- how long it stays open since something was staged; milliseconds
     ttl INTEGER NOT NULL,
     -- when it ends or, finished, is forgotten; null if neither comes with time
@@ -278,8 +278,8 @@ const SCHEMA = `
     -- JSON of why it could not be applied, for whoever asks next
     refusal TEXT,
     -- what finishing it answers
-    commit_id TEXT,
-    modified_at INTEGER,
+    "commit" TEXT,
+    modifiedAt INTEGER,
     -- JSON of a CommitNote, for the commit that is to come
     note TEXT,
     -- HEAD when it began; null: a job or a revert began it
@@ -304,7 +304,7 @@ const SCHEMA = `
     -- null if no condition stands
     judged INTEGER,
     -- as in files; null: when the open commit is finished
-    bytes_at INTEGER,
+    bytesAt INTEGER,
     PRIMARY KEY (session, gone, path)
   ) WITHOUT ROWID;
   CREATE INDEX staged_judged ON staged (session, path) WHERE judged IS NOT NULL;
@@ -352,10 +352,10 @@ const SCHEMA = `
     gen INTEGER,
     -- the bucket of the parent; of its commits the one that was asked for, then the one that it is made from
     parent TEXT NOT NULL,
-    commit_id TEXT,
+    "commit" TEXT,
     -- 0 asked for, 1 its rows are being copied, 2 it can be read, 3 it is deleted and its rows go
     state INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
     -- the last path that was copied; files and empty directories so far, and of the parent's commit
     copied TEXT NOT NULL,
     files INTEGER NOT NULL,
@@ -371,13 +371,13 @@ const SCHEMA = `
     bucket TEXT NOT NULL,
     gen INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    made_at INTEGER NOT NULL,
-    gone_at INTEGER,
+    madeAt INTEGER NOT NULL,
+    goneAt INTEGER,
     -- the highest number of a give-back of that fork that came here
     given INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
-  CREATE INDEX roots_standing ON roots (gen, seq) WHERE gone_at IS NULL;
-  CREATE INDEX roots_gone ON roots (gone_at) WHERE gone_at IS NOT NULL;
+  CREATE INDEX roots_standing ON roots (gen, seq) WHERE goneAt IS NULL;
+  CREATE INDEX roots_gone ON roots (goneAt) WHERE goneAt IS NOT NULL;
 
   -- What a fork is to give back to its parent: contents whose rows are gone. The parent has not heard yet.
   CREATE TABLE give_backs (
@@ -401,10 +401,10 @@ const SCHEMA = `
     -- commits before this one are in held, or are of kind 2, or gone: no tree of theirs is left
     marked INTEGER NOT NULL,
     -- the first dead rows to look at next, by their death and path: those before went, unless a held commit has them
-    died_from INTEGER NOT NULL,
-    died_path TEXT NOT NULL,
+    diedFrom INTEGER NOT NULL,
+    diedPath TEXT NOT NULL,
     -- of a deleted generation: the same of rows that lived at its end; null once there are none
-    alive_path TEXT,
+    alivePath TEXT,
     -- 1: of a deleted generation nothing is left
     purged INTEGER NOT NULL DEFAULT 0
   );
@@ -422,7 +422,7 @@ const SCHEMA = `
   -- Commits that inputs of pipelines start after.
   CREATE TABLE starts (
     uid TEXT NOT NULL,
-    commit_id TEXT NOT NULL,
+    "commit" TEXT NOT NULL,
     gen INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     -- 1: it was kept when the pipeline told of it, and is since
@@ -431,10 +431,10 @@ const SCHEMA = `
     stopped INTEGER NOT NULL DEFAULT 0,
     -- the name of a pipeline that is stopped, which no subscriber tells any more; null if it is not stopped
     pipeline TEXT,
-    PRIMARY KEY (uid, commit_id)
+    PRIMARY KEY (uid, "commit")
   ) WITHOUT ROWID;
   CREATE INDEX starts_holding ON starts (gen, seq) WHERE holds = 1;
-  CREATE INDEX starts_by_commit ON starts (commit_id);
+  CREATE INDEX starts_by_commit ON starts ("commit");
 
   -- erasures
 
@@ -506,7 +506,7 @@ const SCHEMA = `
     -- when it is given up if nothing comes; null once that is decided
     due INTEGER,
     upload TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
     -- the newest commit that it is to have
     head INTEGER NOT NULL,
     -- commits before this one are kept only if something names them
@@ -522,8 +522,8 @@ const SCHEMA = `
     tags INTEGER NOT NULL,
     files INTEGER NOT NULL,
     -- when it became the branch, and the access key that had it do so; null before that
-    made_at INTEGER,
-    made_by TEXT
+    madeAt INTEGER,
+    madeBy TEXT
   ) WITHOUT ROWID;
   CREATE INDEX imports_by_due ON imports (due) WHERE due IS NOT NULL;
   CREATE INDEX imports_by_state ON imports (state, gen);
@@ -547,9 +547,9 @@ const SCHEMA = `
     -- so many days ago; null: all of them
     keep TEXT,
     -- 'branch' or 'file': whose time Last-Modified is; null: what the gateway is set to
-    last_modified TEXT,
+    modified TEXT,
     -- 1: DeleteBucket leaves the branch alone while HEAD has a file
-    empty_only INTEGER NOT NULL
+    emptyOnly INTEGER NOT NULL
   );
 
   -- One row. epoch only grows, whoever claims; uid and pipeline are null while nobody does.
@@ -581,7 +581,7 @@ const SCHEMA = `
     -- when the oldest was written of what stays
     oldest INTEGER,
     -- the id of the open commit that the deletions are staged in
-    open_commit TEXT,
+    openCommit TEXT,
     -- 1: tags alone were set somewhere since the round began, so that it is not known what is due next
     retagged INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (gen, rule, action)

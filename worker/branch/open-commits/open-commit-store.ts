@@ -56,8 +56,8 @@ type StoredRow = Omit<OpenCommit, "state" | "note"> & {
 };
 
 const SELECT = `
-  SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-    commit_id AS "commit", modified_at AS modifiedAt, note FROM sessions`;
+  SELECT number, id, gen, state, openedAt, writtenAt, due, operations, origin,
+    "commit", modifiedAt, note FROM sessions`;
 const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
 const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
 const BY_NUMBER = `${SELECT} WHERE number = ?`;
@@ -70,7 +70,7 @@ export class OpenCommitStore extends BranchStore {
   open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
-      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin, note, base)
+      INSERT INTO sessions (id, gen, state, openedAt, writtenAt, ttl, due, operations, origin, note, base)
       VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)},
         ${base ?? null})`;
     if (due !== null) this.wake("housekeeping", due);
@@ -108,7 +108,7 @@ export class OpenCommitStore extends BranchStore {
   /** Something was staged: the open commit stays open for another while. `added`: how many more paths it has. */
   written({ number }: OpenCommit, { added, now }: { added: number; now: number }): void {
     this.sql.run`
-      UPDATE sessions SET operations = operations + ${added}, written_at = ${now}, refusal = NULL,
+      UPDATE sessions SET operations = operations + ${added}, writtenAt = ${now}, refusal = NULL,
         due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
       WHERE number = ${number}`;
   }
@@ -151,8 +151,8 @@ export class OpenCommitStore extends BranchStore {
       this.#endUploads(openCommit, now);
       this.wake("housekeeping", now + FINISHED_KEPT_MS);
       this.sql.run`
-        UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, commit_id = ${commit},
-          modified_at = ${modifiedAt}
+        UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, "commit" = ${commit},
+          modifiedAt = ${modifiedAt}
         WHERE number = ${number}`;
     }
   }
@@ -163,7 +163,7 @@ export class OpenCommitStore extends BranchStore {
       UPDATE sessions SET note = NULL
       WHERE number IN (
         SELECT number FROM sessions INDEXED BY sessions_by_gen
-        WHERE gen = ${gen} AND commit_id = ${commit} AND note IS NOT NULL)`;
+        WHERE gen = ${gen} AND "commit" = ${commit} AND note IS NOT NULL)`;
   }
 
   /** Nobody sees it any more; the alarm takes away what it staged. */

@@ -37,7 +37,7 @@ export class StagedStore extends BranchStore {
 
   find(openCommit: number, path: string): StagedOperation | undefined {
     const row = this.sql.first<StoredRow & Pick<StagedOperation, "judged">>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt, judged FROM staged
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt, judged FROM staged
       WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
     return row && { state: stateOf(row), judged: row.judged };
   }
@@ -63,7 +63,7 @@ export class StagedStore extends BranchStore {
         DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
     this.sql.run`
-      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytes_at, judged)
+      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytesAt, judged)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
         ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${judged})`;
     return { added: before ? 0 : 1, changed: true };
@@ -78,7 +78,7 @@ export class StagedStore extends BranchStore {
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
   all(openCommit: number): Map<string, FileState | null> {
     const rows = this.sql.all<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt FROM staged
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt FROM staged
       WHERE session = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
@@ -91,7 +91,7 @@ export class StagedStore extends BranchStore {
   /** Takes some of an open commit's operations away and releases what they kept. Returns how many there were. */
   drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
     const rows = this.sql.all<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytes_at AS bytesAt FROM staged
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt FROM staged
       WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;
     const last = rows.at(-1);
     if (!last) return 0;

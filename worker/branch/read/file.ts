@@ -46,7 +46,7 @@ interface WholeRow {
  */
 const VERSION = `
   SELECT died, lower(hex(there.digest)) AS digest, there.size AS size, attributes, ?4 AS id, ?5 AS createdAt,
-    there.bytes_at AS bytesAt, contents.kind AS contentKind, body, life
+    there.bytesAt AS bytesAt, contents.kind AS contentKind, body, life
   FROM (
     SELECT born FROM files WHERE gen = ?1 AND path = ?2 AND born = ?3 AND version IS NULL AND kind < 2
     UNION ALL
@@ -59,7 +59,7 @@ const VERSION = `
 /** Selects rows of files `from` somewhere, which are called `row` there, with their commits and contents. */
 const whole = (row: string, from: string): string => `
   SELECT died, lower(hex(${row}.digest)) AS digest, ${row}.size AS size, attributes, id,
-    created_at AS createdAt, bytes_at AS bytesAt, renewed, contents.kind AS contentKind, body, life
+    createdAt, bytesAt, renewed, contents.kind AS contentKind, body, life
   FROM ${from} CROSS JOIN commits ON commits.gen = ${row}.gen AND commits.seq = ifnull(${row}.version, ${row}.born)
   LEFT JOIN ${contentOf(row)}`;
 
@@ -71,7 +71,7 @@ const AT_HEAD = `
 const AT_COMMIT = whole(
   "found",
   `(
-    SELECT gen, born, died, version, bytes_at, renewed, digest, size, attributes FROM files
+    SELECT gen, born, died, version, bytesAt, renewed, digest, size, attributes FROM files
     WHERE gen = ?1 AND path = ?2 AND born <= ?3 ORDER BY born DESC LIMIT 1
   ) AS found`,
 );

@@ -14,7 +14,7 @@ const DELETES_PAGE = 16;
 
 /** Of (?1 open commit, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what an open commit has staged, as rows of a walk. */
 const STAGED = `
-  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born, 0 AS version, bytes_at AS bytesAt
+  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born, 0 AS version, bytesAt
   FROM staged
   WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 

@@ -47,14 +47,14 @@ const NONE: Amount = { count: 0, bytes: 0 };
 const NAMES = `
   SELECT list, name FROM (
     SELECT 'names' AS list, name FROM (
-      SELECT 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND commit_id = ?3
+      SELECT 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND "commit" = ?3
       UNION ALL
       SELECT 'the tag ' || name || ' (deleted or moved, and kept until '
         || strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000, 'unixepoch') || ')'
       FROM untagged WHERE gen = ?1 AND seq = ?2
     )
     UNION ALL
-    SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND gone_at IS NULL
+    SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND goneAt IS NULL
     UNION ALL
     SELECT 'names', 'the open commit ' || id FROM sessions WHERE gen = ?1 AND base = ?2 AND state < 2
     UNION ALL

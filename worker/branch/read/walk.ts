@@ -12,7 +12,7 @@ import { justAfter, type PathRange } from "../tree/path-ranges.ts";
 /** What is alive at HEAD and was at the commit. */
 const ALIVE = `
   SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version,
-    bytes_at AS bytesAt, renewed
+    bytesAt, renewed
   FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
@@ -38,34 +38,34 @@ const ALIVE_FOLDED = `
     FROM walk WHERE walk.path IS NOT NULL
   )
   SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
-    ifnull(alive.version, alive.born) AS version, alive.bytes_at AS bytesAt, alive.renewed AS renewed
+    ifnull(alive.version, alive.born) AS version, alive.bytesAt AS bytesAt, alive.renewed AS renewed
   FROM walk CROSS JOIN files AS alive INDEXED BY head
     ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
   LIMIT ?5`;
 
 /** What was alive at the commit and died since. Sorts all of it. */
 export const DIED_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, bytes_at AS bytesAt
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, bytesAt
   FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /** What is alive at HEAD, whenever it was born: for the caller to choose from. */
 export const ALIVE_ALL = `
   SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version,
-    bytes_at AS bytesAt, renewed
+    bytesAt, renewed
   FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and died at the next one. */
 export const DIED_NEXT = `
   SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version,
-    bytes_at AS bytesAt, renewed
+    bytesAt, renewed
   FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died = ?4 + 1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and was born after ?6. Sorts all that was born after it. */
 export const BORN_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, bytes_at AS bytesAt
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, bytesAt
   FROM files INDEXED BY by_born
   WHERE gen = ?1 AND born > ?6 AND born <= ?4 AND path >= ?2 AND path < ?3 AND (died IS NULL OR died > ?4)
   ORDER BY path LIMIT ?5`;
@@ -82,7 +82,7 @@ export const PAST = `
     FROM walk WHERE walk.path IS NOT NULL
   )
   SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born,
-    ifnull(version.version, version.born) AS version, version.bytes_at AS bytesAt
+    ifnull(version.version, version.born) AS version, version.bytesAt AS bytesAt
   FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
     SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
   ) AND (version.died IS NULL OR version.died > ?4)

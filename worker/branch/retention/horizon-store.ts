@@ -39,14 +39,14 @@ export class HorizonStore extends BranchStore {
 
   get(gen: number): Horizon {
     const row = this.sql.first<Horizon>`
-      SELECT gen, floor, marked, died_from AS diedFrom, died_path AS diedPath, alive_path AS alivePath, purged
+      SELECT gen, floor, marked, diedFrom, diedPath, alivePath, purged
       FROM horizons WHERE gen = ${gen}`;
     return row ?? { gen, ...WHOLE };
   }
 
   save({ gen, floor, marked, diedFrom, diedPath, alivePath, purged }: Horizon): void {
     this.sql.run`
-      INSERT OR REPLACE INTO horizons (gen, floor, marked, died_from, died_path, alive_path, purged)
+      INSERT OR REPLACE INTO horizons (gen, floor, marked, diedFrom, diedPath, alivePath, purged)
       VALUES (${gen}, ${floor}, ${marked}, ${diedFrom}, ${diedPath}, ${alivePath}, ${purged})`;
     this.#floors.delete(gen);
     if (purged) this.#unpurged = undefined;

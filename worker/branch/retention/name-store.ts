@@ -7,11 +7,11 @@ import type { Position } from "../tree/commit-store.ts";
  * under way, a pipeline's input that starts after it. Open commits that ended, whatever way, are of state 2 and more.
  */
 export const IS_NAMED = `(
-  EXISTS (SELECT 1 FROM tags INDEXED BY tags_by_commit WHERE tags.gen = named.gen AND tags.commit_id = named.id)
+  EXISTS (SELECT 1 FROM tags INDEXED BY tags_by_commit WHERE tags.gen = named.gen AND tags."commit" = named.id)
   OR EXISTS (SELECT 1 FROM untagged WHERE untagged.gen = named.gen AND untagged.seq = named.seq)
   OR EXISTS (
     SELECT 1 FROM roots INDEXED BY roots_standing
-    WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.gone_at IS NULL
+    WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.goneAt IS NULL
   )
   OR EXISTS (
     SELECT 1 FROM sessions INDEXED BY sessions_by_base
@@ -27,7 +27,7 @@ export const IS_NAMED = `(
 /** The same of a deleted generation: its tags and open commits ended with it, and forks alone still name its commits. */
 export const IS_ROOT = `EXISTS (
   SELECT 1 FROM roots INDEXED BY roots_standing
-  WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.gone_at IS NULL
+  WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.goneAt IS NULL
 )`;
 
 /** Of (?1 gen, ?2 seq). */

@@ -10,24 +10,24 @@ export class StartStore extends BranchStore {
    */
   find(commit: string): Position | undefined {
     return this.sql.first<Position>`
-      SELECT gen, seq FROM starts INDEXED BY starts_by_commit WHERE commit_id = ${commit} LIMIT 1`;
+      SELECT gen, seq FROM starts INDEXED BY starts_by_commit WHERE "commit" = ${commit} LIMIT 1`;
   }
 
   /** These are all of a pipeline. `holds`: whether a new one is kept, which this one then sees to. */
   tell(uid: string, starts: readonly InputStart[], holds: (start: InputStart) => boolean): void {
     const known = this.sql.all<{
       commit: string;
-    }>`SELECT commit_id AS "commit" FROM starts WHERE uid = ${uid}`;
+    }>`SELECT "commit" FROM starts WHERE uid = ${uid}`;
     for (const { commit } of known) {
       if (starts.some((start) => start.commit === commit)) continue;
-      this.sql.run`DELETE FROM starts WHERE uid = ${uid} AND commit_id = ${commit}`;
+      this.sql.run`DELETE FROM starts WHERE uid = ${uid} AND "commit" = ${commit}`;
       this.wake("history GC");
     }
     this.sql.run`UPDATE starts SET stopped = 0 WHERE uid = ${uid}`;
     for (const start of starts) {
       if (known.some(({ commit }) => commit === start.commit)) continue;
       this.sql.run`
-        INSERT OR REPLACE INTO starts (uid, commit_id, gen, seq, holds)
+        INSERT OR REPLACE INTO starts (uid, "commit", gen, seq, holds)
         VALUES (${uid}, ${start.commit}, ${start.generation}, ${start.seq}, ${holds(start) ? 1 : 0})`;
     }
   }

@@ -59,7 +59,7 @@ interface StoredRow extends Pick<Round, "gen" | "rule" | "due" | "seen"> {
 }
 
 const SELECT = `
-  SELECT gen, rule, action, due, midnight, cutoff, path, upload, through, oldest, open_commit AS openCommit,
+  SELECT gen, rule, action, due, midnight, cutoff, path, upload, through, oldest, openCommit,
     seen, retagged
   FROM rounds WHERE gen = ?1`;
 const ALL = `${SELECT} ORDER BY rule, action`;
@@ -102,7 +102,7 @@ export class RoundStore extends BranchStore {
 
   /** The round whose deletions an open commit holds. */
   ofOpenCommit(id: string): Round | undefined {
-    const row = this.sql.first<{ gen: number }>`SELECT gen FROM rounds WHERE open_commit = ${id} LIMIT 1`;
+    const row = this.sql.first<{ gen: number }>`SELECT gen FROM rounds WHERE openCommit = ${id} LIMIT 1`;
     return row && this.all(row.gen).find(({ work }) => work?.openCommit === id);
   }
 
@@ -130,7 +130,7 @@ export class RoundStore extends BranchStore {
   ): void {
     this.sql.run`
       UPDATE rounds SET midnight = ${midnight}, cutoff = ${cutoff}, seen = ${seen}, retagged = 0, path = '', upload = '', through = 0,
-        oldest = NULL, open_commit = NULL
+        oldest = NULL, openCommit = NULL
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
     this.forget();
   }
@@ -141,7 +141,7 @@ export class RoundStore extends BranchStore {
   ): void {
     this.sql.run`
       UPDATE rounds SET path = ${path}, upload = ${upload}, through = ${Number(through)}, oldest = ${oldest},
-        open_commit = ${openCommit}
+        openCommit = ${openCommit}
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
   }
 
@@ -149,7 +149,7 @@ export class RoundStore extends BranchStore {
   end({ gen, rule, action }: RoundKey, { due, seen }: { due: number | null; seen: number }): void {
     this.sql.run`
       UPDATE rounds SET due = ${due}, seen = ${seen}, midnight = NULL, cutoff = NULL, path = NULL, upload = NULL,
-        through = 0, oldest = NULL, open_commit = NULL, retagged = 0
+        through = 0, oldest = NULL, openCommit = NULL, retagged = 0
       WHERE gen = ${gen} AND rule = ${rule} AND action = ${ACTIONS.indexOf(action)}`;
     this.forget();
   }

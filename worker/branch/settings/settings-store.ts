@@ -65,7 +65,7 @@ export class SettingsStore extends BranchStore {
   of(gen: number): Settings {
     if (this.#known?.gen !== gen) {
       const row = this.sql.first<StoredRow>`
-          SELECT revision, public, cors, writer, lifecycle, keep, last_modified AS modified, empty_only AS emptyOnly
+          SELECT revision, public, cors, writer, lifecycle, keep, modified, emptyOnly
           FROM settings WHERE gen = ${gen}`;
       this.#known = { gen, settings: row ? settingsOf(row) : NOTHING_SET };
     }
@@ -76,15 +76,15 @@ export class SettingsStore extends BranchStore {
     const [cors, writer] = [textOf(settings.cors), textOf(settings.writer)];
     const [lifecycle, keep] = [textOf(settings.lifecycle), textOf(settings.keep)];
     this.sql.run`
-      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, last_modified, empty_only)
+      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, modified, emptyOnly)
       VALUES (
         ${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer}, ${lifecycle}, ${keep}, ${modified},
         ${emptyOnly ? 1 : 0}
       )
       ON CONFLICT DO UPDATE SET
         revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer,
-        lifecycle = excluded.lifecycle, keep = excluded.keep, last_modified = excluded.last_modified,
-        empty_only = excluded.empty_only`;
+        lifecycle = excluded.lifecycle, keep = excluded.keep, modified = excluded.modified,
+        emptyOnly = excluded.emptyOnly`;
     this.wake("history GC");
     this.forget();
   }

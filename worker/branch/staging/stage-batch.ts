@@ -21,7 +21,7 @@ const FORGET = `
 
 /** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, what was judged, and times of bytes). */
 const PUT = `
-  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged, bytes_at)
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged, bytesAt)
   SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
 
 /** Of (?1 open commit, ?2 JSON of paths and what was judged). */

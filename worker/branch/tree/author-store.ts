@@ -23,11 +23,11 @@ export class AuthorStore extends BranchStore {
   }
 
   #find(key: string): number | undefined {
-    return this.sql.first<{ number: number }>`SELECT number FROM authors WHERE key_id = ${key}`?.number;
+    return this.sql.first<{ number: number }>`SELECT number FROM authors WHERE key = ${key}`?.number;
   }
 
   #add(key: string): number {
-    this.sql.run`INSERT INTO authors (key_id) VALUES (${key})`;
+    this.sql.run`INSERT INTO authors (key) VALUES (${key})`;
     const number = this.#find(key);
     if (number === undefined) throw new Error("a key that was just written down is not there");
     return number;

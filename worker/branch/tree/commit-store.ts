@@ -41,7 +41,7 @@ interface NewCommit extends CommitRow {
 
 type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
 
-const SELECT = "SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits WHERE";
+const SELECT = "SELECT gen, seq, id, kind, createdAt, births, deaths FROM commits WHERE";
 const NEWEST = `${SELECT} gen = ? ORDER BY seq DESC LIMIT 1`;
 const AT = `${SELECT} gen = ? AND seq = ?`;
 const BY_ID = `${SELECT} id = ?`;
@@ -61,7 +61,7 @@ export class CommitStore extends BranchStore {
   insert({ gen, seq, id, kind, createdAt, births, deaths, origin, note }: NewCommit): void {
     const author = note?.key === undefined ? null : this.#authors.numberOf(note.key);
     this.sql.run`
-      INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin, author, note)
+      INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, note)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
         ${origin ?? null}, ${author}, ${saidText(note)})`;
   }
@@ -91,7 +91,7 @@ export class CommitStore extends BranchStore {
   /** The ids and times of some of a generation's commits, by number. Throws for a commit that is not there. */
   stamps(gen: number, seqs: readonly number[]): (seq: number) => CommitStamp {
     const rows = this.sql.all<CommitStamp & { seq: number }>`
-      SELECT seq, id, created_at AS createdAt FROM commits
+      SELECT seq, id, createdAt FROM commits
       WHERE gen = ${gen} AND seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))`;
     const stamps = new Map(rows.map(({ seq, id, createdAt }) => [seq, { id, createdAt }]));
     return (seq) => {

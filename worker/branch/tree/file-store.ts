@@ -98,8 +98,8 @@ const STANDING = `
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of births by path): what a row had is there again, no older than it was. */
 const BEAR_AGAIN = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed, bytes_at)
-  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, ifnull(f.version, f.born), f.renewed, f.bytes_at
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed, bytesAt)
+  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, ifnull(f.version, f.born), f.renewed, f.bytesAt
   FROM json_each(?3) AS back CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.key AND f.born = back.value`;
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of versions by path). */
@@ -136,7 +136,7 @@ export class FileStore extends BranchStore {
   /** What the row of a path is that was born at a commit. */
   versionAt({ gen, seq: born }: Position, path: string): RowVersion {
     const row = this.sql.first<RowVersion>`
-      SELECT id, max(ifnull(bytes_at, created_at), ifnull(renewed, 0)) AS writtenAt
+      SELECT id, max(ifnull(bytesAt, createdAt), ifnull(renewed, 0)) AS writtenAt
       FROM files CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
       WHERE files.gen = ${gen} AND path = ${path} AND born = ${born}`;
     if (!row) throw new Error(`no row of '${path}' was born at commit ${born}`);
@@ -147,7 +147,7 @@ export class FileStore extends BranchStore {
   bearsOlderBytes({ gen, seq }: Position): boolean {
     return this.sql.has`
       SELECT 1 FROM files INDEXED BY by_born
-      WHERE gen = ${gen} AND born > ${seq} AND (bytes_at IS NOT NULL OR version > 0) LIMIT 1`;
+      WHERE gen = ${gen} AND born > ${seq} AND (bytesAt IS NOT NULL OR version > 0) LIMIT 1`;
   }
 
   /** All that a put must know of a path, in one statement: this is the hot path. */
@@ -207,7 +207,7 @@ export class FileStore extends BranchStore {
     const { digest, size, attributes, bytesAt = null } = state;
     this.#reads.drop(path);
     this.sql.run`
-      INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytes_at)
+      INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytesAt)
       VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes},
         ${bytesAt})`;
   }

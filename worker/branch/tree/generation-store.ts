@@ -47,13 +47,13 @@ export class GenerationStore extends BranchStore {
   /** The generation that lives or, if none does, the last one that did. */
   newest(): GenerationRow | undefined {
     return this.sql.first<GenerationRow>`
-      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt
+      SELECT gen, uid, createdAt, deletedAt
       FROM generations ORDER BY gen DESC LIMIT 1`;
   }
 
   get(gen: number): GenerationRow | undefined {
     return this.sql.first<GenerationRow>`
-      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE gen = ${gen}`;
+      SELECT gen, uid, createdAt, deletedAt FROM generations WHERE gen = ${gen}`;
   }
 
   has(uid: string): boolean {
@@ -63,7 +63,7 @@ export class GenerationStore extends BranchStore {
   /** The generation of this uid, whether it lives or not. */
   byUid(uid: string): GenerationRow | undefined {
     return this.sql.first<GenerationRow>`
-      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE uid = ${uid}`;
+      SELECT gen, uid, createdAt, deletedAt FROM generations WHERE uid = ${uid}`;
   }
 
   live(): Live | null {
@@ -83,7 +83,7 @@ export class GenerationStore extends BranchStore {
   /** Begins the next generation. */
   begin({ uid, createdAt }: { uid: string; createdAt: number }): void {
     const gen = this.#next();
-    this.sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
+    this.sql.run`INSERT INTO generations (gen, uid, createdAt) VALUES (${gen}, ${uid}, ${createdAt})`;
     this.forget();
   }
 
@@ -91,20 +91,20 @@ export class GenerationStore extends BranchStore {
   reserve({ uid, createdAt }: { uid: string; createdAt: number }): number {
     const gen = this.#next();
     this.sql.run`
-      INSERT INTO generations (gen, uid, created_at, deleted_at) VALUES (${gen}, ${uid}, ${createdAt}, ${createdAt})`;
+      INSERT INTO generations (gen, uid, createdAt, deletedAt) VALUES (${gen}, ${uid}, ${createdAt}, ${createdAt})`;
     this.forget();
     return gen;
   }
 
   /** Begins a generation that was reserved. */
   open(gen: number): void {
-    this.sql.run`UPDATE generations SET deleted_at = NULL WHERE gen = ${gen}`;
+    this.sql.run`UPDATE generations SET deletedAt = NULL WHERE gen = ${gen}`;
     this.forget();
   }
 
   /** Begins a generation whose rows are there already, under a number above those of all others. */
   enter({ gen, uid, createdAt }: Omit<GenerationRow, "deletedAt">): void {
-    this.sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
+    this.sql.run`INSERT INTO generations (gen, uid, createdAt) VALUES (${gen}, ${uid}, ${createdAt})`;
     this.forget();
   }
 
@@ -128,7 +128,7 @@ export class GenerationStore extends BranchStore {
   }
 
   end(gen: number, deletedAt: number): void {
-    this.sql.run`UPDATE generations SET deleted_at = ${deletedAt} WHERE gen = ${gen}`;
+    this.sql.run`UPDATE generations SET deletedAt = ${deletedAt} WHERE gen = ${gen}`;
     this.wake("history GC");
     this.forget();
   }

@@ -24,13 +24,13 @@ export interface TagNews {
 export class TagStore extends BranchStore {
   find(gen: number, name: string): TagRow | undefined {
     return this.sql.first<TagRow>`
-      SELECT name, commit_id AS "commit", created_at AS createdAt FROM tags WHERE gen = ${gen} AND name = ${name}`;
+      SELECT name, "commit", createdAt FROM tags WHERE gen = ${gen} AND name = ${name}`;
   }
 
   /** Makes a tag, or moves it. */
   set(gen: number, { name, commit, createdAt }: TagRow): void {
     this.sql.run`
-      INSERT OR REPLACE INTO tags (gen, name, commit_id, created_at)
+      INSERT OR REPLACE INTO tags (gen, name, "commit", createdAt)
       VALUES (${gen}, ${name}, ${commit}, ${createdAt})`;
     this.#note(name);
   }

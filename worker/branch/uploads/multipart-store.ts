@@ -62,7 +62,7 @@ export class MultipartStore extends BranchStore {
   add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit, note }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
     this.sql.run`
-      INSERT INTO multiparts (upload, gen, path, initiated_at, checksum, attributes, session, note)
+      INSERT INTO multiparts (upload, gen, path, initiatedAt, checksum, attributes, session, note)
       VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit},
         ${noteText(note)})`;
   }
@@ -70,7 +70,7 @@ export class MultipartStore extends BranchStore {
   /** One of this generation, unless it is for an open commit that has ended. */
   find(upload: string, gen: number): Multipart | undefined {
     const row = this.sql.first<MultipartRow>`
-      SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit, note
+      SELECT upload, path, initiatedAt, checksum, attributes, session AS openCommit, note
       FROM multiparts WHERE upload = ${upload} AND gen = ${gen}`;
     if (!row || !this.#takesUploads(row.openCommit, gen)) return undefined;
     const { attributes, note } = row;
@@ -89,7 +89,7 @@ export class MultipartStore extends BranchStore {
     const { lower, upper } = rangeOf(prefix);
     const from = pageStart(lower, after);
     const rows = this.sql.all<StoredRow>`
-      SELECT upload, path, initiated_at AS initiatedAt, checksum FROM multiparts INDEXED BY multiparts_by_path
+      SELECT upload, path, initiatedAt, checksum FROM multiparts INDEXED BY multiparts_by_path
       WHERE gen = ${gen} AND session IS ${openCommit ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
       ORDER BY path, upload LIMIT ${limit + 1}`;
     const uploads = rows.slice(0, limit).map((row) => ({ ...row, checksum: readChecksum(row) }));
@@ -162,14 +162,14 @@ class PartStore extends BranchStore {
 
   put(upload: string, { number, digest, size, checksum, modifiedAt }: Part): void {
     this.sql.run`
-      INSERT OR REPLACE INTO parts (upload, number, digest, size, checksum, modified_at)
+      INSERT OR REPLACE INTO parts (upload, number, digest, size, checksum, modifiedAt)
       VALUES (${upload}, ${number}, unhex(${digest}), ${size}, ${checksum}, ${modifiedAt})`;
   }
 
   /** By number, greater than `after`. */
   list(upload: string, { after, limit }: { after: number; limit: number }): Part[] {
     return this.sql.all<Part>`
-      SELECT number, lower(hex(digest)) AS digest, size, checksum, modified_at AS modifiedAt FROM parts
+      SELECT number, lower(hex(digest)) AS digest, size, checksum, modifiedAt FROM parts
       WHERE upload = ${upload} AND number > ${after} ORDER BY number LIMIT ${limit}`;
   }
 

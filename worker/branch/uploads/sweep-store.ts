@@ -58,27 +58,27 @@ export class SweepStore extends BranchStore {
   mark(gen: number, now: number): void {
     const due = now + SWEEP_AFTER_MS;
     const marked = this.sql.first<{ at: number }>`
-      INSERT INTO sweeps (uid, due, removes, phase, folder, listed, content, doomed, pages, seen, found, found_bytes)
+      INSERT INTO sweeps (uid, due, removes, phase, folder, listed, content, doomed, pages, seen, found, foundBytes)
       SELECT uid, ${due}, 1, 0, 0, '', 0, '', 0, 0, 0, 0 FROM (
         SELECT uid FROM generations WHERE gen = ${gen} UNION SELECT uid FROM imports WHERE gen = ${gen}
       ) WHERE true
       ON CONFLICT DO UPDATE SET
-        again = CASE WHEN began_at IS NULL THEN NULL ELSE ifnull(again, ${now + BETWEEN_SWEEPS_MS}) END,
-        due = ifnull(due, max(excluded.due, ifnull(ended_at, 0) + ${BETWEEN_SWEEPS_MS})),
-        removes = CASE WHEN began_at IS NULL THEN 1 ELSE removes END
+        again = CASE WHEN beganAt IS NULL THEN NULL ELSE ifnull(again, ${now + BETWEEN_SWEEPS_MS}) END,
+        due = ifnull(due, max(excluded.due, ifnull(endedAt, 0) + ${BETWEEN_SWEEPS_MS})),
+        removes = CASE WHEN beganAt IS NULL THEN 1 ELSE removes END
       RETURNING due AS at`;
     if (marked) this.wake("orphan scan", marked.at);
   }
 
   /** Somebody wants all generations swept from the beginning, now. A sweep that was to remove comes after one that counts. */
   ask({ removes, now }: { removes: boolean; now: number }): void {
-    this.sql.run`UPDATE sweeps SET began_at = NULL, due = ${now} WHERE began_at IS NOT NULL`;
+    this.sql.run`UPDATE sweeps SET beganAt = NULL, due = ${now} WHERE beganAt IS NOT NULL`;
     this.sql.run`
       INSERT INTO sweeps (
-        uid, due, asked_at, removes, phase, folder, listed, content, doomed, pages, seen, found, found_bytes
+        uid, due, askedAt, removes, phase, folder, listed, content, doomed, pages, seen, found, foundBytes
       )
       SELECT uid, ${now}, ${now}, ${Number(removes)}, 0, 0, '', 0, '', 0, 0, 0, 0 FROM generations WHERE true
-      ON CONFLICT DO UPDATE SET due = excluded.due, asked_at = excluded.asked_at,
+      ON CONFLICT DO UPDATE SET due = excluded.due, askedAt = excluded.askedAt,
         again = CASE WHEN excluded.removes = 1 THEN NULL WHEN removes = 1 THEN ifnull(again, due) ELSE again END,
         removes = excluded.removes`;
     this.wake("orphan scan");
@@ -93,7 +93,7 @@ export class SweepStore extends BranchStore {
   current(now: number): Sweep | undefined {
     const next = this.#next();
     if (!next || next.due > now) return undefined;
-    if (next.began === null) this.#begin(next.uid, now);
+    if (next.beganAt === null) this.#begin(next.uid, now);
     return this.#get(next.uid);
   }
 
@@ -159,7 +159,7 @@ export class SweepStore extends BranchStore {
 
   /** The same sweep is still under way: it was not begun anew. */
   isUnderWay({ uid, beganAt }: Sweep): boolean {
-    return this.sql.has`SELECT 1 FROM sweeps WHERE uid = ${uid} AND began_at = ${beganAt}`;
+    return this.sql.has`SELECT 1 FROM sweeps WHERE uid = ${uid} AND beganAt = ${beganAt}`;
   }
 
   hasOrphans(): boolean {
@@ -176,7 +176,7 @@ export class SweepStore extends BranchStore {
   settled({ uid }: Sweep, blobs: readonly string[], bytes: number): void {
     this.spare(blobs);
     this.sql.run`
-      UPDATE sweeps SET found = found + ${blobs.length}, found_bytes = found_bytes + ${bytes} WHERE uid = ${uid}`;
+      UPDATE sweeps SET found = found + ${blobs.length}, foundBytes = foundBytes + ${bytes} WHERE uid = ${uid}`;
   }
 
   /** Nothing is left of what was found so far: goes on listing, or ends. */
@@ -186,7 +186,7 @@ export class SweepStore extends BranchStore {
       return;
     }
     this.sql.run`
-      UPDATE sweeps SET began_at = NULL, ended_at = ${now}, due = again, again = NULL, removes = 1
+      UPDATE sweeps SET beganAt = NULL, endedAt = ${now}, due = again, again = NULL, removes = 1
       WHERE uid = ${uid}`;
   }
 
@@ -209,9 +209,9 @@ export class SweepStore extends BranchStore {
   /** How those stand that were asked for at a time, or after it. */
   totals(since: number): SweepTotals {
     const row = this.sql.first<{ open: number; seen: number; found: number; bytes: number }>`
-      SELECT ifnull(sum(ended_at IS NULL OR ended_at < asked_at), 0) AS open, ifnull(sum(seen), 0) AS seen,
-        ifnull(sum(found), 0) AS found, ifnull(sum(found_bytes), 0) AS bytes
-      FROM sweeps WHERE asked_at >= ${since}`;
+      SELECT ifnull(sum(endedAt IS NULL OR endedAt < askedAt), 0) AS open, ifnull(sum(seen), 0) AS seen,
+        ifnull(sum(found), 0) AS found, ifnull(sum(foundBytes), 0) AS bytes
+      FROM sweeps WHERE askedAt >= ${since}`;
     return {
       done: (row?.open ?? 0) === 0,
       seen: row?.seen ?? 0,
@@ -220,25 +220,25 @@ export class SweepStore extends BranchStore {
     };
   }
 
-  #next(): { readonly uid: string; readonly due: number; readonly began: number | null } | undefined {
-    const underWay = this.sql.first<{ uid: string; due: number; began: number }>`
-      SELECT uid, due, began_at AS began FROM sweeps INDEXED BY sweeps_under_way WHERE began_at IS NOT NULL LIMIT 1`;
+  #next(): { readonly uid: string; readonly due: number; readonly beganAt: number | null } | undefined {
+    const underWay = this.sql.first<{ uid: string; due: number; beganAt: number }>`
+      SELECT uid, due, beganAt FROM sweeps INDEXED BY sweeps_under_way WHERE beganAt IS NOT NULL LIMIT 1`;
     if (underWay) return underWay;
-    return this.sql.first<{ uid: string; due: number; began: null }>`
-      SELECT uid, due, NULL AS began FROM sweeps INDEXED BY sweeps_by_due WHERE due >= 0 ORDER BY due LIMIT 1`;
+    return this.sql.first<{ uid: string; due: number; beganAt: null }>`
+      SELECT uid, due, NULL AS beganAt FROM sweeps INDEXED BY sweeps_by_due WHERE due >= 0 ORDER BY due LIMIT 1`;
   }
 
   #begin(uid: string, now: number): void {
     this.sql.run`DELETE FROM orphans`;
     this.sql.run`
-      UPDATE sweeps SET began_at = ${now}, phase = 0, folder = 0, listed = '', seen = 0, found = 0,
-        found_bytes = 0, tries = 0
+      UPDATE sweeps SET beganAt = ${now}, phase = 0, folder = 0, listed = '', seen = 0, found = 0,
+        foundBytes = 0, tries = 0
       WHERE uid = ${uid}`;
   }
 
   #get(uid: string): Sweep | undefined {
     const row = this.sql.first<SweepRow>`
-      SELECT uid, began_at AS beganAt, removes, phase, folder, listed, content, doomed, pages, tries
+      SELECT uid, beganAt, removes, phase, folder, listed, content, doomed, pages, tries
       FROM sweeps WHERE uid = ${uid}`;
     return row && { ...row, removes: row.removes === 1, phase: PHASES[row.phase] ?? "names" };
   }

@@ -524,7 +524,7 @@ const OF_BRANCHES = [
   "staged",
   "sessions",
   "tags",
-  "roots WHERE gone_at IS NULL",
+  "roots WHERE goneAt IS NULL",
 ];
 
 interface Needed {
@@ -633,7 +633,7 @@ async function rowsOf(
     const contents = sql
       .exec(
         `SELECT lower(hex(digest)) AS digest, size, iif(kind = 0, NULL, body) AS body, EXISTS (
-           SELECT 1 FROM generations WHERE generations.gen = contents.gen AND deleted_at IS NULL) AS lives
+           SELECT 1 FROM generations WHERE generations.gen = contents.gen AND deletedAt IS NULL) AS lives
          FROM contents WHERE refs > 0`,
       )
       .toArray()

@@ -427,8 +427,8 @@ describe("Last-Modified", () => {
     await runInDurableObject(branchOf(bucket), (_, { storage: { sql } }) => {
       const ms = days * 24 * 60 * 60 * 1000;
       for (const [table, column] of [
-        ["commits", "created_at"],
-        ["files", "bytes_at"],
+        ["commits", "createdAt"],
+        ["files", "bytesAt"],
         ["files", "renewed"],
       ])
         sql.exec(`UPDATE ${table} SET ${column} = ${column} - ?`, ms);

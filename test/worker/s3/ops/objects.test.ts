@@ -44,7 +44,7 @@ describe("PutObject and GetObject", () => {
     /** As if all that was written had been written two hours ago. */
     const age = async () => {
       await runInDurableObject(branch, (_, { storage: { sql } }) => {
-        sql.exec("UPDATE commits SET created_at = ?", Date.parse(long));
+        sql.exec("UPDATE commits SET createdAt = ?", Date.parse(long));
         sql.exec("UPDATE files SET renewed = NULL");
       });
       await evictDurableObject(branch);

@@ -24,8 +24,8 @@ const ROW_BYTES = 120;
 
 /** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): commits by number, each of a job with what it descends from. */
 const COMMITS = `
-  SELECT c.seq AS seq, c.id AS id, c.created_at AS createdAt, c.births AS births, c.deaths AS deaths,
-    c.origin AS origin, authors.key_id AS "key", c.note AS said, c.kind AS kind,
+  SELECT c.seq AS seq, c.id AS id, c.createdAt AS createdAt, c.births AS births, c.deaths AS deaths,
+    c.origin AS origin, authors.key AS "key", c.note AS said, c.kind AS kind,
     CASE WHEN c.origin IS NOT NULL THEN (
       SELECT lineage FROM lineages AS l WHERE l.gen = c.gen AND l.seq <= c.seq ORDER BY l.seq DESC LIMIT 1
     ) END AS lineage
@@ -34,13 +34,13 @@ const COMMITS = `
 
 /** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): tags of commits up to that one, by name. */
 const TAGS = `
-  SELECT name, commit_id AS "commit", tags.created_at AS createdAt FROM tags CROSS JOIN commits
-    ON commits.id = tags.commit_id AND commits.gen = tags.gen AND commits.seq <= ?2 AND commits.kind = 0
+  SELECT name, "commit", tags.createdAt AS createdAt FROM tags CROSS JOIN commits
+    ON commits.id = tags."commit" AND commits.gen = tags.gen AND commits.seq <= ?2 AND commits.kind = 0
   WHERE tags.gen = ?1 AND name > ?3 ORDER BY name LIMIT ?4`;
 
 /** Of (?1 gen, ?2 path, ?3 born, ?4 limit): rows of files in the order of their key, with bytes that are in rows. */
 const FILES = `
-  SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, bytes_at AS bytesAt, renewed, version,
+  SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, bytesAt, renewed, version,
     unmarked,
     files.kind AS kind, CASE contents.kind WHEN ${INLINE_KIND} THEN contents.body END AS bytes
   FROM files LEFT JOIN ${contentOf("files")}

@@ -29,7 +29,7 @@ export interface LackedContent {
 
 /** Of (?1 gen, ?2 JSON of numbers, ids, times, births, deaths, origins, numbers of authors, notes and kinds). */
 const COMMITS = `
-  INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin, author, note)
+  INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, note)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 8, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
     value ->> 7
   FROM json_each(?2)`;
@@ -44,7 +44,7 @@ const LEAVE_IDS = `
 
 /** Of (?1 gen, ?2 JSON of names, ids and times). */
 const TAGS = `
-  INSERT INTO tags (gen, name, commit_id, created_at)
+  INSERT INTO tags (gen, name, "commit", createdAt)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2)`;
 
 /**
@@ -52,7 +52,7 @@ const TAGS = `
  * their deaths are unmarked, kinds, and when their bytes were written).
  */
 const FILES = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, renewed, version, unmarked, bytes_at)
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, renewed, version, unmarked, bytesAt)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 9, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6,
     value ->> 7, value ->> 8, value ->> 10
   FROM json_each(?2)`;

@@ -33,14 +33,14 @@ const REPLACE = `
 /** As REPLACE, after it, with the time as ?4: what is put as it is there already is young again. */
 const RENEW = `
   UPDATE files SET renewed = ?4 FROM staged
-  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytes_at IS NULL
+  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytesAt IS NULL
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
 /** As REPLACE, after it: the birth of what is put and is not there. Bytes of which tags alone are set stay as old as they are. */
 const BEAR = `
-  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytes_at)
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, bytesAt)
   SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes,
-    CASE WHEN bytes_at IS NOT NULL THEN max(bytes_at, ifnull((
+    CASE WHEN bytesAt IS NOT NULL THEN max(bytesAt, ifnull((
       SELECT renewed FROM files AS dead WHERE dead.gen = ?1 AND dead.path = staged.path AND dead.died = ?4
     ), 0)) END
   FROM staged

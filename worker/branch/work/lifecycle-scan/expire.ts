@@ -25,7 +25,7 @@ const KEPT_MS = 60 * 60 * 1000;
  */
 const WRITTEN = `
   SELECT files.path AS path, files.born AS born, 
-    max(ifnull(files.bytes_at, commits.created_at), ifnull(files.renewed, 0)) AS writtenAt
+    max(ifnull(files.bytesAt, commits.createdAt), ifnull(files.renewed, 0)) AS writtenAt
   FROM files INDEXED BY head
   CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
   WHERE files.gen = ?1 AND files.died IS NULL AND files.path >= ?2 AND files.path < ?3
