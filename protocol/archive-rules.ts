@@ -20,7 +20,7 @@ export interface CommitBounds {
   /** The commit before it; undefined if it is the first. */
   readonly before: CommitBefore | undefined;
   readonly head: number;
-  readonly floor: number;
+  readonly horizon: number;
   /** The reader's clock; milliseconds since 1970. */
   readonly now: number;
 }
@@ -48,14 +48,14 @@ export function branchFault(
 /** Why a commit can't come behind the one before it. */
 export function commitFault(
   [seq, id, createdAt, births, deaths, , , , , isGone]: ArchivedCommit,
-  { before, head, floor, now }: CommitBounds,
+  { before, head, horizon, now }: CommitBounds,
 ): RowFault | undefined {
   const last = before?.seq ?? 0;
   if (seq <= last || seq > head)
     return fault("[0]", `must come after ${last} and not after ${head}, not ${seq}`);
-  // From the floor on all of them are kept: whoever looks for one of a time relies on that.
-  if (seq > Math.max(floor, 1) && seq !== last + 1) return fault("[0]", `must be ${last + 1}, not ${seq}`);
-  if (isGone === 1 && seq >= floor) return fault("[9]", `is 1, though commit ${seq} is kept`);
+  // From the horizon on all of them are kept: whoever looks for one of a time relies on that.
+  if (seq > Math.max(horizon, 1) && seq !== last + 1) return fault("[0]", `must be ${last + 1}, not ${seq}`);
+  if (isGone === 1 && seq >= horizon) return fault("[9]", `is 1, though commit ${seq} is kept`);
   const time = timeFault({ id, createdAt }, { before, now });
   if (time) return time;
   for (const [part, rows, earlier] of [

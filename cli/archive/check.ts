@@ -30,10 +30,14 @@ export async function checkBranch(
   { branch, pages, counts }: BranchInArchive,
   now: number,
 ): Promise<void> {
-  const { name, head, floor } = reader.parsed(SoundHead, `branches/${branch.name}/branch.json`, branch);
+  const {
+    name,
+    head,
+    floor: horizon,
+  } = reader.parsed(SoundHead, `branches/${branch.name}/branch.json`, branch);
   const fault = branchFault(branch, now);
   if (fault) throw reader.misfit(`branches/${name}/branch.json: ${fault.path} ${fault.message}`);
-  const check = new BranchCheck(reader, { head, floor, now });
+  const check = new BranchCheck(reader, { head, horizon, now });
   // Tags are few, and say which of the many commits are looked for.
   for (const kind of ["tags", "commits", "files"] as const) {
     for (const entry of pages) if (entry.kind === kind) await check[kind](entry);
@@ -53,7 +57,7 @@ interface Life {
 
 class BranchCheck {
   readonly #reader: ArchiveReader;
-  readonly #bounds: { readonly head: number; readonly floor: number; readonly now: number };
+  readonly #bounds: { readonly head: number; readonly horizon: number; readonly now: number };
   readonly #counts = { commits: 0, tags: 0, files: 0 };
   /** Commits that tags name, and the tags. */
   readonly #named = new Map<string, string>();
@@ -69,7 +73,7 @@ class BranchCheck {
   /** Of the files that what comes may be below. */
   readonly #lives = new Map<string, Life[]>();
 
-  constructor(reader: ArchiveReader, bounds: { head: number; floor: number; now: number }) {
+  constructor(reader: ArchiveReader, bounds: { head: number; horizon: number; now: number }) {
     this.#reader = reader;
     this.#bounds = bounds;
   }

@@ -3,7 +3,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { describe, expect, test } from "vitest";
 import type { Keep } from "../../../worker/branch/contract/settings.ts";
 import { expectRefsRight } from "./large-support.ts";
-import { dayAfterTags, floorOf, givenBack, tornCommits } from "./retention-support.ts";
+import { dayAfterTags, givenBack, horizonOf, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
   commitFiles,
@@ -37,9 +37,9 @@ class Play {
   #need: number | undefined;
   #keep: Keep | null = null;
   #texts = 0;
-  #floor = 0;
+  #horizon = 0;
   #boundBefore = 0;
-  #checkedFloor = 0;
+  #checkedHorizon = 0;
 
   constructor(branch: BranchStub, seed: number) {
     this.#branch = branch;
@@ -75,7 +75,7 @@ class Play {
     await runDurableObjectAlarm(this.#branch);
     await givenBack(this.#branch);
     await this.#check();
-    expect(this.#floor).toBeGreaterThanOrEqual(this.#bound);
+    expect(this.#horizon).toBeGreaterThanOrEqual(this.#bound);
     await this.#checkVersions();
     const versions = new Set<string>();
     for (const { seq, tree } of this.#commits) {
@@ -109,34 +109,34 @@ class Play {
   }
 
   #isKept(seq: number): boolean {
-    return seq >= this.#floor || this.#named().has(this.#commits[seq - 1]?.id);
+    return seq >= this.#horizon || this.#named().has(this.#commits[seq - 1]?.id);
   }
 
-  /** The highest that the floor may be. */
+  /** The highest that the horizon may be. */
   get #bound(): number {
     const asked = this.#keep?.commits === undefined ? 0 : this.#commits.length - this.#keep.commits + 1;
     return Math.min(asked, this.#need ?? asked);
   }
 
-  /** Each commit that is kept reads as it was made, and no other reads at all. The floor is no higher than it may be. */
+  /** Each commit that is kept reads as it was made, and no other reads at all. The horizon is no higher than it may be. */
   async #check(): Promise<void> {
-    const before = this.#checkedFloor;
+    const before = this.#checkedHorizon;
     // A round is not waited for: what it raised while this looked is looked at again.
     do {
-      this.#floor = await floorOf(this.#branch);
+      this.#horizon = await horizonOf(this.#branch);
       await this.#checkReads();
-    } while ((await floorOf(this.#branch)) !== this.#floor);
+    } while ((await horizonOf(this.#branch)) !== this.#horizon);
     expect(await tornCommits(this.#branch)).toEqual([]);
     const bound = this.#bound;
     // It may have risen before the step was done.
-    if (this.#floor > before) expect(this.#floor).toBeLessThanOrEqual(Math.max(bound, this.#boundBefore));
+    if (this.#horizon > before) expect(this.#horizon).toBeLessThanOrEqual(Math.max(bound, this.#boundBefore));
     this.#boundBefore = bound;
-    this.#checkedFloor = this.#floor;
+    this.#checkedHorizon = this.#horizon;
   }
 
   async #checkReads(): Promise<void> {
     const found = await this.#readAll();
-    if ((await floorOf(this.#branch)) !== this.#floor) return;
+    if ((await horizonOf(this.#branch)) !== this.#horizon) return;
     for (const { seq, tree } of this.#commits) {
       const wanted = this.#isKept(seq)
         ? [...tree].map(([path, text]) => `${path} ${inline(text).digest}`).sort()
@@ -240,7 +240,7 @@ class Play {
 
   /** Whether a call found the commit is whether it is kept, and what has a name is. */
   async #expectKept({ seq }: Made, found: boolean): Promise<void> {
-    this.#floor = await floorOf(this.#branch);
+    this.#horizon = await horizonOf(this.#branch);
     expect(found).toBe(this.#isKept(seq));
   }
 

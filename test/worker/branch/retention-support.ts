@@ -10,7 +10,7 @@ export async function givenBack(branch: BranchStub): Promise<void> {
       Number(
         sql
           .exec(
-            "SELECT count(*) AS n FROM horizons WHERE marked < floor OR (marked > 0 AND diedFrom <= marked)",
+            "SELECT count(*) AS n FROM horizons WHERE marked < horizon OR (marked > 0 AND diedFrom <= marked)",
           )
           .one().n,
       ),
@@ -54,11 +54,11 @@ export function tornCommits(branch: BranchStub): Promise<unknown[]> {
   );
 }
 
-/** The floor of a branch's live generation, or of its last one. */
-export function floorOf(branch: BranchStub): Promise<number> {
+/** The horizon of a branch's live generation, or of its last one. */
+export function horizonOf(branch: BranchStub): Promise<number> {
   return runInDurableObject(branch, (_, { storage: { sql } }) => {
-    const [row] = sql.exec("SELECT floor FROM horizons ORDER BY gen DESC LIMIT 1").toArray();
-    return Number(row?.floor ?? 0);
+    const [row] = sql.exec("SELECT horizon FROM horizons ORDER BY gen DESC LIMIT 1").toArray();
+    return Number(row?.horizon ?? 0);
   });
 }
 

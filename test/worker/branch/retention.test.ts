@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ListVersions } from "../../../worker/branch/contract/files.ts";
 import { forkOf, treeOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
-import { dayAfterTags, floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
+import { dayAfterTags, givenBack, horizonOf, rowsLeft, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
   branchOf,
@@ -68,7 +68,7 @@ describe("a branch that keeps its newest commits", () => {
     await branch.tags.create({ name: "v4", commit: commits[3] ?? "", force: false });
     expect(await branch.settings.change({ keep: { commits: 3 } })).toEqual({ ok: true });
     await givenBack(branch);
-    expect(await floorOf(branch)).toBe(8);
+    expect(await horizonOf(branch)).toBe(8);
     const kept = commits.map((_, n) => n === 0 || n === 3 || n >= 7);
     expect(await readable(branch, commits)).toEqual(kept);
     for (const [n, commit] of commits.entries()) {
@@ -97,7 +97,7 @@ describe("a branch that keeps its newest commits", () => {
     await expectRefsRight(branch);
   });
 
-  test("lists its commits page by page while the floor rises", async () => {
+  test("lists its commits page by page while the horizon rises", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 8);
     await branch.tags.create({ name: "v1", commit: commits[0] ?? "", force: false });
@@ -241,7 +241,7 @@ describe("a branch that keeps what was replaced lately", () => {
         return Math.round(((alarm ?? 0) - Date.now()) / DAY_MS);
       })
       .toBe(5);
-    expect(await floorOf(branch)).toBe(2);
+    expect(await horizonOf(branch)).toBe(2);
   });
 });
 
@@ -337,7 +337,7 @@ describe("what names a commit holds it, and lets go:", () => {
     await branch.tags.delete({ name: "v1" });
     await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
-    expect(await floorOf(branch)).toBe(4);
+    expect(await horizonOf(branch)).toBe(4);
     expect(await readable(branch, commits)).toEqual([true, false, false, true]);
     const log = await branch.history.list({ limit: 10 });
     expect(log.ok && log.commits.map(({ id }) => id)).toEqual([commits[3], first]);
@@ -585,7 +585,7 @@ describe("a subscriber", () => {
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
-        return await floorOf(branch);
+        return await horizonOf(branch);
       })
       .toBe(5);
     await givenBack(branch);
@@ -600,7 +600,7 @@ describe("a subscriber", () => {
     await branch.settings.change({ keep: { commits: 1 } });
     const later = await overwrites(branch, 4, "b");
     await givenBack(branch);
-    expect(await floorOf(branch)).toBe(3);
+    expect(await horizonOf(branch)).toBe(3);
     const { events } = await branch.feed.read({ cursor, limit: 100 });
     expect(events.map(({ seq, gap, changes }) => [seq, gap, changes.length])).toEqual(
       [4, 5, 6, 7].map((seq) => [seq, undefined, 1]),
@@ -610,7 +610,7 @@ describe("a subscriber", () => {
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
-        return await floorOf(branch);
+        return await horizonOf(branch);
       })
       .toBe(5);
     await givenBack(branch);
@@ -636,7 +636,7 @@ describe("a subscriber", () => {
     ).toBeNull();
   });
 
-  test("that was put back to before the floor hears that something is lost", async () => {
+  test("that was put back to before the horizon hears that something is lost", async () => {
     const branch = await freshBranch();
     await overwrites(branch, 6);
     await branch.settings.change({ keep: { commits: 2 } });
@@ -761,7 +761,7 @@ describe("what the commits of jobs descend from", () => {
     await branch.tags.create({ name: "v1", commit: commits[3] ?? "", force: false });
     await branch.settings.change({ keep: { commits: 3 } });
     await givenBack(branch);
-    expect(await floorOf(branch)).toBe(8);
+    expect(await horizonOf(branch)).toBe(8);
     expect(await lineagesOf(branch)).toEqual([3, 6, 9]);
     expect(await told(branch, [8, 9, 10])).toEqual([
       [8, 4],
@@ -815,7 +815,7 @@ describe("what the commits of jobs descend from", () => {
 describe("a crash while history is given back", () => {
   const FILES = 700;
   const CRASHES = [
-    ["before the floor rises", /INSERT OR REPLACE INTO horizons/, 1],
+    ["before the horizon rises", /INSERT OR REPLACE INTO horizons/, 1],
     ["before commits are held", /INSERT OR IGNORE INTO held/, 1],
     ["before commits are marked", /UPDATE commits SET kind = 2/, 1],
     ["when they are marked", /INSERT OR REPLACE INTO horizons/, 2],
@@ -849,7 +849,7 @@ describe("a crash while history is given back", () => {
       await crash.reached();
       await restarted(branch);
       expect(await tornCommits(branch)).toEqual([]);
-      const isRaised = (await floorOf(branch)) > 0;
+      const isRaised = (await horizonOf(branch)) > 0;
       expect(await readable(branch, commits)).toEqual([true, !isRaised, !isRaised, true]);
       for (const [commit, round] of [
         [commits[0], 1],
@@ -899,7 +899,7 @@ describe("a crash while history is given back", () => {
 });
 
 describe("a mark on what is gone", () => {
-  test("is on each commit that lacks rows: one below the floor that is not marked yet has all of them", async () => {
+  test("is on each commit that lacks rows: one below the horizon that is not marked yet has all of them", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 8);
     await branch.settings.change({ keep: { commits: 4 } });
@@ -919,9 +919,9 @@ describe("a mark on what is gone", () => {
       [8, 0],
     ]);
     await branch.settings.change({ keep: { commits: 1 } });
-    // It names a commit below the floor that is not marked yet.
+    // It names a commit below the horizon that is not marked yet.
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE horizons SET floor = 8");
+      sql.exec("UPDATE horizons SET horizon = 8");
       sql.exec(
         "INSERT OR REPLACE INTO tags (gen, name, \"commit\", createdAt) VALUES (1, 'old', ?, 0)",
         commits[5] ?? "",

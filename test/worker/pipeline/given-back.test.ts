@@ -104,18 +104,18 @@ const FOUR = [{ a: "1", b: "1" }, { a: "2" }, { a: "3" }, { a: "4" }];
 
 describe("what no commit needs that the output branch keeps", () => {
   it("goes, uploads and all; what has not changed never runs again for that", async () => {
-    const pipeline = await pipelineAfter("floor", FOUR);
-    expect(await history("floor")).toEqual({ results: 5, outputs: 5, made: 5, given_up: 0 });
-    expect(await held("floor")).toEqual({ uploads: 5, holds: 5 });
-    await keep("floor", [3]);
+    const pipeline = await pipelineAfter("horizon", FOUR);
+    expect(await history("horizon")).toEqual({ results: 5, outputs: 5, made: 5, given_up: 0 });
+    expect(await held("horizon")).toEqual({ uploads: 5, holds: 5 });
+    await keep("horizon", [3]);
     const left = { results: 2, outputs: 2, made: 2, given_up: 0 };
-    await expect.poll(() => history("floor")).toEqual(left);
-    expect(await held("floor")).toEqual({ uploads: 2, holds: 2 });
-    await commit("floor-in", { c: "1" });
+    await expect.poll(() => history("horizon")).toEqual(left);
+    expect(await held("horizon")).toEqual({ uploads: 2, holds: 2 });
+    await commit("horizon-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual(["c"]);
-    expect(await filesOf({ repo: "floor", branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
+    expect(await filesOf({ repo: "horizon", branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
     // What comes back, and is kept no more, is computed anew.
-    await commit("floor-in", { a: "2" });
+    await commit("horizon-in", { a: "2" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 6, command: same }))).toEqual(["a"]);
   });
 
@@ -493,7 +493,7 @@ describe("a gateway that is killed while it gives back", () => {
   async function keepNewest({ output }: Gateway): Promise<void> {
     const stub = env.BRANCH.getByName(bucketName(output));
     await runInDurableObject(stub, (_, { storage: { sql } }) => {
-      sql.exec("INSERT INTO horizons (gen, floor, marked, diedFrom, diedPath) VALUES (1, 4, 0, 0, '')");
+      sql.exec("INSERT INTO horizons (gen, horizon, marked, diedFrom, diedPath) VALUES (1, 4, 0, 0, '')");
     });
     await killBranch(output);
   }

@@ -1,7 +1,7 @@
 // @module-tag rest
 import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { floorOf } from "../branch/retention-support.ts";
+import { horizonOf } from "../branch/retention-support.ts";
 import { branchOf as bucketOf } from "../branch/support.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, query, workUntil } from "./support.ts";
 
@@ -10,11 +10,11 @@ function branchOf(repo: string) {
 }
 
 /** Waits until the branch has given back all up to a commit, with all alarms that help. */
-async function floorIs(repo: string, pipeline: string): Promise<ReturnType<typeof expect.poll>> {
+async function horizonIs(repo: string, pipeline: string): Promise<ReturnType<typeof expect.poll>> {
   return expect.poll(async () => {
     await runDurableObjectAlarm(env.PIPELINE.getByName(pipeline));
     await runDurableObjectAlarm(branchOf(repo));
-    return await floorOf(branchOf(repo));
+    return await horizonOf(branchOf(repo));
   });
 }
 
@@ -31,7 +31,7 @@ describe("a pipeline whose input keeps one commit", () => {
     for (const text of ["1", "2", "3"]) await commit("held-in", { a: text, [`d/${text}`]: text });
     expect(await master("held-in").settings.change({ keep: { commits: 1 } })).toEqual({ ok: true });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
-    await (await floorIs("held-in", "held")).toBe(0);
+    await (await horizonIs("held-in", "held")).toBe(0);
     const [oldest] = await allJobs(pipeline);
     await expect
       .poll(async () => {
@@ -41,11 +41,11 @@ describe("a pipeline whose input keeps one commit", () => {
       .toEqual([{ needs_gen: 1, needs_seq: 0, needs_job: oldest?.id }]);
     expect((await workUntil(pipeline, { jobs: 3 })).length).toBeGreaterThan(3);
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success", "success"]);
-    await (await floorIs("held-in", "held")).toBe(3);
+    await (await horizonIs("held-in", "held")).toBe(3);
     expect(await toldOf("held-in")).toEqual([{ needs_gen: 1, needs_seq: 3, needs_job: null }]);
     await commit("held-in", { a: "4" });
     await workUntil(pipeline, { jobs: 4 });
-    await (await floorIs("held-in", "held")).toBe(4);
+    await (await horizonIs("held-in", "held")).toBe(4);
   });
 
   it("lets go when it is stopped, and goes on from what there is", async () => {
@@ -55,7 +55,7 @@ describe("a pipeline whose input keeps one commit", () => {
     await master("let-in").settings.change({ keep: { commits: 1 } });
     await pipeline.lifecycle.stop();
     for (const text of ["3", "4"]) await commit("let-in", { a: text });
-    await (await floorIs("let-in", "let")).toBe(4);
+    await (await horizonIs("let-in", "let")).toBe(4);
     await pipeline.lifecycle.start();
     await workUntil(pipeline, { jobs: 1 });
     await commit("let-in", { a: "5" });
@@ -65,7 +65,7 @@ describe("a pipeline whose input keeps one commit", () => {
         return (await allJobs(pipeline)).at(-1)?.state;
       })
       .toBe("success");
-    await (await floorIs("let-in", "let")).toBe(5);
+    await (await horizonIs("let-in", "let")).toBe(5);
   });
 
   it("holds the commit that its input starts after, until it is deleted", async () => {
@@ -77,11 +77,11 @@ describe("a pipeline whose input keeps one commit", () => {
     const pipeline = await makePipeline({ name: "from-held", globs: {}, more: { inputs: [input] } });
     for (const text of ["2", "3", "4"]) await commit("from-held-in", { [text]: text });
     await workUntil(pipeline, { jobs: 3 });
-    await (await floorIs("from-held-in", "from-held")).toBe(4);
+    await (await horizonIs("from-held-in", "from-held")).toBe(4);
     expect((await master("from-held-in").history.commit({ commit: from })).ok).toBe(true);
     await pipeline.lifecycle.stop();
     await commit("from-held-in", { "5": "5" });
-    await (await floorIs("from-held-in", "from-held")).toBe(5);
+    await (await horizonIs("from-held-in", "from-held")).toBe(5);
     expect((await master("from-held-in").history.commit({ commit: from })).ok).toBe(true);
     await pipeline.lifecycle.destroy({ keepOutput: false });
     await commit("from-held-in", { "6": "6" });
@@ -105,9 +105,9 @@ describe("a pipeline whose input keeps one commit", () => {
     await master("before-in").settings.change({ keep: { commits: 1 } });
     await commit("before-in", { a: "2" });
     await runDurableObjectAlarm(branchOf("before-in"));
-    expect(await floorOf(branchOf("before-in"))).toBe(0);
+    expect(await horizonOf(branchOf("before-in"))).toBe(0);
     await workUntil(pipeline, { jobs: 2 });
-    await (await floorIs("before-in", "before")).toBe(2);
+    await (await horizonIs("before-in", "before")).toBe(2);
   });
 
   it("reads it whole if it was put back to before what is kept", async () => {
@@ -119,7 +119,7 @@ describe("a pipeline whose input keeps one commit", () => {
     await commit("lost-in", { a: null, c: "1" });
     await commit("lost-in", { d: "1" });
     await workUntil(pipeline, { jobs: 3 });
-    await (await floorIs("lost-in", "lost")).toBe(3);
+    await (await horizonIs("lost-in", "lost")).toBe(3);
     await query("lost", "UPDATE sources SET seq = 1");
     await query("lost", "DELETE FROM jobs WHERE n > 1");
     await query("lost", "DELETE FROM elements WHERE born > 1");
@@ -149,7 +149,7 @@ describe("a datum of a job whose inputs are kept no more", () => {
     await master("old-in").settings.change({ keep: { commits: 1 } });
     await commit("old-in", { "dir/a": null, b: "1" });
     await workUntil(pipeline, { jobs: 2 });
-    await (await floorIs("old-in", "old")).toBe(2);
+    await (await horizonIs("old-in", "old")).toBe(2);
     const datum = datums.ok ? (datums.datums[0]?.id ?? "") : "";
     expect(leased?.paths).toEqual(["dir"]);
     expect(await pipeline.datums.view({ job: job?.id ?? "", datum })).toEqual({

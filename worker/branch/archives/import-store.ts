@@ -21,7 +21,7 @@ export interface Import {
   /** Number of the newest commit that it is to have. */
   readonly head: number;
   /** Commits before this one are kept only if a tag names them. */
-  readonly floor: number;
+  readonly horizon: number;
   readonly settings: ImportSettings;
   /** The last commit, tag and row of files that came. */
   readonly seq: number;
@@ -37,7 +37,7 @@ type StoredRow = Omit<Import, "state" | "place" | "settings"> &
   FilePlace & { readonly state: number; readonly settings: string };
 
 const SELECT = `
-  SELECT uid, gen, archive, state, upload, createdAt, head, floor, settings, seq, tag, path, born, commits, tags,
+  SELECT uid, gen, archive, state, upload, createdAt, head, horizon, settings, seq, tag, path, born, commits, tags,
     files
   FROM imports`;
 const BY_UID = `${SELECT} WHERE uid = ?`;
@@ -53,15 +53,15 @@ export class ImportStore extends BranchStore {
       upload,
       createdAt,
       head,
-      floor,
+      horizon,
       settings,
-    }: Pick<Import, "uid" | "gen" | "archive" | "upload" | "createdAt" | "head" | "floor" | "settings">,
+    }: Pick<Import, "uid" | "gen" | "archive" | "upload" | "createdAt" | "head" | "horizon" | "settings">,
     due: number,
   ): void {
     this.sql.run`
-      INSERT INTO imports (uid, gen, archive, state, due, upload, createdAt, head, floor, settings, seq, tag, path, born, commits,
+      INSERT INTO imports (uid, gen, archive, state, due, upload, createdAt, head, horizon, settings, seq, tag, path, born, commits,
         tags, files)
-      VALUES (${uid}, ${gen}, ${archive}, ${COMING}, ${due}, ${upload}, ${createdAt}, ${head}, ${floor},
+      VALUES (${uid}, ${gen}, ${archive}, ${COMING}, ${due}, ${upload}, ${createdAt}, ${head}, ${horizon},
         ${JSON.stringify(settings)}, 0, '', '', 0, 0, 0, 0)`;
     this.wake("imports", due);
   }

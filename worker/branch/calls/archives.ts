@@ -44,9 +44,9 @@ export const exports: BranchFacet<ExportCalls> = {
     });
     const { isPublic, cors, writer, modified, emptyOnly, keep, lifecycle } = ledger.settings.of(gen);
     const settings = { public: isPublic, cors, writer, modified, emptyOnly, keep, lifecycle };
-    const floor = ledger.horizons.floorOf(gen);
+    const horizon = ledger.horizons.horizonOf(gen);
     const imported = ledger.imports.of(uid) ?? null;
-    const branch = { createdAt, head: head.seq, floor, imported, settings };
+    const branch = { createdAt, head: head.seq, floor: horizon, imported, settings };
     return { ok: true, export: id, branch, rows: head.births };
   },
 
@@ -202,8 +202,8 @@ function begin(
   const uid = newId(now);
   const upload = uploadId(reach, now);
   const gen = Math.max(ledger.generations.newest()?.gen ?? 0, ledger.imports.newestGen()) + GAP;
-  const { createdAt, head, floor, settings } = branch;
-  ledger.imports.begin({ uid, gen, archive, upload, createdAt, head, floor, settings }, due);
+  const { createdAt, head, floor: horizon, settings } = branch;
+  ledger.imports.begin({ uid, gen, archive, upload, createdAt, head, horizon, settings }, due);
   ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
   const begun = ledger.imports.get(uid);
   if (!begun) throw new Error("an import that was just written down is not there");
@@ -254,11 +254,11 @@ function publish(
   ledger: Ledger,
   { row, event, now, by }: { row: Import; event: string; now: number; by: string | null },
 ): void {
-  const { uid, gen, createdAt, floor, upload, settings } = row;
+  const { uid, gen, createdAt, horizon, upload, settings } = row;
   ledger.generations.enter({ gen, uid, createdAt });
   ledger.imports.made(uid, { at: now, by });
   // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
-  if (floor > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), floor });
+  if (horizon > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), horizon });
   ledger.uploads.close(upload, now, { leaves: true });
   const { public: isPublic, cors, writer, modified, emptyOnly } = settings;
   if (isPublic || cors !== null || writer !== null || modified !== null || emptyOnly) {

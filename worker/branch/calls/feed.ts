@@ -63,7 +63,7 @@ export const feed: BranchFacet<FeedCalls> = {
 
   async changes({ ledger }, { after, limit, ...at }) {
     if (!ledger.exists) return { changes: [], next: null };
-    // What a commit deleted is told by rows that died at it: at the floor these are gone.
+    // What a commit deleted is told by rows that died at it: at the horizon these are gone.
     mustBeReadable(ledger, positionOf(at));
     mustBeReadable(ledger, { ...positionOf(at), seq: Math.max(at.seq - 1, 0) });
     return readChanges(ledger, { ...positionOf(at), lower: after === "" ? "" : justAfter(after), limit });

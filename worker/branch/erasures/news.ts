@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { neededFrom } from "../retention/floor.ts";
+import { neededFrom } from "../retention/horizon.ts";
 
 /** Most rows that one slice removes: what a transaction of some milliseconds takes. */
 const ROWS = 1000;

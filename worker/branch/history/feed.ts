@@ -58,8 +58,8 @@ export function readChanges(
  * Events after a position, oldest first, until about `limit` changes are together; an event without changes counts as
  * one. Only the first event may bring less than all of its changes.
  *
- * What subscribers need is held for them. A position from before the floor is one of a pipeline that was put back to an
- * earlier state: it goes on with the floor, and hears that what was before is lost (`gap`).
+ * What subscribers need is held for them. A position from before the horizon is one of a pipeline that was put back to an
+ * earlier state: it goes on with the horizon, and hears that what was before is lost (`gap`).
  */
 export function readEvents(
   ledger: Pick<Ledger, "sql" | "commits" | "lineages" | "horizons">,
@@ -72,12 +72,12 @@ export function readEvents(
   let before = ledger.commits.at({ gen, seq });
   let read: Position = { gen, seq };
   for (const commit of commits) {
-    const floor = ledger.horizons.floorOf(commit.gen);
+    const horizon = ledger.horizons.horizonOf(commit.gen);
     const from = commit.gen === read.gen ? read.seq : 0;
     // Of the first commit of all, nothing is lost.
-    if (from < floor && floor > 1 && !(isGap && events.length === 0)) {
+    if (from < horizon && horizon > 1 && !(isGap && events.length === 0)) {
       if (events.length > 0) break;
-      return readEvents(ledger, { gen: commit.gen, seq: floor - 1, limit, isGap: true });
+      return readEvents(ledger, { gen: commit.gen, seq: horizon - 1, limit, isGap: true });
     }
     read = commit;
     const count = Math.max(1, changeCount(commit, before));

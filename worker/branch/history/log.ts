@@ -80,11 +80,11 @@ function entriesBefore(
   { sql, horizons, imports }: Pick<Ledger, "sql" | "horizons" | "imports">,
   { live: { gen, uid }, before, limit }: { live: Live; before: number; limit: number },
 ): CommitEntry[] {
-  const { floor, marked } = horizons.get(gen);
+  const { horizon, marked } = horizons.get(gen);
   const rows: LogRow[] = [];
   for (const [text, first, end] of [
-    [RANGE, floor, before],
-    [NAMED_RANGE, marked, Math.min(before, floor)],
+    [RANGE, horizon, before],
+    [NAMED_RANGE, marked, Math.min(before, horizon)],
     [HELD, 0, Math.min(before, marked)],
   ] as const) {
     const room = limit - rows.length;

@@ -15,7 +15,7 @@ interface PromiseStore {
 export class CommitClock {
   readonly #store: PromiseStore;
   /** The next commit is later than this. */
-  #floor = 0;
+  #passed = 0;
   #newest = 0;
   #saved = 0;
 
@@ -26,24 +26,24 @@ export class CommitClock {
   /** Call this before all else, once there are tables. After a restart nobody knows which of the written times were told: all count. */
   load(): void {
     const { promised, newestCommit } = this.#store.load();
-    this.#floor = Math.max(this.#floor, promised, newestCommit);
+    this.#passed = Math.max(this.#passed, promised, newestCommit);
     this.#newest = Math.max(this.#newest, newestCommit);
     this.#saved = promised;
   }
 
   /** The time of a commit made at `now`. */
   next(now: number): number {
-    this.#newest = Math.max(now, this.#floor + 1, this.#newest);
+    this.#newest = Math.max(now, this.#passed + 1, this.#newest);
     return this.#newest;
   }
 
   /** A time that every later commit comes after. `durable`: whether there are tables to write it to. */
   promise(now: number, { durable }: { durable: boolean }): number {
-    this.#floor = Math.max(now, this.#floor, this.#newest);
-    if (durable && this.#floor > this.#saved) {
-      this.#saved = this.#floor + PROMISED_AHEAD_MS;
+    this.#passed = Math.max(now, this.#passed, this.#newest);
+    if (durable && this.#passed > this.#saved) {
+      this.#saved = this.#passed + PROMISED_AHEAD_MS;
       this.#store.save(this.#saved);
     }
-    return this.#floor;
+    return this.#passed;
   }
 }

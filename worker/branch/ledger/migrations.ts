@@ -397,7 +397,7 @@ const SCHEMA = `
   CREATE TABLE horizons (
     gen INTEGER PRIMARY KEY,
     -- commits before this one are kept only if something names them
-    floor INTEGER NOT NULL,
+    horizon INTEGER NOT NULL,
     -- commits before this one are in held, or are of kind 2, or gone: no tree of theirs is left
     marked INTEGER NOT NULL,
     -- the first dead rows to look at next, by their death and path: those before went, unless a held commit has them
@@ -510,7 +510,7 @@ const SCHEMA = `
     -- the newest commit that it is to have
     head INTEGER NOT NULL,
     -- commits before this one are kept only if something names them
-    floor INTEGER NOT NULL,
+    horizon INTEGER NOT NULL,
     -- JSON of what the branch is to be set to
     settings TEXT NOT NULL,
     -- how far it came: commits, tags, rows of files; and how many there are

@@ -2,7 +2,7 @@ import type { BranchContext } from "../context.ts";
 import type { AdminCalls, Amount, Holder } from "../contract/admin.ts";
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { askedFloor, floorNow, neededFrom } from "../retention/floor.ts";
+import { askedHorizon, horizonNow, neededFrom } from "../retention/horizon.ts";
 import type { GenerationRow, Head } from "../tree/generation-store.ts";
 
 /** Most rows that one slice adds up: what some ten milliseconds take. */
@@ -13,9 +13,9 @@ const SLICE_END = `
   SELECT path, born FROM files WHERE gen = ?1 AND (path, born) > (?2, ?3) ORDER BY path, born LIMIT 1 OFFSET ?4`;
 
 /**
- * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 floor, ?7 the last commit of a deleted generation,
- * at which died what lived until then; null: it lives; ?8 the floor that is asked for): rows by who has them. A dead row that
- * died at the floor or before is had by the first single commit in its life, or by nobody.
+ * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 horizon, ?7 the last commit of a deleted generation,
+ * at which died what lived until then; null: it lives; ?8 the horizon that is asked for): rows by who has them. A dead row that
+ * died at the horizon or before is had by the first single commit in its life, or by nobody.
  */
 const SUM = `
   SELECT
@@ -96,8 +96,8 @@ interface Counted {
   readonly generation: GenerationRow;
   readonly head: Head;
   readonly isLive: boolean;
-  readonly floor: number;
-  /** The floor that is asked for, whatever others need. */
+  readonly horizon: number;
+  /** The horizon that is asked for, whatever others need. */
   readonly asked: number;
   readonly sums: ReadonlyMap<Sum["owner"], Amount>;
 }
@@ -180,8 +180,8 @@ async function counted(
 ): Promise<Counted> {
   const { gen } = generation;
   const head = ledger.generations.headOf(generation);
-  const floor = ledger.horizons.floorOf(gen);
-  const asked = Math.max(askedFloor(ledger, { generation, now }).floor, floor);
+  const horizon = ledger.horizons.horizonOf(gen);
+  const asked = Math.max(askedHorizon(ledger, { generation, now }).horizon, horizon);
   const sums = new Map<Sum["owner"], Amount>();
   let after: Place | undefined = { path: "", born: -1 };
   while (after) {
@@ -197,7 +197,7 @@ async function counted(
       after.born,
       last?.path ?? null,
       last?.born ?? null,
-      floor,
+      horizon,
       isLive ? null : head.seq,
       asked,
     ])) {
@@ -206,7 +206,7 @@ async function counted(
     after = last;
     await turn();
   }
-  return { generation, head, isLive, floor, asked, sums };
+  return { generation, head, isLive, horizon, asked, sums };
 }
 
 function plus(one: Amount, other: Amount): Amount {
@@ -219,12 +219,12 @@ function plus(one: Amount, other: Amount): Amount {
  */
 function* holdersOf(
   ledger: UsageStores,
-  { generation, head, isLive, floor, asked, sums, now }: Counted & { now: number },
+  { generation, head, isLive, horizon, asked, sums, now }: Counted & { now: number },
 ): Generator<Holder> {
   const { gen } = generation;
   const kept = sums.get("kept")?.count ?? 0;
   const needed = sums.get("needed")?.count ?? 0;
-  // How many rows went with a floor that is there, erased ones too. With a deleted generation goes what lived at its end, too.
+  // How many rows went with a horizon that is there, erased ones too. With a deleted generation goes what lived at its end, too.
   const lost = (seq: number): number => {
     if (seq < head.seq) return ledger.commits.at({ gen, seq })?.deaths ?? 0;
     return isLive ? head.deaths : head.births;
@@ -240,13 +240,13 @@ function* holdersOf(
     // What it needs is the state before the commit that it waits with, and that it holds since that commit was made.
     const since = ledger.commits.at({ gen, seq: first.seq + 1 })?.createdAt ?? null;
     // Another one may need as much: then neither holds anything alone, and yet one must be named.
-    const count = Math.min(lost(asked) - lost(Math.max(first.seq, floor)), needed);
+    const count = Math.min(lost(asked) - lost(Math.max(first.seq, horizon)), needed);
     yield { kind: "pipeline", pipeline, job, since, count };
   }
   const exportsSince = ledger.exports.since(gen, now);
   // While one is under way no row goes, also of those that nobody else holds.
   let toGo =
-    Math.min(lost(floorNow(ledger, { generation, now }).floor) - lost(floor), needed) +
+    Math.min(lost(horizonNow(ledger, { generation, now }).horizon) - lost(horizon), needed) +
     (sums.get("reclaimable")?.count ?? 0);
   for (const [seq, { count }] of sums) {
     if (typeof seq !== "number") continue;

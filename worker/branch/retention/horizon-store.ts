@@ -1,10 +1,10 @@
 import { BranchStore } from "../store.ts";
 
 /** How far the freeing of a generation's history came; `free.ts` tells the steps. */
-export interface Horizon {
+export interface HistoryGcProgress {
   readonly gen: number;
   /** Commits before this one are kept only if something names them. */
-  readonly floor: number;
+  readonly horizon: number;
   /** Commits before this one are marked: held, or gone. */
   readonly marked: number;
   /** The first dead row to look at next, by its death and its path. */
@@ -16,39 +16,39 @@ export interface Horizon {
 }
 
 /** Nothing was given back. */
-const WHOLE = { floor: 0, marked: 0, diedFrom: 0, diedPath: "", alivePath: "", purged: 0 } as const;
+const WHOLE = { horizon: 0, marked: 0, diedFrom: 0, diedPath: "", alivePath: "", purged: 0 } as const;
 
-/** Most generations whose floors are kept in memory. */
+/** Most generations whose horizons are kept in memory. */
 const MAX_KNOWN = 1000;
 
 /** How much of each generation was given back, and the commits below that which are held. */
 export class HorizonStore extends BranchStore {
-  readonly #floors = new Map<number, number>();
+  readonly #horizons = new Map<number, number>();
   /** The generations of which something is left, when there were so many. */
   #unpurged: { readonly newest: number; readonly gens: readonly number[] } | undefined;
 
-  /** The floor of a generation. Kept in memory, since each read of a commit asks. */
-  floorOf(gen: number): number {
-    const known = this.#floors.get(gen);
+  /** The horizon of a generation. Kept in memory, since each read of a commit asks. */
+  horizonOf(gen: number): number {
+    const known = this.#horizons.get(gen);
     if (known !== undefined) return known;
-    const { floor } = this.get(gen);
-    if (this.#floors.size >= MAX_KNOWN) this.#floors.clear();
-    this.#floors.set(gen, floor);
-    return floor;
+    const { horizon } = this.get(gen);
+    if (this.#horizons.size >= MAX_KNOWN) this.#horizons.clear();
+    this.#horizons.set(gen, horizon);
+    return horizon;
   }
 
-  get(gen: number): Horizon {
-    const row = this.sql.first<Horizon>`
-      SELECT gen, floor, marked, diedFrom, diedPath, alivePath, purged
+  get(gen: number): HistoryGcProgress {
+    const row = this.sql.first<HistoryGcProgress>`
+      SELECT gen, horizon, marked, diedFrom, diedPath, alivePath, purged
       FROM horizons WHERE gen = ${gen}`;
     return row ?? { gen, ...WHOLE };
   }
 
-  save({ gen, floor, marked, diedFrom, diedPath, alivePath, purged }: Horizon): void {
+  save({ gen, horizon, marked, diedFrom, diedPath, alivePath, purged }: HistoryGcProgress): void {
     this.sql.run`
-      INSERT OR REPLACE INTO horizons (gen, floor, marked, diedFrom, diedPath, alivePath, purged)
-      VALUES (${gen}, ${floor}, ${marked}, ${diedFrom}, ${diedPath}, ${alivePath}, ${purged})`;
-    this.#floors.delete(gen);
+      INSERT OR REPLACE INTO horizons (gen, horizon, marked, diedFrom, diedPath, alivePath, purged)
+      VALUES (${gen}, ${horizon}, ${marked}, ${diedFrom}, ${diedPath}, ${alivePath}, ${purged})`;
+    this.#horizons.delete(gen);
     if (purged) this.#unpurged = undefined;
   }
 
@@ -71,7 +71,7 @@ export class HorizonStore extends BranchStore {
 
   /** What is in memory may not be what is written. */
   forget(): void {
-    this.#floors.clear();
+    this.#horizons.clear();
     this.#unpurged = undefined;
   }
 }

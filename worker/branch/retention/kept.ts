@@ -4,8 +4,8 @@ import type { HorizonStore } from "./horizon-store.ts";
 import type { NameStore } from "./name-store.ts";
 
 /**
- * Which commits are kept. A *range*: from the floor of a generation up to its HEAD. Below the floor *single* ones, which
- * something names (name-store.ts). The floor only rises, so what is not kept once never is again: a name is given
+ * Which commits are kept. A *range*: from the horizon of a generation up to its HEAD. Below the horizon *single* ones, which
+ * something names (name-store.ts). The horizon only rises, so what is not kept once never is again: a name is given
  * only to a commit that is kept, in the turn that looks.
  *
  * Everybody who reads by a commit asks here first, and in the turn that reads.
@@ -21,7 +21,7 @@ export interface KeptStores {
 /** Whether all of a commit's tree is there, and stays as long as that is so. Deletions of the branch are no commits. */
 export function isKept({ generations, horizons, names }: KeptStores, commit: CommitRow): boolean {
   if (commit.kind !== "commit") return false;
-  if (commit.seq >= horizons.floorOf(commit.gen)) return true;
+  if (commit.seq >= horizons.horizonOf(commit.gen)) return true;
   return generations.live()?.gen === commit.gen ? names.has(commit) : names.isRoot(commit);
 }
 
@@ -33,7 +33,7 @@ export function keptCommit(ledger: KeptStores, id: string): CommitRow | undefine
 
 /** Whether what was at a position can be read. Before the first commit, and after the deletion of the branch, it is nothing. */
 export function isReadable(ledger: KeptStores, { gen, seq }: Position): boolean {
-  if (seq === 0 || seq >= ledger.horizons.floorOf(gen)) return true;
+  if (seq === 0 || seq >= ledger.horizons.horizonOf(gen)) return true;
   const commit = ledger.commits.at({ gen, seq });
   return commit !== undefined && (commit.kind === "deletion" || isKept(ledger, commit));
 }
@@ -46,14 +46,14 @@ export function mustBeReadable(ledger: KeptStores, { gen, seq }: Position): void
 
 /**
  * Whether an id is that of a commit of the live generation that is kept no more. Of many no row is left: ids grow with
- * time, so an id from between the creation of the branch and the floor counts as one.
+ * time, so an id from between the creation of the branch and the horizon counts as one.
  */
 export function wasGivenBack(ledger: KeptStores & { readonly live: Live | null }, id: string): boolean {
   const { live } = ledger;
   if (!live) return false;
   const commit = ledger.commits.byId(id);
   if (commit) return commit.gen === live.gen && commit.kind !== "deletion" && !isKept(ledger, commit);
-  const floor = ledger.horizons.floorOf(live.gen);
-  const oldest = floor > 0 ? ledger.commits.at({ gen: live.gen, seq: floor }) : undefined;
+  const horizon = ledger.horizons.horizonOf(live.gen);
+  const oldest = horizon > 0 ? ledger.commits.at({ gen: live.gen, seq: horizon }) : undefined;
   return oldest !== undefined && id > live.uid && id < oldest.id;
 }

@@ -21,7 +21,7 @@ const MARK = `
   WHERE gen = ?1 AND seq >= ?2 AND seq < ?3 AND kind = 0
     AND NOT EXISTS (SELECT 1 FROM held WHERE held.gen = commits.gen AND held.seq = commits.seq)`;
 
-/** Of (?1 gen, ?2 floor): a commit that is gone, and whose row nobody needs: no version, and no kept commit for its counts. */
+/** Of (?1 gen, ?2 horizon): a commit that is gone, and whose row nobody needs: no version, and no kept commit for its counts. */
 const IS_LEFT = `
   kind = 2 AND seq + 1 < ?2
     AND NOT EXISTS (SELECT 1 FROM held WHERE held.gen = commits.gen AND held.seq = commits.seq + 1)
@@ -52,20 +52,20 @@ export interface MarkStores {
 }
 
 /**
- * Marks some more of the commits below the floor: as held, or as gone. Only then may rows of what is gone go. So a commit
+ * Marks some more of the commits below the horizon: as held, or as gone. Only then may rows of what is gone go. So a commit
  * that is not marked has all of its tree. Returns whether any were left to mark.
  */
 export function markSlice(_: Tx, { sql, generations, horizons }: MarkStores, gen: number): boolean {
-  const horizon = horizons.get(gen);
-  const { floor, marked } = horizon;
-  if (marked >= floor) return false;
+  const progress = horizons.get(gen);
+  const { horizon, marked } = progress;
+  if (marked >= horizon) return false;
   const isLive = generations.live()?.gen === gen;
-  const end = Math.min(floor, marked + COMMITS);
+  const end = Math.min(horizon, marked + COMMITS);
   sql.execute(isLive ? HOLD : HOLD_ROOTS, [gen, marked, end]);
   sql.execute(MARK, [gen, marked, end]);
   // The one before was left when it was the parent of the oldest commit that was kept.
-  sql.execute(FORGET_RANGE, [gen, floor, marked - 1, end]);
-  horizons.save({ ...horizon, marked: end });
+  sql.execute(FORGET_RANGE, [gen, horizon, marked - 1, end]);
+  horizons.save({ ...progress, marked: end });
   return true;
 }
 
@@ -75,7 +75,7 @@ export function forgetCommits(
   { sql, horizons }: Pick<MarkStores, "sql" | "horizons">,
   { gen, seqs }: { gen: number; seqs: Iterable<number> },
 ): void {
-  sql.execute(FORGET_SOME, [gen, horizons.floorOf(gen), JSON.stringify([...seqs])]);
+  sql.execute(FORGET_SOME, [gen, horizons.horizonOf(gen), JSON.stringify([...seqs])]);
 }
 
 /**
@@ -100,10 +100,10 @@ export function unholdSlice(
       sql.run`DELETE FROM held WHERE gen = ${gen} AND seq = ${seq}`;
       sql.run`UPDATE commits SET kind = 2, note = NULL, author = NULL WHERE gen = ${gen} AND seq = ${seq} AND kind = 0`;
     }
-    const horizon = horizons.get(gen);
+    const progress = horizons.get(gen);
     // What a commit had and no longer is died after it.
-    const back = horizon.diedFrom > first + 1 ? { diedFrom: first + 1, diedPath: "" } : {};
-    horizons.save({ ...horizon, ...back, alivePath: "" });
+    const back = progress.diedFrom > first + 1 ? { diedFrom: first + 1, diedPath: "" } : {};
+    horizons.save({ ...progress, ...back, alivePath: "" });
     forgetCommits(tx, { sql, horizons }, { gen, seqs: seqs.flatMap((seq) => [seq - 1, seq]) });
   }
   const last = looked.length < COMMITS ? undefined : looked.at(-1)?.seq;

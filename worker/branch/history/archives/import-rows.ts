@@ -105,13 +105,13 @@ export function importCommits(
   { sql, commits, lineages }: CommitStores,
   { row, page, now }: { row: Import; page: readonly ArchivedCommit[]; now: number },
 ): Import | BadArchive {
-  const { gen, head, floor } = row;
+  const { gen, head, horizon } = row;
   let before: CommitBefore | undefined = commits.at({ gen, seq: row.seq });
   const ids = new Set<string>();
   const origins = new Set<string>();
   for (const [index, commit] of page.entries()) {
     const [seq, id, createdAt, births, deaths, origin] = commit;
-    const fault = commitFault(commit, { before, head, floor, now });
+    const fault = commitFault(commit, { before, head, horizon, now });
     if (fault) return badRow(`commits[${index}]`, fault);
     if (ids.has(id) || commits.byId(id)?.gen === gen)
       return badPage(`commits[${index}][1]`, `is the id of another commit, too: '${id}'`);

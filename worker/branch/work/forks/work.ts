@@ -1,6 +1,6 @@
 import type { Fork } from "../../forks/fork-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { neededFrom } from "../../retention/floor.ts";
+import { neededFrom } from "../../retention/horizon.ts";
 
 type WorkStores = Pick<Ledger, "sql" | "forks" | "roots" | "commits" | "subscribers" | "contents">;
 

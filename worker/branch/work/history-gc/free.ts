@@ -6,16 +6,16 @@ import { NO_VERSION } from "../../tree/file-store.ts";
 import { justAfter } from "../../tree/path-ranges.ts";
 
 /**
- * The freeing of what no kept commit has. A row of files lives from its birth to its death. It goes if it died at the floor
+ * The freeing of what no kept commit has. A row of files lives from its birth to its death. It goes if it died at the horizon
  * or before, and no held commit lies in its life. In slices, each a transaction that says how far it came:
  *
- * The retention horizon (`floor`) of a generation is the least of what `keep` says and of the low-water mark of each pipeline
+ * The retention horizon of a generation is the least of what `keep` says and of the low-water mark of each pipeline
  * that reads the branch. Of a deleted generation it is the least of its end and of these marks. Everybody who reads by a
  * commit asks one function whether it is kept (retention/kept.ts): not if it is below the horizon, unless something names it.
  *
- * 1. The floor rises (floor.ts). From then on commits below it are not there for anybody, unless something names them.
+ * 1. The horizon rises (horizon.ts). From then on commits below it are not there for anybody, unless something names them.
  * 2. Held commits that nothing names any more are let go of (mark.ts).
- * 3. Commits below the floor are marked (mark.ts).
+ * 3. Commits below the horizon are marked (mark.ts).
  * 4. Dead rows go in the order of their deaths, up to the commits that are marked, and with them what they alone kept. The
  *    row of a commit goes with the last version that it wrote or ended.
  * 5. Of a deleted generation the rows go that lived at its end, when no subscriber needs any of it.
@@ -80,7 +80,7 @@ const PROLONG = `
   UPDATE files INDEXED BY by_died SET died = ?4, unmarked = ?5 WHERE gen = ?1 AND died IS NOT NULL AND died = ?3 AND path = ?2`;
 
 /**
- * Of (?1 gen, ?2 floor, ?3 limit): lineages that hold up to the floor at most, and for no held commit. A row holds from its
+ * Of (?1 gen, ?2 horizon, ?3 limit): lineages that hold up to the horizon at most, and for no held commit. A row holds from its
  * commit on until the next one.
  */
 const FORGET_LINEAGES = `
@@ -102,8 +102,8 @@ interface Slice {
 /** Removes some more dead rows. Returns whether any were left to look at. */
 export function freeSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): boolean {
   const { sql, horizons } = ledger;
-  const horizon = horizons.get(gen);
-  const { marked, diedFrom, diedPath } = horizon;
+  const progress = horizons.get(gen);
+  const { marked, diedFrom, diedPath } = progress;
   if (marked === 0 || diedFrom > marked) return false;
   const rows = sql.query<Row & { died: number }>(DEAD, [gen, diedFrom, diedPath, marked, ROWS]);
   const last = rows.at(-1);
@@ -118,15 +118,15 @@ export function freeSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): bool
     isLast || !last
       ? { diedFrom: marked + 1, diedPath: "" }
       : { diedFrom: last.died, diedPath: justAfter(last.path) };
-  horizons.save({ ...horizon, ...next });
+  horizons.save({ ...progress, ...next });
   return true;
 }
 
 /** Removes some more rows that lived at the end of a deleted generation. Returns whether any were left to look at. */
 export function freeAliveSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): boolean {
   const { sql, horizons } = ledger;
-  const horizon = horizons.get(gen);
-  const { alivePath } = horizon;
+  const progress = horizons.get(gen);
+  const { alivePath } = progress;
   if (alivePath === null) return false;
   const rows = sql.query<Row>(ALIVE, [gen, alivePath, ROWS]);
   const last = rows.at(-1);
@@ -134,7 +134,7 @@ export function freeAliveSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice):
     sql.execute(FORGET_ALIVE, [gen, alivePath, last.path]);
     letGo(tx, ledger, { gen, now, freed: rows.filter(({ isHeld }) => !isHeld) });
   }
-  horizons.save({ ...horizon, alivePath: rows.length < ROWS || !last ? null : last.path });
+  horizons.save({ ...progress, alivePath: rows.length < ROWS || !last ? null : last.path });
   return true;
 }
 

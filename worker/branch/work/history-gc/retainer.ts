@@ -2,7 +2,7 @@ import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
 import { BETWEEN_ROUNDS_MS, type Ledger } from "../../ledger/ledger.ts";
-import { floorNow } from "../../retention/floor.ts";
+import { horizonNow } from "../../retention/horizon.ts";
 import { markSlice, unholdSlice } from "../../retention/mark.ts";
 import type { BranchLoop } from "../../store.ts";
 import { freeAliveSlice, freeLineages, freeSlice, purgeRest } from "./free.ts";
@@ -14,7 +14,7 @@ const LONGEST_REST_MS = 200;
 type RetainerOptions = Pick<BranchContext, "ledger" | "now" | "pause">;
 
 /**
- * Gives back what no kept commit has (free.ts tells how), in rounds: the floors rise as far as they may, and then rows go in
+ * Gives back what no kept commit has (free.ts tells how), in rounds: the horizons rise as far as they may, and then rows go in
  * slices until none is left. Between two slices it rests for a multiple of what the slice took, so that a branch at work
  * keeps most of its time. What a crash cuts off begins again, from what is written down.
  */
@@ -107,7 +107,7 @@ function* slices(ledger: Ledger, now: () => number): Generator<void> {
 function* slicesOf(ledger: Ledger, { gen, now }: { gen: number; now: () => number }): Generator<void> {
   if (ledger.exports.reads(gen, now())) return;
   ledger.transaction((tx) => {
-    if (raiseFloor(ledger, { gen, now: now() })) tellHolder(tx, ledger, { gen, now: now() });
+    if (raiseHorizon(ledger, { gen, now: now() })) tellHolder(tx, ledger, { gen, now: now() });
   });
   for (let after: number | undefined = 0; after !== undefined && ledger.horizons.hasHeld(gen); ) {
     const from: number = after;
@@ -151,14 +151,14 @@ function tellHolder(
 }
 
 /** Returns whether it rose. */
-function raiseFloor(ledger: HorizonStores, { gen, now }: { gen: number; now: number }): boolean {
+function raiseHorizon(ledger: HorizonStores, { gen, now }: { gen: number; now: number }): boolean {
   const { horizons } = ledger;
   const generation = ledger.generations.get(gen);
   if (!generation) return false;
-  const { floor } = floorNow(ledger, { generation, now });
-  const horizon = horizons.get(gen);
-  if (floor <= horizon.floor) return false;
-  horizons.save({ ...horizon, floor });
+  const { horizon } = horizonNow(ledger, { generation, now });
+  const progress = horizons.get(gen);
+  if (horizon <= progress.horizon) return false;
+  horizons.save({ ...progress, horizon });
   return true;
 }
 
@@ -169,9 +169,9 @@ function dueOf(
 ): number | undefined {
   const generation = ledger.generations.get(gen);
   if (!generation) return undefined;
-  const { floor, marked, diedFrom, alivePath } = ledger.horizons.get(gen);
-  const next = floorNow(ledger, { generation, now });
-  const isBehind = next.floor > floor || marked < floor || (marked > 0 && diedFrom <= marked);
+  const { horizon, marked, diedFrom, alivePath } = ledger.horizons.get(gen);
+  const next = horizonNow(ledger, { generation, now });
+  const isBehind = next.horizon > horizon || marked < horizon || (marked > 0 && diedFrom <= marked);
   const isToEnd = isEnded(ledger, gen) && (alivePath !== null || isRid(ledger, gen));
   if (isBehind || isToEnd || (namesChanged && ledger.horizons.hasHeld(gen))) return now;
   return next.risesAt ?? undefined;
@@ -180,13 +180,13 @@ function dueOf(
 /** Whether a generation was deleted, and nobody needs any of it as it was before its end. */
 function isEnded({ commits, horizons }: Pick<Ledger, "commits" | "horizons">, gen: number): boolean {
   const last = commits.newest(gen);
-  return last?.kind === "deletion" && horizons.floorOf(gen) >= last.seq;
+  return last?.kind === "deletion" && horizons.horizonOf(gen) >= last.seq;
 }
 
 /** Whether an ended generation has no row of files left, and nothing that holds one. */
 function isRid({ horizons }: Pick<Ledger, "horizons">, gen: number): boolean {
-  const { floor, marked, diedFrom, alivePath, purged } = horizons.get(gen);
+  const { horizon, marked, diedFrom, alivePath, purged } = horizons.get(gen);
   return (
-    purged === 0 && marked === floor && diedFrom > marked && alivePath === null && !horizons.hasHeld(gen)
+    purged === 0 && marked === horizon && diedFrom > marked && alivePath === null && !horizons.hasHeld(gen)
   );
 }

@@ -6,7 +6,7 @@ import type { HorizonStore } from "./horizon-store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-interface FloorStores {
+interface HorizonRuleStores {
   readonly generations: GenerationStore;
   readonly commits: CommitStore;
   readonly settings: SettingsStore;
@@ -17,58 +17,58 @@ interface FloorStores {
 /** Everything may go, as far as somebody is concerned. */
 const ALL = Number.POSITIVE_INFINITY;
 
-/** Where the floor of a generation may be, and when it may be higher without a new commit; null: only with one. */
-export interface FloorNow {
-  readonly floor: number;
+/** Where the horizon of a generation may be, and when it may be higher without a new commit; null: only with one. */
+export interface HorizonNow {
+  readonly horizon: number;
   readonly risesAt: number | null;
 }
 
 /**
- * The floor that a generation may have now: what `keep` says of one that lives, or the end of one that was deleted, but no
+ * The horizon that a generation may have now: what `keep` says of one that lives, or the end of one that was deleted, but no
  * more than every subscriber lets go. It never falls: what was given back can't be had again.
  */
-export function floorNow(
-  ledger: FloorStores,
+export function horizonNow(
+  ledger: HorizonRuleStores,
   { generation, now }: { generation: GenerationRow; now: number },
-): FloorNow {
+): HorizonNow {
   const { gen } = generation;
-  const present = ledger.horizons.floorOf(gen);
-  const asked = askedFloor(ledger, { generation, now });
+  const present = ledger.horizons.horizonOf(gen);
+  const asked = askedHorizon(ledger, { generation, now });
   const needed = neededFrom(ledger.subscribers.needs(), gen);
-  const floor = Math.max(present, Math.min(asked.floor, needed));
-  return { floor, risesAt: asked.floor < needed ? asked.risesAt : null };
+  const horizon = Math.max(present, Math.min(asked.horizon, needed));
+  return { horizon, risesAt: asked.horizon < needed ? asked.risesAt : null };
 }
 
-/** The floor that is asked for, whatever subscribers need: by `keep`, or by the deletion of the branch. */
-export function askedFloor(
-  ledger: Omit<FloorStores, "subscribers">,
+/** The horizon that is asked for, whatever subscribers need: by `keep`, or by the deletion of the branch. */
+export function askedHorizon(
+  ledger: Omit<HorizonRuleStores, "subscribers">,
   { generation: { gen }, now }: { generation: GenerationRow; now: number },
-): FloorNow {
+): HorizonNow {
   const live = ledger.generations.live();
   return live?.gen === gen ? keptFrom(ledger, { live, now }) : endOf(ledger, gen);
 }
 
 /** A fork whose rows are still being copied looks deleted, and has no deletion: nothing of it goes. */
-function endOf({ commits }: Pick<FloorStores, "commits">, gen: number): FloorNow {
+function endOf({ commits }: Pick<HorizonRuleStores, "commits">, gen: number): HorizonNow {
   const last = commits.newest(gen);
-  return { floor: last?.kind === "deletion" ? last.seq : 0, risesAt: null };
+  return { horizon: last?.kind === "deletion" ? last.seq : 0, risesAt: null };
 }
 
-/** The floor that `keep` asks for, whatever subscribers need. */
+/** The horizon that `keep` asks for, whatever subscribers need. */
 function keptFrom(
-  { settings, commits, horizons }: Pick<FloorStores, "settings" | "commits" | "horizons">,
+  { settings, commits, horizons }: Pick<HorizonRuleStores, "settings" | "commits" | "horizons">,
   { live: { gen, head }, now }: { live: Live; now: number },
-): FloorNow {
+): HorizonNow {
   const { keep } = settings.of(gen);
-  if (!keep || head.seq === 0) return { floor: 0, risesAt: null };
+  if (!keep || head.seq === 0) return { horizon: 0, risesAt: null };
   // HEAD stays, and so does everything if nothing is said, whatever else is written there.
   const byCount = keep.commits === undefined ? ALL : head.seq + 1 - Math.max(keep.commits, 1);
-  if (keep.days === undefined) return { floor: byCount === ALL ? 0 : Math.max(byCount, 0), risesAt: null };
+  if (keep.days === undefined) return { horizon: byCount === ALL ? 0 : Math.max(byCount, 0), risesAt: null };
   const ageMs = keep.days * DAY_MS;
   const createdAt = (seq: number): number => commits.at({ gen, seq })?.createdAt ?? 0;
-  const byAge = newestUpTo(now - ageMs, { first: horizons.floorOf(gen), last: head.seq, createdAt });
+  const byAge = newestUpTo(now - ageMs, { first: horizons.horizonOf(gen), last: head.seq, createdAt });
   const risesAt = byAge < byCount && byAge < head.seq ? createdAt(byAge + 1) + ageMs : null;
-  return { floor: Math.max(Math.min(byCount, byAge), 0), risesAt };
+  return { horizon: Math.max(Math.min(byCount, byAge), 0), risesAt };
 }
 
 /**
