@@ -97,7 +97,7 @@ export function storedState(data: string): StoredState {
       for (const { kind, body } of rows) {
         for (const blob of blobsIn(data, { kind: Number(kind), body: String(body) })) named.add(blob);
       }
-      condemned += Number(database.prepare("SELECT count(*) AS n FROM condemned").get()?.n);
+      condemned += Number(database.prepare("SELECT count(*) AS n FROM pending_deletions").get()?.n);
     });
   }
   const stored = storedBlobs(data);

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
 
 /** The tables of the life of a content (worker/branch/contents/content-store.ts). */
-const TABLES = ["contents", "blobs", "condemned"];
-const STATEMENT = /\b(?:FROM|JOIN|INTO|UPDATE) (contents|blobs|condemned)\b/g;
+const TABLES = ["contents", "blobs", "pending_deletions"];
+const STATEMENT = /\b(?:FROM|JOIN|INTO|UPDATE) (contents|blobs|pending_deletions)\b/g;
 
 test("SQL over contents, over the blobs that they own and over those that are to go stands in one room", () => {
   const folder = join(ROOT, "worker/branch");

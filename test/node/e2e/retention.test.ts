@@ -160,7 +160,7 @@ describe("a branch with a long history", () => {
       // The last dead ones may not be gone yet.
       const rows = { files: count("files"), contents: count("contents WHERE refs > 0") };
       // Readers have had their time.
-      db.exec("UPDATE condemned SET due = 1");
+      db.exec("UPDATE pending_deletions SET due = 1");
       return rows;
     });
     // Of HEAD: the small files, the blob and the last write. Beside it: the tagged blob, and the kept writes before the last.

@@ -82,8 +82,8 @@ const SCENARIOS: readonly Scenario[] = [
       return {
         name: bucket,
         begin: () => branch.uploads.abort({ upload }),
-        passes: "UPDATE condemned SET due = 1",
-        isDone: isEmpty(bucket, "SELECT 1 FROM condemned"),
+        passes: "UPDATE pending_deletions SET due = 1",
+        isDone: isEmpty(bucket, "SELECT 1 FROM pending_deletions"),
       };
     },
   },

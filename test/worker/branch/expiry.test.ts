@@ -115,7 +115,7 @@ describe("what runs out", () => {
     await branch.erasures.erase({ versions: gone.map(({ path, version }) => ({ path, version })) });
     const due = await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger(storage, { almostFull() {} });
-      storage.sql.exec("UPDATE condemned SET due = due - ?", READERS_GRACE_MS);
+      storage.sql.exec("UPDATE pending_deletions SET due = due - ?", READERS_GRACE_MS);
       const now = Date.now();
       const remove = async () => {
         ledger.transaction(() => ledger.pendingDeletions.keepForReaders(["b/1"], now));
@@ -123,7 +123,7 @@ describe("what runs out", () => {
       };
       await new Collector({ ledger, now: () => now, remove }).step();
       const rows = storage.sql.exec<{ blob: string; due: number }>(
-        "SELECT blob, due FROM condemned ORDER BY blob",
+        "SELECT blob, due FROM pending_deletions ORDER BY blob",
       );
       return rows.toArray().map(({ blob, due }) => [blob, due - now]);
     });
@@ -137,7 +137,7 @@ describe("what runs out", () => {
     const branch = await freshBranch();
     const seconds = await runInDurableObject(branch, async (_, { storage }) => {
       const ledger = new Ledger(storage, { almostFull() {} });
-      storage.sql.exec("INSERT INTO condemned (blob, due, borrowed) VALUES ('b/1', 1, 0)");
+      storage.sql.exec("INSERT INTO pending_deletions (blob, due, borrowed) VALUES ('b/1', 1, 0)");
       const waits: number[] = [];
       let now = 1;
       const remove = async () => {
@@ -190,8 +190,8 @@ describe("what runs out", () => {
     async function collected(branch: BranchStub, blobs: readonly string[] = []): Promise<void> {
       await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
         for (const blob of blobs)
-          sql.exec("INSERT INTO condemned (blob, due, borrowed) VALUES (?, 1, 0)", blob);
-        sql.exec("UPDATE condemned SET due = 1");
+          sql.exec("INSERT INTO pending_deletions (blob, due, borrowed) VALUES (?, 1, 0)", blob);
+        sql.exec("UPDATE pending_deletions SET due = 1");
         await object.alarm();
       });
     }
@@ -409,7 +409,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
         "completions",
         "uploads WHERE due >= 0",
         "sessions WHERE due >= 0",
-        "condemned",
+        "pending_deletions",
         "sweeps WHERE due >= 0",
         "ended",
       ];
@@ -425,7 +425,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
     await expect
       .poll(async () => {
         await runInDurableObject(branch, (_, { storage: { sql } }) => {
-          for (const table of ["outbox", "completions", "uploads", "sessions", "condemned", "sweeps"])
+          for (const table of ["outbox", "completions", "uploads", "sessions", "pending_deletions", "sweeps"])
             sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
         });
         // What time brings is for the alarm alone: it must be set as long as anything is owed.

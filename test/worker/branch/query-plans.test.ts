@@ -21,7 +21,7 @@ const GROWING = [
   "commits",
   "contents",
   "blobs",
-  "condemned",
+  "pending_deletions",
   "uploads",
   "holds",
   "multiparts",

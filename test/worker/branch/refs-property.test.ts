@@ -318,7 +318,7 @@ class Play {
   /** Time passes for all that is condemned so far. */
   async #collect(): Promise<void> {
     await runInDurableObject(this.#branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE condemned SET due = 0");
+      sql.exec("UPDATE pending_deletions SET due = 0");
     });
     await runDurableObjectAlarm(this.#branch);
     expect(await ledgerOf(this.#branch)).toMatchObject({ condemned: [] });

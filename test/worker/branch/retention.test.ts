@@ -172,7 +172,8 @@ describe("a branch that keeps its newest commits", () => {
     await expect
       .poll(async () => {
         await runInDurableObject(branch, (_, { storage: { sql } }) => {
-          for (const table of ["outbox", "condemned", "uploads"]) sql.exec(`UPDATE ${table} SET due = 1`);
+          for (const table of ["outbox", "pending_deletions", "uploads"])
+            sql.exec(`UPDATE ${table} SET due = 1`);
         });
         return await runDurableObjectAlarm(branch);
       })

@@ -154,7 +154,7 @@ export function ledgerOf(branch: BranchStub) {
       .toArray()
       .map(({ name, refs }) => [name, refs]),
     condemned: sql
-      .exec("SELECT blob FROM condemned ORDER BY blob")
+      .exec("SELECT blob FROM pending_deletions ORDER BY blob")
       .toArray()
       .map(({ blob }) => blob),
     holds: sql.exec("SELECT count(*) AS n FROM holds").one().n,
@@ -172,7 +172,7 @@ export async function begin(branch: BranchStub, request: Partial<CreateMultipart
 /** As if so much time had passed for what waits in these tables. */
 export async function passed(branch: BranchStub, ms: number): Promise<void> {
   await runInDurableObject(branch, (_, { storage: { sql } }) => {
-    for (const table of ["uploads", "completions", "condemned", "sweeps"])
+    for (const table of ["uploads", "completions", "pending_deletions", "sweeps"])
       sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
   });
 }

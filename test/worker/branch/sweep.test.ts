@@ -259,7 +259,7 @@ describe("a sweep", () => {
     await branch.uploads.abort({ upload });
     expect(await swept()).toEqual({ found: 0, seen: 5 });
     expect(await stored()).toEqual([small.blob, ...large.blobs].sort());
-    await letPass(["condemned"], SWEEP_AFTER_MS);
+    await letPass(["pending_deletions"], SWEEP_AFTER_MS);
     await runDurableObjectAlarm(branch);
     expect(await stored()).toEqual([]);
   });
@@ -275,7 +275,7 @@ describe("a sweep", () => {
     await branch.admin.sweep({ remove: true });
     await runDurableObjectAlarm(branch);
     expect(await stored()).toEqual(all);
-    await letPass(["condemned"], SWEEP_AFTER_MS);
+    await letPass(["pending_deletions"], SWEEP_AFTER_MS);
     await runDurableObjectAlarm(branch);
     expect(await swept()).toEqual({ found: all.length - 1, seen: all.length });
     expect(await stored()).toEqual([manifest]);

@@ -34,7 +34,7 @@ describe("what a branch takes up", () => {
     await branch.files.commit({ operations: [{ delete: "b" }] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec(
-        "INSERT INTO condemned (blob, due, borrowed) VALUES ('b/00/uid/abc-400.w.u', 9, 0), ('b/00/uid/def-30.manifest.w.u', 9, 0)",
+        "INSERT INTO pending_deletions (blob, due, borrowed) VALUES ('b/00/uid/abc-400.w.u', 9, 0), ('b/00/uid/def-30.manifest.w.u', 9, 0)",
       );
     });
     expect(await usageOf(branch)).toMatchObject({

@@ -46,7 +46,9 @@ async function contentGoes(of = bucket): Promise<void> {
 /** How long what is condemned stays, at least, but for so many that go first; undefined if there is nothing else. */
 function dueIn(of = bucket, but = 0): Promise<number | undefined> {
   return runInDurableObject(branch(of), (_, { storage: { sql } }) => {
-    const [first] = sql.exec("SELECT due FROM condemned ORDER BY due LIMIT 1 OFFSET ?", but).toArray();
+    const [first] = sql
+      .exec("SELECT due FROM pending_deletions ORDER BY due LIMIT 1 OFFSET ?", but)
+      .toArray();
     return first && Number(first.due) - Date.now();
   });
 }
@@ -54,7 +56,7 @@ function dueIn(of = bucket, but = 0): Promise<number | undefined> {
 /** So much time passes, and the collector does what is due. */
 async function passed(ms: number, of = bucket): Promise<void> {
   await runInDurableObject(branch(of), (_, { storage: { sql } }) => {
-    sql.exec("UPDATE condemned SET due = due - ?", ms);
+    sql.exec("UPDATE pending_deletions SET due = due - ?", ms);
   });
   await runDurableObjectAlarm(branch(of));
 }

@@ -17,7 +17,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  * 2. Kept, by one more or one less: `keep`, `release`. It is *named* once a file or an open commit has it: from then on readers
  *    may be at its blobs.
  * 3. Dead, when nothing keeps it. `removeDead` takes its row away, in slices, and releases what it was put together from.
- * 4. Condemned: blobs that no content owns any more get a row in `condemned`, which is due after a grace. That is long if the
+ * 4. Pending deletion: blobs that no content owns any more get a row in `pending_deletions`, which is due after a grace. That is long if the
  *    content was named, for the readers' sake.
  * 5. Deleted, by the blob reaper: first the blob, then the row.
  *
@@ -27,10 +27,10 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  *
  * Who wins each race:
  *
- *  - The same bytes come twice. The first content stays, and the blobs of the second are condemned at once: equal contents need
+ *  - The same bytes come twice. The first content stays, and the blobs of the second are pending deletion at once: equal contents need
  *    not have equal chunks. Bytes in a row alone give way to a blob (`#leaveRow`).
  *  - A dead content is put again before its row goes: the put wins, and the row is kept as it is. After that, the bytes come
- *    again in other blobs: a blob that is condemned is never named again, since each write makes new names.
+ *    again in other blobs: a blob that is pending deletion is never named again, since each write makes new names.
  *  - Somebody reads what a part is made of, the part goes, the same bytes come in other blobs, and then the reader names what it
  *    has read. The part that went wins: whoever puts a content together says which *life* of the others it has read, and is
  *    refused if that is over (`lacksKept`).
@@ -97,11 +97,11 @@ const TO_COPY = `
   FROM json_each(?2) AS asked CROSS JOIN contents
     ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ?1`;
 
-/** Of (?1 JSON of names): blobs that neither a content owns nor are condemned. */
+/** Of (?1 JSON of names): blobs that neither a content owns nor are pending deletion. */
 const UNOWNED = `
   SELECT asked.value AS name FROM json_each(?1) AS asked
   WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = asked.value)
-    AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = asked.value)`;
+    AND NOT EXISTS (SELECT 1 FROM pending_deletions WHERE pending_deletions.blob = asked.value)`;
 
 /** Of (?1 gen, ?2 JSON of the names of contents): their rowids. */
 const ROWIDS = `
@@ -228,7 +228,7 @@ export class ContentStore extends BranchStore {
 
   /**
    * One more file or upload keeps a content that comes with its bytes. If the branch has it already, that one stays and
-   * the blobs of this one are condemned. What it keeps must be there.
+   * the blobs of this one are pending deletion. What it keeps must be there.
    */
   add(content: Content, { gen, now, named }: { gen: number; now: number; named: Named }): void {
     const { digest, size, body, made = [] } = content;
@@ -275,7 +275,7 @@ export class ContentStore extends BranchStore {
     this.#hasLent = true;
   }
 
-  /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
+  /** The content is here already: the blobs that this one brought are to be deleted, unless they are the ones that are used. */
   discard({ body, keeps, made = [] }: Content, now: number): void {
     const brought = { body, keeps: namesOf(keeps), made };
     this.#pendingDeletions.add(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
@@ -380,7 +380,7 @@ export class ContentStore extends BranchStore {
 
   /**
    * Removes what is dead, and what dies of that, as far as one transaction should: the rows go, and blobs that nothing
-   * has any more are condemned. What is left is for another transaction.
+   * has any more are pending deletion. What is left is for another transaction.
    */
   removeDead(now: number, atMost = REMOVED_CONTENTS): void {
     let blobs = 0;
@@ -423,7 +423,7 @@ export class ContentStore extends BranchStore {
     return this.sql.first<{ row: number | null }>`SELECT max(rowid) AS row FROM contents`?.row ?? 0;
   }
 
-  /** Those of some blobs that neither a content owns nor are condemned. What a manifest lists is owned by none. */
+  /** Those of some blobs that neither a content owns nor are pending deletion. What a manifest lists is owned by none. */
   unowned(blobs: readonly string[]): string[] {
     return this.sql.query<{ name: string }>(UNOWNED, [JSON.stringify(blobs)]).map(({ name }) => name);
   }

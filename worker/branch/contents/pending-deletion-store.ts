@@ -19,7 +19,7 @@ export type Named = 0 | 1;
 /** The bytes of a blob, as its name has them: of a chunk and of a manifest's page. */
 const TOTAL = `
   SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
-  FROM condemned`;
+  FROM pending_deletions`;
 
 /** Blobs that are deleted when they are due (content-store.ts tells how it comes to that, and work/blob-reaper.ts how they go). */
 export class PendingDeletionStore extends BranchStore {
@@ -31,7 +31,7 @@ export class PendingDeletionStore extends BranchStore {
     if (blobs.length === 0) return;
     const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
     const some = this.sql.run`
-      INSERT INTO condemned (blob, due, borrowed)
+      INSERT INTO pending_deletions (blob, due, borrowed)
       SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
     if (some) this.wake("blob reaper", due);
@@ -41,7 +41,7 @@ export class PendingDeletionStore extends BranchStore {
   due(now: number, limit: number): UnwantedBlob[] {
     const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
       SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
-      FROM condemned INDEXED BY condemned_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
+      FROM pending_deletions INDEXED BY pending_deletions_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
     this.forget(due.filter(({ lives }) => lives).map(({ blob }) => blob));
     return due.filter(({ lives }) => !lives);
   }
@@ -49,7 +49,8 @@ export class PendingDeletionStore extends BranchStore {
   /** They are deleted. */
   forget(blobs: readonly string[]): void {
     if (blobs.length === 0) return;
-    this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+    this.sql
+      .run`DELETE FROM pending_deletions WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
   }
 
   /**
@@ -58,39 +59,40 @@ export class PendingDeletionStore extends BranchStore {
    */
   postpone(blobs: readonly string[], now: number): number {
     const postponed = this.sql.all<{ due: number }>`
-      UPDATE condemned SET tries = tries + 1,
+      UPDATE pending_deletions SET tries = tries + 1,
         due = max(due, ${now} + min(${FIRST_RETRY_MS} << min(tries, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))
       WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)})) RETURNING due`;
     return postponed.reduce((longest, { due }) => Math.max(longest, due - now), 0);
   }
 
   /**
-   * Readers are still at these blobs: those that are condemned get another grace. Returns whether one of those is a manifest
+   * Readers are still at these blobs: those that are pending deletion get another grace. Returns whether one of those is a manifest
    * that lists blobs of others.
    */
   keepForReaders(blobs: readonly string[], now: number): { readonly borrowed: boolean } {
     const names = JSON.stringify(blobs);
-    const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
+    const pending = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
       SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
-      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value`;
-    if (!condemned || condemned.n === 0) return { borrowed: false };
+      FROM json_each(${names}) AS read CROSS JOIN pending_deletions ON pending_deletions.blob = read.value`;
+    if (!pending || pending.n === 0) return { borrowed: false };
     const due = now + READERS_GRACE_MS;
     this.sql.run`
-      UPDATE condemned SET due = ${due}
+      UPDATE pending_deletions SET due = ${due}
       WHERE blob IN (SELECT value FROM json_each(${names})) AND due < ${due}`;
-    return { borrowed: condemned.borrowed === 1 };
+    return { borrowed: pending.borrowed === 1 };
   }
 
   /** When the next one is due; undefined if there is none. */
   nextDue(): number | undefined {
     return this.sql.first<{ due: number }>`
-      SELECT due FROM condemned INDEXED BY condemned_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+      SELECT due FROM pending_deletions INDEXED BY pending_deletions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`
+      ?.due;
   }
 
   /** The first manifest from a name on, and how often its deletion has failed. */
   manifestFrom(blob: string): (JsonBlob & { readonly tries: number }) | undefined {
     const row = this.sql.first<{ blob: string; tries: number }>`
-      SELECT blob, tries FROM condemned
+      SELECT blob, tries FROM pending_deletions
       WHERE blob >= ${blob} AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
     return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
   }

@@ -43,7 +43,7 @@ export interface UploadCalls {
   trim(request: {
     uploads: readonly { readonly upload: string; readonly keep: readonly string[] }[];
   }): Promise<void>;
-  /** Gives an upload up: what it alone kept is condemned, and deleted within a minute if no file ever had it. Does nothing if it is closed already. */
+  /** Gives an upload up: what it alone kept is pending deletion, and deleted within a minute if no file ever had it. Does nothing if it is closed already. */
   abort(request: {
     upload: string;
     /** Set if blobs may be left in the store that nothing names. */

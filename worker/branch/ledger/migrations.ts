@@ -123,10 +123,10 @@ const SCHEMA = `
   CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
   CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL;
 
-  -- refs counts contents; at zero the blob is condemned. Blobs that a manifest names are not here.
+  -- refs counts contents; at zero its deletion is pending. Blobs that a manifest names are not here.
   CREATE TABLE blobs (name TEXT PRIMARY KEY, refs INTEGER NOT NULL) WITHOUT ROWID;
   -- Blobs that are deleted when they are due.
-  CREATE TABLE condemned (
+  CREATE TABLE pending_deletions (
     blob TEXT PRIMARY KEY,
     due INTEGER NOT NULL,
     -- 1: a manifest whose blobs other contents own: they stay when it goes
@@ -134,7 +134,7 @@ const SCHEMA = `
     -- how often its deletion has failed
     tries INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
-  CREATE INDEX condemned_by_due ON condemned (due);
+  CREATE INDEX pending_deletions_by_due ON pending_deletions (due);
 
   -- Names of commits.
   CREATE TABLE tags (
@@ -233,12 +233,12 @@ const SCHEMA = `
     -- 1: what is found is removed; 0: it is only counted
     removes INTEGER NOT NULL,
     -- 0 names are listed; what others name of it is spared: 1 lists of contents, 2 manifests of contents, 3 manifests that
-    -- are condemned; 4 what is left of it goes
+    -- are pending deletion; 4 what is left of it goes
     phase INTEGER NOT NULL,
     -- the folder that is listed, of 256, and the last name that was
     folder INTEGER NOT NULL,
     listed TEXT NOT NULL,
-    -- rowid of the content, or the condemned manifest, that is looked at next, and how many of its pages were
+    -- rowid of the content, or the manifest pending deletion, that is looked at next, and how many of its pages were
     content INTEGER NOT NULL,
     doomed TEXT NOT NULL,
     pages INTEGER NOT NULL,

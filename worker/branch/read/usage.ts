@@ -126,10 +126,10 @@ export async function branchUsage(
     all
       .flatMap(({ sums }) => [...sums])
       .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
-  const condemned = ledger.pendingDeletions.total();
+  const pending = ledger.pendingDeletions.total();
   const pins = await pinsOf(ledger, turn);
   const isGone =
-    !live && condemned.count === 0 && pins.length === 0 && all.every(({ sums }) => sums.size === 0);
+    !live && pending.count === 0 && pins.length === 0 && all.every(({ sums }) => sums.size === 0);
   if (isGone) return { ok: false, reason: "no-such-branch" };
   const holders = all.flatMap((one) => [...holdersOf(ledger, { ...one, now: now() })]);
   return {
@@ -140,7 +140,7 @@ export async function branchUsage(
       live: total((owner) => owner === "live"),
       history: total((owner) => owner === "kept" || owner === "needed" || typeof owner === "number"),
       reclaimable: total((owner) => owner === "reclaimable"),
-      condemned,
+      condemned: pending,
       holder: holders.reduce<Holder | null>(
         (most, one) => (most && most.count >= one.count ? most : one),
         null,

@@ -18,7 +18,7 @@ const PHASES = ["names", "lists", "manifests", "doomed", "remove"] as const;
 
 /**
  * Of a sweep: names are listed; then what others name of the orphans is spared, which lists of contents, their manifests,
- * and manifests that are condemned say; then what is left goes.
+ * and manifests that are pending deletion say; then what is left goes.
  */
 type Phase = (typeof PHASES)[number];
 
@@ -32,7 +32,7 @@ export interface Sweep {
   readonly folder: number;
   /** The last name that was listed of it; "" if none was. */
   readonly listed: string;
-  /** The row of the content, or the condemned manifest, that is looked at next, and how many of its pages were. */
+  /** The row of the content, or the manifest pending deletion, that is looked at next, and how many of its pages were. */
   readonly content: number;
   readonly doomed: string;
   readonly pages: number;

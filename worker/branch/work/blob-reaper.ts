@@ -12,9 +12,9 @@ interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
 }
 
 /**
- * Deletes condemned blobs that are due, from the alarm. First the blobs, then the rows that say so: a crash in between
+ * Deletes blobs pending deletion that are due, from the alarm. First the blobs, then the rows that say so: a crash in between
  * deletes them once more, which does no harm, because no name is ever used again. What one alarm leaves stays due, so
- * that the alarm is set again, until nothing is condemned any more and the object rests.
+ * that the alarm is set again, until no deletion is pending any more and the object rests.
  *
  * A blob is due after 10 seconds if neither a file nor an open commit ever had its content, and otherwise after the 120 seconds
  * that readers have. Every 30 seconds, a read that lasts longer puts off what it has still to read (blobs/read/read-hold.ts).

@@ -37,12 +37,12 @@ interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> 
  * - a blob is named by the upload that wrote it, or by what has named it before. An orphan's upload has ended when the
  *   orphan is found, so nothing that comes later can be the first to name it;
  * - of what has named it before, blobs that contents own are in the table `blobs`. The others are in lists of contents, and
- *   in manifests of contents or such as are condemned. All of these are read after the orphan was found. If one of a
+ *   in manifests of contents or such as are pending deletion. All of these are read after the orphan was found. If one of a
  *   content can't be read, the sweep stops there, and nothing goes;
  * - before it goes, each is looked up in the tables once more. Blobs are removed one by one: a manifest that is an orphan
  *   takes nothing along.
  *
- * Whoever reads a content is not disturbed: when its last name goes its blobs are condemned, and that accounts for them.
+ * Whoever reads a content is not disturbed: when its last name goes the deletion of its blobs is pending, and that accounts for them.
  *
  * A sweep begins when something may have been left: an upload ran out, or outlived an instance of this object, which may
  * have died with the gateway; or a request could not remove what it had brought. A branch whose uploads all end well is
@@ -88,7 +88,7 @@ export class Sweeper implements NamedLoop {
       case "manifests":
         return this.#spareByContents(sweep);
       case "doomed":
-        return this.#spareByCondemned(sweep);
+        return this.#spareByPending(sweep);
       case "remove":
         return this.#remove(sweep);
     }
@@ -161,17 +161,19 @@ export class Sweeper implements NamedLoop {
   }
 
   /**
-   * The same of a manifest that is condemned: when it is due the collector deletes it, and what it lists. If the collector
+   * The same of a manifest that is pending deletion: when it is due the blob reaper deletes it, and what it lists. If the reaper
    * could not read it either, its readers have had their time, and nobody needs spared what it lists.
    */
-  async #spareByCondemned(sweep: Sweep): Promise<void> {
+  async #spareByPending(sweep: Sweep): Promise<void> {
     const { sweeps, pendingDeletions } = this.#options.ledger;
     const manifest = sweeps.hasOrphans() ? pendingDeletions.manifestFrom(sweep.doomed) : undefined;
     if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
     const read = manifest.blob === sweep.doomed ? sweep.pages : 0;
     const named = await this.#named(manifest, read).catch((error) => {
       if (manifest.tries === 0) throw error;
-      console.warn(`what the condemned manifest ${manifest.blob} lists is not spared: ${error}`);
+      console.warn(
+        `what the manifest ${manifest.blob} lists, which is pending deletion, is not spared: ${error}`,
+      );
       return undefined;
     });
     this.#guarded(sweep, () => {

@@ -75,7 +75,7 @@ function completeOpen(
 
 /**
  * The content, which is made of parts that own its blobs, whether the caller says so or not: if the branch has it already, what
- * is brought here is not there to be condemned.
+ * is brought here is not there to be deleted.
  */
 function ofParts({ content, parts }: Pick<CompleteMultipart, "content" | "parts">): Content {
   return { ...content, keeps: content.keeps ?? parts };

@@ -516,7 +516,7 @@ const OF_BRANCHES = [
   "files",
   "contents",
   "blobs",
-  "condemned",
+  "pending_deletions",
   "holds",
   "uploads",
   "parts",
@@ -654,8 +654,8 @@ async function rowsOf(
 /** What must never be in the tables while all is at rest. */
 const FAULTS: readonly (readonly [fault: string, query: string])[] = [
   ["dead contents", "SELECT 1 FROM contents WHERE refs = 0"],
-  ["condemned blobs", "SELECT 1 FROM condemned"],
-  ["blobs that are condemned and named", "SELECT 1 FROM condemned JOIN blobs ON name = blob"],
+  ["condemned blobs", "SELECT 1 FROM pending_deletions"],
+  ["blobs that are condemned and named", "SELECT 1 FROM pending_deletions JOIN blobs ON name = blob"],
   ["blobs without references", "SELECT 1 FROM blobs WHERE refs <= 0"],
   [
     "files without content",

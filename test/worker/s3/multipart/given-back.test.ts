@@ -62,11 +62,11 @@ function alarmAt(): Promise<number | null> {
 /** Lets so much time pass for what is condemned and for uploads, and the alarm do what is due then. */
 async function passed(ms: number): Promise<void> {
   await runInDurableObject(branch(), (_, { storage: { sql } }) => {
-    for (const table of ["condemned", "uploads"]) sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
+    for (const table of ["pending_deletions", "uploads"]) sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
   });
   for (;;) {
     const next = await runInDurableObject(branch(), (_, { storage: { sql } }) =>
-      Number(sql.exec("SELECT ifnull(min(due), 9e15) AS due FROM condemned").one().due),
+      Number(sql.exec("SELECT ifnull(min(due), 9e15) AS due FROM pending_deletions").one().due),
     );
     const rang = await runDurableObjectAlarm(branch());
     if (next > Date.now()) return;
@@ -77,7 +77,7 @@ async function passed(ms: number): Promise<void> {
 /** When the last condemned blob goes, counted from now; milliseconds. */
 function goesIn(): Promise<number> {
   return runInDurableObject(branch(), (_, { storage: { sql } }) => {
-    const { due } = sql.exec("SELECT ifnull(max(due), 0) AS due FROM condemned").one();
+    const { due } = sql.exec("SELECT ifnull(max(due), 0) AS due FROM pending_deletions").one();
     return Number(due) - Date.now();
   });
 }
@@ -334,9 +334,13 @@ describe("a crash", () => {
     ["before its parts are forgotten", /^\s*DELETE FROM parts/, true],
     ["before what it holds is released", /^\s*UPDATE contents SET refs = refs - released\.value/, true],
     ["before a dead content goes", /^\s*DELETE FROM contents/, true],
-    ["before its blobs are condemned", /^\s*INSERT INTO condemned/, true],
-    ["before the condemned are looked up", /FROM condemned INDEXED BY condemned_by_due WHERE due <=/, false],
-    ["before those that were deleted are forgotten", /^\s*DELETE FROM condemned/, false],
+    ["before its blobs are condemned", /^\s*INSERT INTO pending_deletions/, true],
+    [
+      "before the condemned are looked up",
+      /FROM pending_deletions INDEXED BY pending_deletions_by_due WHERE due <=/,
+      false,
+    ],
+    ["before those that were deleted are forgotten", /^\s*DELETE FROM pending_deletions/, false],
   ];
 
   for (const [[what, statement, ofAbort], options] of sampled(POINTS, { every: 3 })) {

@@ -31,7 +31,7 @@ const NOTHING = { uploads: 0, holds: 0, multiparts: 0, parts: 0, contents: 0, bl
 async function blobs(): Promise<string[]> {
   const branch = branchOf(bucket);
   const condemned = await runInDurableObject(branch, (_, { storage }) =>
-    storage.sql.exec<{ blob: string }>("SELECT blob FROM condemned").toArray(),
+    storage.sql.exec<{ blob: string }>("SELECT blob FROM pending_deletions").toArray(),
   );
   const status = await branch.lifecycle.status();
   if (!status.ok) throw new Error(status.reason);
