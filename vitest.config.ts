@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
@@ -74,6 +75,15 @@ export default defineConfig(async () => ({
           hookTimeout: 60_000,
           // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.
           maxWorkers: suite === "quick" ? 3 : 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: "simulator",
+          include: ["test/simulator/**/*.test.ts"],
+          alias: { "cloudflare:workers": join(import.meta.dirname, "test/simulator/platform/workers.ts") },
+          testTimeout: 300_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -8,6 +8,7 @@ const CHECKS = [
   "wrangler types --check --include-runtime=false worker/worker-configuration.d.ts",
   "tsc -p test/worker",
   "knip",
+  "tsc -p test/simulator",
   "tsc -p worker",
   "tsc -p console",
   "tsc -p test/node/console",

@@ -1,0 +1,227 @@
+import { copied } from "./copy.ts";
+import type { Faults } from "./faults.ts";
+import { SimulatedStorage } from "./storage.ts";
+import { type Actor, actorNow, runAs, type World } from "./world.ts";
+
+/** How long a message is on its way at most; milliseconds. */
+const ON_THE_WAY_MS = 10;
+/** How often the platform tries an alarm again that failed, and how long it waits first. */
+const ALARM_RETRIES = 6;
+const FIRST_ALARM_RETRY_MS = 2_000;
+
+/** What a class of objects has to have. */
+interface ObjectClass {
+  new (
+    ctx: DurableObjectState,
+    env: never,
+  ): { call(name: string, args: readonly unknown[]): Promise<unknown>; alarm?(): Promise<void> };
+}
+
+interface NamespaceOptions {
+  readonly world: World;
+  readonly faults: Faults;
+  readonly type: () => ObjectClass;
+  readonly env: () => unknown;
+}
+
+/** The objects of one class, by their names. */
+export class SimulatedNamespace {
+  readonly #options: NamespaceOptions;
+  readonly #objects = new Map<string, SimulatedObject>();
+
+  constructor(options: NamespaceOptions) {
+    this.#options = options;
+  }
+
+  /** A stub: its calls arrive in their order. */
+  getByName(name: string): { call(call: string, args: readonly unknown[]): Promise<unknown> } {
+    const object = this.object(name);
+    const lane = {};
+    return { call: (call, args) => object.called(call, { args, lane }) };
+  }
+
+  object(name: string): SimulatedObject {
+    const known = this.#objects.get(name);
+    if (known) return known;
+    const made = new SimulatedObject(name, this.#options);
+    this.#objects.set(name, made);
+    return made;
+  }
+
+  all(): SimulatedObject[] {
+    return [...this.#objects.values()];
+  }
+}
+
+/** One object: what it has on its disk, and now and then an instance. */
+export class SimulatedObject {
+  readonly name: string;
+  readonly storage: SimulatedStorage;
+  readonly #options: NamespaceOptions;
+  #instance: Instance | undefined;
+  /** How often the alarm that is due was tried. */
+  #alarmTries = 0;
+
+  constructor(name: string, options: NamespaceOptions) {
+    this.name = name;
+    this.#options = options;
+    const { world, faults } = options;
+    this.storage = new SimulatedStorage({
+      world,
+      broken: () => this.end("the write to its disk failed"),
+      alarmChanged: () => {
+        this.#alarmTries = 0;
+        this.#armAlarm();
+      },
+      failsToFlush: () => faults.failsToFlush(),
+    });
+  }
+
+  /** Whether it is in memory. */
+  get isUp(): boolean {
+    return this.#instance !== undefined;
+  }
+
+  /** Takes the instance away, with what it has only in memory. The next call, or the alarm, makes another one. */
+  end(why: string): void {
+    const error = new Error(`the object '${this.name}' was reset: ${why}`);
+    const instance = this.#instance;
+    this.#instance = undefined;
+    this.storage.crash();
+    instance?.end(error);
+    this.#armAlarm();
+  }
+
+  /** A call by whoever runs now. */
+  async called(call: string, { args, lane }: { args: readonly unknown[]; lane: object }): Promise<unknown> {
+    const { world, faults } = this.#options;
+    const from = callerNow();
+    const sent = copied(args, (work) => calledBack(from, work)) as readonly unknown[];
+    await from.flushed();
+    return await new Promise((resolve, reject) => {
+      const answer = (settle: () => void) => {
+        world.after(world.random.next() * ON_THE_WAY_MS, () => {
+          if (!from.isAlive) return;
+          if (faults.losesAnswer(this.name, call)) reject(new Error("Network connection lost."));
+          else settle();
+        });
+      };
+      const arrive = () => {
+        if (faults.losesCall(this.name, call)) {
+          answer(() => reject(new Error("Network connection lost.")));
+          return;
+        }
+        this.#work((object) => object.call(call, sent)).then(
+          (value) => answer(() => resolve(copied(value, (work) => work))),
+          (error) => answer(() => reject(error)),
+        );
+      };
+      world.after(world.random.next() * ON_THE_WAY_MS, arrive, lane);
+    });
+  }
+
+  /** Lets an instance do something, and hands out what comes of it when that is durable. */
+  async #work<T>(work: (object: InstanceType<ObjectClass>) => Promise<T>): Promise<T> {
+    const instance = this.#up();
+    return await instance.until(async () => {
+      const value = await runAs(instance, () => work(instance.object));
+      await this.storage.flushed();
+      return value;
+    });
+  }
+
+  #up(): Instance {
+    this.#instance ??= new Instance(this.#options, { name: this.name, storage: this.storage });
+    return this.#instance;
+  }
+
+  #armAlarm(): void {
+    const at = this.storage.durableAlarm;
+    if (at === null) return;
+    const { world } = this.#options;
+    world.after(at - world.now, () => this.#ring(at));
+  }
+
+  #ring(at: number): void {
+    if (this.storage.durableAlarm !== at) return;
+    const tries = this.#alarmTries++;
+    const { world } = this.#options;
+    this.#work(async (object) => await object.alarm?.()).then(
+      () => this.storage.alarmDone(at),
+      () => {
+        if (this.storage.durableAlarm !== at) return;
+        if (tries >= ALARM_RETRIES) this.storage.alarmDone(at);
+        else world.after(FIRST_ALARM_RETRY_MS * 2 ** tries, () => this.#ring(at));
+      },
+    );
+  }
+}
+
+/** An object in memory. */
+class Instance implements Actor {
+  readonly world: World;
+  readonly object: InstanceType<ObjectClass>;
+  isAlive = true;
+  readonly #ended = Promise.withResolvers<never>();
+  readonly #storage: SimulatedStorage;
+
+  constructor(
+    { world, type, env }: NamespaceOptions,
+    { name, storage }: { name: string; storage: SimulatedStorage },
+  ) {
+    this.world = world;
+    this.#storage = storage;
+    this.#ended.promise.catch(() => {});
+    const ctx = {
+      id: { name, toString: () => name },
+      storage: storage.open(() => this.#check()),
+      waitUntil: (work: Promise<unknown>) => void work.catch(() => {}),
+    };
+    const Class = type();
+    this.object = runAs(this, () => new Class(ctx as unknown as DurableObjectState, env() as never));
+  }
+
+  flushed(): Promise<void> {
+    return this.#storage.flushed();
+  }
+
+  /** What comes of some work, or the error with which the instance ends before. */
+  until<T>(work: () => Promise<T>): Promise<T> {
+    return Promise.race([work(), this.#ended.promise]);
+  }
+
+  end(error: Error): void {
+    this.isAlive = false;
+    this.#ended.reject(error);
+  }
+
+  #check(): void {
+    if (!this.isAlive) throw new Error("the instance has ended");
+  }
+}
+
+/** A function that crossed to another object: to call it is a message back. */
+function calledBack(owner: Actor, work: (...args: unknown[]) => unknown) {
+  return async (...args: unknown[]): Promise<unknown> => {
+    const from = callerNow();
+    await from.flushed();
+    return await new Promise((resolve, reject) => {
+      const { world } = owner;
+      const onTheWay = () => world.random.next() * ON_THE_WAY_MS;
+      world.after(onTheWay(), () => {
+        if (!owner.isAlive) return;
+        const done = (settle: () => void) => world.after(onTheWay(), () => from.isAlive && settle());
+        Promise.resolve(runAs(owner, () => work(...args))).then(
+          (value) => done(() => resolve(value)),
+          (error) => done(() => reject(error)),
+        );
+      });
+    });
+  };
+}
+
+function callerNow(): Actor {
+  const actor = actorNow();
+  if (!actor) throw new Error("only an actor of the simulation can call an object");
+  return actor;
+}

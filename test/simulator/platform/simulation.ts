@@ -1,0 +1,87 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Branch } from "../../../worker/branch/branch.ts";
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import { clientOf } from "../../../worker/objects/facets.ts";
+import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
+import { SimulatedD1 } from "./d1.ts";
+import { type Faults, NO_FAULTS } from "./faults.ts";
+import { replaceGlobals } from "./globals.ts";
+import { SimulatedNamespace } from "./objects.ts";
+import { SimulatedR2 } from "./r2.ts";
+import { Remote } from "./remote.ts";
+import { type Actor, runAs, World } from "./world.ts";
+
+/** When a simulation begins: 2026-03-01, at noon. */
+const BEGINNING = Date.UTC(2026, 2, 1, 12);
+
+const MIGRATIONS = join(import.meta.dirname, "../../../migrations");
+const SCHEMA = readdirSync(MIGRATIONS)
+  .sort()
+  .map((file) => readFileSync(join(MIGRATIONS, file), "utf8"));
+
+replaceGlobals();
+
+/** Whoever is no object: it writes nothing, and never ends. */
+export class Client implements Actor {
+  readonly world: World;
+  readonly isAlive = true;
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  async flushed(): Promise<void> {}
+}
+
+/** The gateway's objects and stores in one process, by the classes that it runs on workerd. */
+export class Simulation {
+  readonly world: World;
+  readonly branches: SimulatedNamespace;
+  readonly pipelines: SimulatedNamespace;
+  readonly catalogue: SimulatedD1;
+  readonly blobs: SimulatedR2;
+  readonly #env: Record<string, unknown>;
+
+  constructor({ seed, faults = () => NO_FAULTS }: { seed: number; faults?: (world: World) => Faults }) {
+    const world = new World({ seed, now: BEGINNING });
+    const broken = faults(world);
+    const common = { world, faults: broken, env: () => this.#env };
+    this.world = world;
+    this.branches = new SimulatedNamespace({ ...common, type: () => Branch as never });
+    this.pipelines = new SimulatedNamespace({ ...common, type: () => Pipeline as never });
+    this.catalogue = new SimulatedD1(new Remote({ world, faults: broken, store: "D1" }), SCHEMA);
+    this.blobs = new SimulatedR2(new Remote({ world, faults: broken, store: "R2" }));
+    this.#env = {
+      BRANCH: this.branches,
+      PIPELINE: this.pipelines,
+      DB: this.catalogue,
+      BLOBS: this.blobs,
+      SLUICE_ACCESS_KEY_ID: "simulated-root",
+      SLUICE_SECRET_ACCESS_KEY: "simulated-root-secret",
+    };
+  }
+
+  /** Does something as a client, while the world goes on. Resolves with what comes of it. */
+  async as<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = new Client(this.world);
+    const done = { is: false };
+    const result = runAs(client, () => work(client)).finally(() => {
+      done.is = true;
+    });
+    result.catch(() => {});
+    await this.world.run({ until: Number.POSITIVE_INFINITY, stop: () => done.is });
+    if (!done.is) throw new Error("nothing is left to happen, and the work is not done");
+    return await result;
+  }
+
+  /** A branch as a client has it. */
+  branch(bucket: string): BranchApi {
+    return clientOf<BranchApi>(this.branches.getByName(bucket));
+  }
+
+  /** Lets so much time pass. */
+  async pass(ms: number): Promise<void> {
+    await this.world.run({ until: this.world.now + ms });
+  }
+}

@@ -1,0 +1,14 @@
+/** What objects import from `cloudflare:workers`, in a simulation. */
+export class DurableObject {
+  readonly ctx: unknown;
+  readonly env: unknown;
+
+  constructor(ctx: unknown, env: unknown) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}
+
+export function waitUntil(work: Promise<unknown>): void {
+  work.catch(() => {});
+}
