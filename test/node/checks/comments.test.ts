@@ -23,7 +23,7 @@ function namedIn(path: string): string[] {
   return comments.flatMap((comment) => comment.match(NAMED) ?? []);
 }
 
-/** `a/b/c.ts` may be named so, or as `b/c.ts` or `c.ts`. */
+/** The path, and what is left of it without the first folders: a comment need not name these. */
 function endingsOf(path: string): string[] {
   const parts = path.split("/");
   return parts.map((_, at) => parts.slice(at).join("/"));
