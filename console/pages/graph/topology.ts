@@ -50,12 +50,11 @@ function prefixOf(name: string): string | undefined {
 
 /** Prefixes that several pipelines have, with how many, in order of their names. */
 export function prefixesOf(pipelines: readonly Listed[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { name } of pipelines) {
-    const prefix = prefixOf(name);
-    if (prefix !== undefined) counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
-  }
-  return new Map([...counts].filter(([, count]) => count > 1).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const found = pipelines.flatMap(({ name }) => prefixOf(name) ?? []).sort();
+  const counts = [...Map.groupBy(found, (prefix) => prefix)].map(
+    ([prefix, all]) => [prefix, all.length] as const,
+  );
+  return new Map(counts.filter(([, count]) => count > 1));
 }
 
 /** The graph of pipelines, with those folded whose names have one of the prefixes. */

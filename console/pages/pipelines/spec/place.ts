@@ -45,39 +45,30 @@ interface Level {
   readonly names: { readonly name: string; readonly from: number }[];
 }
 
-function isNameNext(level: Level | undefined): boolean {
-  return level?.isObject === true && level.awaits === "name";
-}
-
 /** Where the cursor is. Undefined: outside of any object. */
 export function placeAt(text: string, position: number): Place | undefined {
+  const tokens = tokensOf(text);
+  // The cursor is in what is written, or at its end; or before what comes next.
+  const found = tokens.findIndex((token) => (isWritten(token) ? token.to : token.from) >= position);
+  const index = found < 0 ? tokens.length : found;
   const levels: Level[] = [];
-  let found: (Omit<Place, "names" | "hasValue"> & { readonly level: Level | undefined }) | undefined;
-  let hasValue = false;
-  const top = (): Level | undefined => levels.at(-1);
-  const here = (from: number, to: number): void => {
-    const level = top();
-    const kind = isNameNext(level) ? "name" : "value";
-    const steps = kind === "name" ? levels.slice(0, -1) : levels;
-    found = { path: steps.flatMap(({ step }) => step ?? []), kind, from, to, level };
-  };
-  let wasFound = false;
-  for (const token of tokensOf(text)) {
-    if (wasFound) {
-      hasValue = token.kind === ":";
-      wasFound = false;
-    }
-    if (!found && isWritten(token) && token.from <= position && position <= token.to) {
-      here(token.from, token.to);
-      wasFound = true;
-    } else if (!found && token.from >= position) here(position, position);
-    step(levels, token, text);
-  }
-  if (!found) here(position, position);
-  if (!found?.level) return undefined;
-  const { level, ...place } = found;
-  const names = level.names.filter(({ from }) => from !== place.from).map(({ name }) => name);
-  return { ...place, names, hasValue };
+  for (const token of tokens.slice(0, index)) step(levels, token, text);
+  const level = levels.at(-1);
+  if (!level) return undefined;
+  const isName = level.isObject && level.awaits === "name";
+  const path = stepsTo(isName ? levels.slice(0, -1) : levels);
+  const next = tokens[index];
+  const written = next && isWritten(next) && next.from <= position ? next : undefined;
+  const { from, to } = written ?? { from: position, to: position };
+  // The object has names behind it, too.
+  for (const token of tokens.slice(index)) step(levels, token, text);
+  const names = level.names.filter((name) => name.from !== from).map(({ name }) => name);
+  const hasValue = written !== undefined && tokens[index + 1]?.kind === ":";
+  return { path, kind: isName ? "name" : "value", from, to, names, hasValue };
+}
+
+function stepsTo(levels: readonly Level[]): Step[] {
+  return levels.flatMap(({ step: at }) => at ?? []);
 }
 
 function isWritten({ kind }: Token): boolean {
@@ -163,6 +154,6 @@ function* spotsOf(text: string): Generator<Spot> {
     const around = isOpened ? levels.slice(0, -1) : levels;
     const isNamed = isOpened && tokens[index - 1]?.kind === ":";
     const { from, to } = (isNamed ? tokens[index - 2] : token) ?? token;
-    yield { from, to, path: around.flatMap(({ step: at }) => at ?? []) };
+    yield { from, to, path: stepsTo(around) };
   }
 }
