@@ -1,6 +1,7 @@
+import pRetry from "p-retry";
 import type { z } from "zod";
 import type { SessionEnd, SessionOpened } from "../../../../protocol/files.ts";
-import { type Gateway, isAway, pause } from "../../../gateway/gateway.ts";
+import { type Gateway, isAway } from "../../../gateway/gateway.ts";
 import { Bucket, type Place } from "../../../gateway/s3.ts";
 import { branchPath } from "../../addresses.ts";
 
@@ -38,8 +39,8 @@ const PART_BYTES = 16 * 1024 * 1024;
 const MAX_PARTS = 10_000;
 /** Requests under way at once. */
 const LANES = 4;
-/** A request that nothing answered is sent again after each of these pauses. */
-const PAUSES_MS = [500, 2000, 5000] as const;
+/** A request that nothing answered is sent again after 500, 2000 and 5000 ms. */
+const AGAIN = { retries: 3, minTimeout: 500, factor: 4, maxTimeout: 5000 } as const;
 
 interface Item extends Source {
   readonly partBytes: number;
@@ -119,22 +120,18 @@ export class Uploader {
 
   /** A file that is refused leaves the others to go on. */
   async #sendAll(bucket: Bucket, signal: AbortSignal): Promise<void> {
-    const left = this.#items.filter(({ isSent }) => !isSent)[Symbol.iterator]();
-    const lane = async (): Promise<void> => {
-      for (const item of left) {
-        if (signal.aborted) return;
-        try {
-          await this.#send(item, bucket, signal);
-          item.isSent = true;
-          this.#tell({ sentFiles: this.#progress.sentFiles + 1 });
-        } catch (error) {
-          if (signal.aborted) return;
-          const failed = { path: item.path, why: wordsOf(error) };
-          this.#tell({ failed: [...this.#progress.failed, failed] });
-        }
+    const left = this.#items.filter(({ isSent }) => !isSent);
+    await inLanes(left, async (item) => {
+      try {
+        await this.#send(item, bucket, signal);
+        item.isSent = true;
+        this.#tell({ sentFiles: this.#progress.sentFiles + 1 });
+      } catch (error) {
+        signal.throwIfAborted();
+        const failed = { path: item.path, why: wordsOf(error) };
+        this.#tell({ failed: [...this.#progress.failed, failed] });
       }
-    };
-    await Promise.all(Array.from({ length: LANES }, lane));
+    });
     signal.throwIfAborted();
   }
 
@@ -149,23 +146,14 @@ export class Uploader {
     item.upload ??= await this.#again(signal, () => bucket.beginParts(key, { body: file, signal }));
     const uploadId = item.upload;
     const numbers = Array.from({ length: Math.ceil(file.size / partBytes) }, (_, index) => index + 1);
-    const left = numbers.filter((number) => !parts.has(number))[Symbol.iterator]();
-    let isBroken = false;
-    const lane = async (): Promise<void> => {
-      for (const number of left) {
-        if (isBroken) return;
-        const body = file.slice((number - 1) * partBytes, number * partBytes);
-        const part = { body, signal, uploadId, partNumber: number };
-        const etag = await this.#again(signal, () => bucket.putPart(key, part)).catch((error: unknown) => {
-          isBroken = true;
-          throw error;
-        });
-        parts.set(number, etag);
-        this.#sent(body);
-      }
-    };
-    const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
-    for (const end of lanes) if (end.status === "rejected") throw end.reason;
+    const left = numbers.filter((number) => !parts.has(number));
+    await inLanes(left, async (number) => {
+      const body = file.slice((number - 1) * partBytes, number * partBytes);
+      const part = { body, signal, uploadId, partNumber: number };
+      const etag = await this.#again(signal, () => bucket.putPart(key, part));
+      parts.set(number, etag);
+      this.#sent(body);
+    });
     const etags = numbers.map((number) => parts.get(number) ?? "");
     await this.#again(signal, () => bucket.completeParts(key, { uploadId, etags, signal }));
   }
@@ -183,16 +171,8 @@ export class Uploader {
   }
 
   /** Does it once more, some times, if nothing answered or something that can't for the moment. */
-  async #again<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-    for (const ms of PAUSES_MS) {
-      try {
-        return await act();
-      } catch (error) {
-        if (signal.aborted || !isAway(error)) throw error;
-      }
-      await pause(ms, signal);
-    }
-    return await act();
+  #again<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    return pRetry(act, { ...AGAIN, signal, shouldRetry: ({ error }) => isAway(error) });
   }
 
   #sent({ size }: Blob): void {
@@ -205,6 +185,23 @@ export class Uploader {
     this.#progress = { ...this.#progress, ...news };
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Does something with each, with several at once, until one of them fails; then all that has begun ends first. */
+async function inLanes<T>(all: readonly T[], act: (each: T) => Promise<void>): Promise<void> {
+  const left = all[Symbol.iterator]();
+  let isBroken = false;
+  const lane = async (): Promise<void> => {
+    for (const each of left) {
+      if (isBroken) return;
+      await act(each).catch((error: unknown) => {
+        isBroken = true;
+        throw error;
+      });
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
+  for (const end of lanes) if (end.status === "rejected") throw end.reason;
 }
 
 function wordsOf(error: unknown): string {
