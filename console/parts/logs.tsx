@@ -105,9 +105,6 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
   const { id } = job;
   const isOver = useRef(false);
   isOver.current = job.finishedAt !== null;
-  const latest = useRef(session);
-  latest.current = session;
-  const { gateway } = session;
   /** Where lines are read from: behind one, or so many before the end. */
   const next = useRef<Begin>(beginAt(from));
   const isSeen = useSyncExternalStore(subscribeSeen, isSeenNow);
@@ -119,7 +116,7 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
     const keepsFirst = from !== undefined;
     const gulps = inGulps((more) => setShown((before) => after(before, more, { keepsFirst })));
     const reading: Reading = {
-      ...{ gateway, job: id, datum, next },
+      ...{ gateway: session.gateway, job: id, datum, next },
       isOver: () => isOver.current,
       signal: stopping.signal,
       add: gulps.add,
@@ -131,14 +128,14 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
         setRead(true);
       },
       (error: unknown) => {
-        if (!stopping.signal.aborted) setFault(faultText(error, latest.current));
+        if (!stopping.signal.aborted) setFault(faultText(error, session));
       },
     );
     return () => {
       stopping.abort();
       gulps.hand();
     };
-  }, [gateway, id, datum, from, isSeen, isRead]);
+  }, [session, id, datum, from, isSeen, isRead]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new line moves the end.
   useLayoutEffect(() => {
@@ -276,17 +273,11 @@ interface Shown {
 const NOTHING: Shown = { lines: [], isCut: false };
 
 /** At most MAX_LINES: the last ones, or the first ones. */
-function after(
-  { lines, isCut }: Shown,
-  more: readonly LogLine[],
-  { keepsFirst }: { keepsFirst: boolean },
-): Shown {
-  if (isCut) return { lines, isCut };
-  const all = [...lines, ...more];
-  if (all.length <= MAX_LINES) return { lines: all, isCut };
-  return keepsFirst
-    ? { lines: all.slice(0, MAX_LINES), isCut: true }
-    : { lines: all.slice(-MAX_LINES), isCut: false };
+function after(before: Shown, more: readonly LogLine[], { keepsFirst }: { keepsFirst: boolean }): Shown {
+  if (before.isCut) return before;
+  const all = [...before.lines, ...more];
+  const isCut = keepsFirst && all.length > MAX_LINES;
+  return { lines: isCut ? all.slice(0, MAX_LINES) : all.slice(-MAX_LINES), isCut };
 }
 
 /** Gathers lines, and hands them on a few times a second; nothing happens while none comes. */
