@@ -9,7 +9,7 @@ import { Asked, Heard, Page } from "../../parts/page.tsx";
 import { MARK_WORDS, pipelineMark, StateMark } from "../../parts/state.tsx";
 import { Ago, counted } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
-import { PipelineActions } from "./actions.tsx";
+import { PipelineActions } from "./pipeline.tsx";
 
 /** So many of the last jobs of each are shown. */
 const RUNS = 30;

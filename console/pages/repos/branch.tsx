@@ -6,8 +6,7 @@ import { Fault, usePages } from "../../parts/form.tsx";
 import { Asked, Heard, Page, Table } from "../../parts/page.tsx";
 import { countText, Mono } from "../../parts/words.tsx";
 import { cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
-import { type At, AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
-import { BranchTabs, Crumbs, SizeCell } from "./crumbs.tsx";
+import { type At, AtWords, BranchTabs, CommitPicker, CommitWords, Crumbs, SizeCell, useAt } from "./at.tsx";
 import { UploadPlace } from "./upload/upload.tsx";
 
 interface BranchProps {

@@ -7,8 +7,7 @@ import { Fault, usePages } from "../../parts/form.tsx";
 import { Asked, Page, Table } from "../../parts/page.tsx";
 import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { branchPath, commitPath, diffHref, fileHref } from "../addresses.ts";
-import { CommitPicker, CommitWords } from "./at.tsx";
-import { BranchTabs, Crumbs, SizeCell } from "./crumbs.tsx";
+import { BranchTabs, CommitPicker, CommitWords, Crumbs, SizeCell } from "./at.tsx";
 
 interface DiffProps {
   readonly place: Place;

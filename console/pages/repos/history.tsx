@@ -11,8 +11,7 @@ import { JobLink } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
 import { Ago, counted, countText, Mono, shortId } from "../../parts/words.tsx";
 import { branchHref, branchPath, commitPath, diffHref } from "../addresses.ts";
-import { RedactedWords, useTags } from "./at.tsx";
-import { BranchTabs, Crumbs } from "./crumbs.tsx";
+import { BranchTabs, Crumbs, RedactedWords, useTags } from "./at.tsx";
 
 const PAGE = 50;
 

@@ -9,8 +9,7 @@ import { Action, Check, Deletion, Field, NameField, useSubmission } from "../../
 import { Asked, Page, Section } from "../../../parts/page.tsx";
 import { Ago, countText, Mono, shortId } from "../../../parts/words.tsx";
 import { branchHref, branchPath, repoPath } from "../../addresses.ts";
-import { CommitPicker } from "../at.tsx";
-import { BranchTabs, Crumbs } from "../crumbs.tsx";
+import { BranchTabs, CommitPicker, Crumbs } from "../at.tsx";
 import { CORS, LIFECYCLE, Rules } from "./rules.tsx";
 
 /**
