@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
+import { SaidAnnotation, type SaidOfCommit } from "../protocol/annotations.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
-import { SaidNote, type SaidOfCommit } from "../protocol/notes.ts";
 import type { ConnectionOptions } from "./gateway/connection/connection.ts";
 import { UsageError } from "./output/failure.ts";
 
@@ -78,15 +78,15 @@ export function name(value: string): string {
 }
 
 /** What the caller says of the commit that a command makes. */
-export interface NoteOptions {
+export interface AnnotationOptions {
   readonly message?: string;
   readonly meta?: Readonly<Record<string, string>>;
 }
 
 /** What the options say, held to what a commit keeps before anything is sent. */
-export function saidOf({ message, meta }: NoteOptions): SaidOfCommit {
+export function saidOf({ message, meta }: AnnotationOptions): SaidOfCommit {
   const said = { ...(message !== undefined && { message }), ...(meta && { meta }) };
-  const issue = SaidNote.safeParse(said).error?.issues[0];
+  const issue = SaidAnnotation.safeParse(said).error?.issues[0];
   if (issue) {
     // What is wrong with the name of an entry is said inside.
     const [inner = issue] = issue.code === "invalid_key" ? issue.issues : [];

@@ -1,10 +1,10 @@
 import { z } from "zod";
+import { Line, SaidAnnotation } from "./annotations.ts";
 import { CommitId } from "./commits.ts";
 import { Digest, InlineContent } from "./content.ts";
 import { list } from "./errors.ts";
 import { Attributes } from "./files.ts";
 import { isUlid, Name, TagName } from "./names.ts";
-import { Line, SaidNote } from "./notes.ts";
 import { PATH_FAULT_TEXT, pathFault } from "./paths.ts";
 import { BranchWriter } from "./repos.ts";
 
@@ -191,13 +191,13 @@ function problemsOf(text: string, schema: z.ZodType): readonly Pick<z.core.$ZodI
   }
 }
 
-/** What was said of a commit, or who took that out (worker/branch/tree/note.ts writes both). */
-const SoundNote = z.record(z.string(), z.unknown()).superRefine((note, context) => {
-  const { error } = ("redacted" in note ? RedactedNote : SaidNote).safeParse(note);
+/** What was said of a commit, or who took that out (worker/branch/tree/annotation.ts writes both). */
+const SoundAnnotation = z.record(z.string(), z.unknown()).superRefine((annotation, context) => {
+  const { error } = ("redacted" in annotation ? RedactedAnnotation : SaidAnnotation).safeParse(annotation);
   for (const { path, message } of error?.issues ?? [])
     context.addIssue({ code: "custom", path: [...path], message });
 });
-const RedactedNote = z.strictObject({ redacted: z.strictObject({ at: Millis, by: KeyId }) });
+const RedactedAnnotation = z.strictObject({ redacted: z.strictObject({ at: Millis, by: KeyId }) });
 
 /** The newest version of each pipeline that a commit descends from, by the pipeline's uid. */
 const SoundLineage = z.record(JobId, SoundCount);
@@ -210,7 +210,7 @@ const SoundCommit = z.tuple([
   SoundCount,
   JobId.nullable(),
   KeyId.nullable(),
-  jsonOf(SoundNote, { most: 16_384 }).nullable(),
+  jsonOf(SoundAnnotation, { most: 16_384 }).nullable(),
   jsonOf(SoundLineage, { most: 65_536 }).nullable(),
   z.union([z.literal(0), z.literal(1)]),
 ]);

@@ -1,11 +1,11 @@
 import { z } from "zod";
+import { ANNOTATION_FIELDS, boundAnnotation, Line } from "./annotations.ts";
 import { PathChange } from "./commits.ts";
 import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
 import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
 import { list } from "./errors.ts";
 import { Name, SessionId } from "./names.ts";
-import { boundNote, Line, NOTE_FIELDS } from "./notes.ts";
 import { ObjectTags } from "./object-tags.ts";
 
 /** Most operations in one call; a commit of more is staged in a session, call by call. */
@@ -51,9 +51,9 @@ export const EraseFile = z
     allVersions: z.boolean().optional(),
     /** Copies in branches that were made from this one are erased, too. Absent: such a copy is 409. */
     forks: z.boolean().optional(),
-    ...NOTE_FIELDS,
+    ...ANNOTATION_FIELDS,
   })
-  .superRefine(boundNote);
+  .superRefine(boundAnnotation);
 export type EraseFile = z.infer<typeof EraseFile>;
 
 const ErasedVersion = z.object({
@@ -166,7 +166,7 @@ export const CreateCommit = z
   .strictObject({
     upload: z.string(),
     session: SessionId.optional(),
-    ...NOTE_FIELDS,
+    ...ANNOTATION_FIELDS,
     operations: list(z.union([PutFile, DeleteFile]))
       .min(1)
       .max(MAX_COMMIT_OPERATIONS, {
@@ -174,7 +174,7 @@ export const CreateCommit = z
       }),
   })
   .superRefine(({ session, ...said }, context) => {
-    boundNote(said, context);
+    boundAnnotation(said, context);
     if (session === undefined) return;
     for (const field of ["message", "meta"] as const) {
       if (said[field] === undefined) continue;
@@ -188,8 +188,8 @@ export const CommitCreated = z.object({ commit: z.string().nullable() });
 
 /** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: begins an open commit, a session on the wire, which many writes fill. `ttl`: it expires when nothing is added for so long. `message` and `meta` are the commit's, each unless the finish has another. */
 export const OpenSession = z
-  .strictObject({ ttl: Duration.optional(), ...NOTE_FIELDS })
-  .superRefine((session, context) => boundNote(session, context));
+  .strictObject({ ttl: Duration.optional(), ...ANNOTATION_FIELDS })
+  .superRefine((session, context) => boundAnnotation(session, context));
 /** `bucket` is the S3 bucket by which tools fill it. */
 export const SessionOpened = z.object({ session: z.string(), bucket: z.string() });
 
@@ -229,7 +229,7 @@ export type SessionPage = z.infer<typeof SessionPage>;
 export const SessionDiff = z.object({ changes: z.array(PathChange), next: z.string().nullable() });
 export type SessionDiff = z.infer<typeof SessionDiff>;
 
-/** What answers `POST …/sessions/{session}/finish`, whose body may be a `SaidNote`. While the state is `applying`, ask again. */
+/** What answers `POST …/sessions/{session}/finish`, whose body may be a `SaidAnnotation`. While the state is `applying`, ask again. */
 export const SessionEnd = z.object({
   state: z.enum(["applying", "finished"]),
   /** Null if nothing changed, and while it is applying. */

@@ -44,7 +44,7 @@
 
 import { type ContentId, contentName } from "../protocol/content.ts";
 import { type BranchAddress, parseBucketName } from "../protocol/names.ts";
-import type { AnswerOf, CommitNote } from "./branch/contract/answers.ts";
+import type { Annotation, AnswerOf } from "./branch/contract/answers.ts";
 import type { EraseVersions, ErasureCalls, VersionName } from "./branch/contract/erasures.ts";
 import type { Operation } from "./branch/contract/files.ts";
 import type { ForkCalls } from "./branch/contract/forks.ts";
@@ -56,7 +56,7 @@ interface Erasing {
   readonly address: BranchAddress;
   readonly versions: readonly VersionName[];
   readonly deletions?: readonly Operation[];
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
   /**
    * What is done with forks that have a copy of a version: nothing is erased, those versions are left out and the rest goes,
    * or it is erased in them first, if the caller may do that in their repo.
@@ -105,7 +105,7 @@ type Branches = (address: BranchAddress) => {
  * at no moment a fork names bytes that its parent gives up.
  */
 export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
-  const { address, deletions, note, uid } = erasing;
+  const { address, deletions, annotation, uid } = erasing;
   const asking = new Asking(branches, erasing);
   for (let round = 0; round < ROUNDS; round++) {
     const { versions } = asking;
@@ -113,7 +113,7 @@ export async function eraseThroughForks(branches: Branches, erasing: Erasing): P
       versions,
       forks: asking.cleared,
       ...(deletions && { deletions }),
-      ...(note && { note }),
+      ...(annotation && { annotation }),
     };
     const answer = await branches(address).erasures.erase({ ...request, ...(uid !== undefined && { uid }) });
     if (answer.ok) return { ...answer, ...asking.outcome(answer.erased) };
@@ -185,14 +185,20 @@ class Asking {
   /** What a fork has, after its copies were erased if they are to be. */
   async #ask(root: Root): Promise<Copies | Exclude<EraseOutcome, { ok: true }>> {
     const { fork, bucket, paths, contents, given } = root;
-    const { forks, note } = this.#erasing;
+    const { forks, annotation } = this.#erasing;
     const address = addressOf(bucket);
     const ask = () => this.#branches(address).forks.copies({ fork, paths, contents, given });
     const copies = await ask();
     if (!copies.ok || copies.versions.length === 0 || typeof forks === "string") return copies;
     const { repo } = address;
     if (!forks.mayErase(repo)) return { ok: false, reason: "fork-denied", bucket, repo };
-    const copied = { address, versions: copies.versions, uid: fork, forks, ...(note && { note }) };
+    const copied = {
+      address,
+      versions: copies.versions,
+      uid: fork,
+      forks,
+      ...(annotation && { annotation }),
+    };
     const done = await eraseThroughForks(this.#branches, copied);
     if (!done.ok) return done;
     this.#forks.push(...done.forks, { bucket, commit: done.commit, erased: done.erased });

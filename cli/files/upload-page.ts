@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
+import type { SaidOfCommit } from "../../protocol/annotations.ts";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import { guessContentType } from "../../protocol/content-types.ts";
 import {
@@ -11,7 +12,6 @@ import {
   MAX_CONTENTS_PER_CALL,
 } from "../../protocol/files.ts";
 import { type BucketAddress, bucketName, viewBucket } from "../../protocol/names.ts";
-import type { SaidOfCommit } from "../../protocol/notes.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { type Range, sendInParts } from "../../runner/lib/in-parts.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";

@@ -1,5 +1,5 @@
+import type { SaidOfCommit } from "../../protocol/annotations.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
-import type { SaidOfCommit } from "../../protocol/notes.ts";
 import type { Client } from "../gateway/client.ts";
 import { asOneCommit, mustBeOpen } from "../gateway/open-commits.ts";
 import type { EntryPage, LocalEntry } from "./local-tree.ts";

@@ -89,7 +89,7 @@ export function isSaid({ message, meta }: Pick<Commit, "message" | "meta">): boo
 }
 
 /** Who made a commit and what they said of it, a line each; those that it has. */
-export function noteLines({
+export function annotationLines({
   key,
   message,
   meta,

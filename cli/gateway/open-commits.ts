@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { SaidOfCommit } from "../../protocol/annotations.ts";
 import {
   CommitCreated,
   MAX_LIST_SESSIONS,
@@ -15,7 +16,6 @@ import {
   type ViewAddress,
   viewBucket,
 } from "../../protocol/names.ts";
-import type { SaidOfCommit } from "../../protocol/notes.ts";
 import { CliError, InterruptedError } from "../output/failure.ts";
 import { stopRequests } from "../stop-requests.ts";
 import { type Client, GatewayError } from "./client.ts";

@@ -46,7 +46,7 @@ describe("the model finds", () => {
   const put = { kind: "put", id: "1", path: "a", text: "red" } as const;
   const done = { kind: "done", commit: "C1" } as const;
   const first = { step: put, outcome: done, begun: 0, ended: 5 };
-  const commit = { id: "C1", parent: null, note: { message: "1" }, files: new Map([["a", red]]) };
+  const commit = { id: "C1", parent: null, annotation: { message: "1" }, files: new Map([["a", red]]) };
 
   test("nothing in a history that is right", () => {
     expect(faultsOf([first], { commits: [commit] })).toEqual([]);
@@ -85,7 +85,7 @@ describe("the model finds", () => {
       begun: 6,
       ended: 7,
     } as const;
-    const second = { ...commit, id: "C2", parent: "C1", note: { message: "2" } };
+    const second = { ...commit, id: "C2", parent: "C1", annotation: { message: "2" } };
     expect(faultsOf([first, again], { commits: [commit, second] })).toEqual([
       expect.stringContaining("did not hold"),
     ]);
@@ -99,7 +99,7 @@ describe("the model finds", () => {
       ended: 7,
     } as const;
     const commits = [
-      { ...commit, id: "C2", note: { message: "2" }, files: new Map([["b", red]]) },
+      { ...commit, id: "C2", annotation: { message: "2" }, files: new Map([["b", red]]) },
       {
         ...commit,
         parent: "C2",

@@ -64,19 +64,19 @@ function changed(row: readonly unknown[], change: Change): unknown[] {
   return Object.assign([...row], change);
 }
 
-/** What no commit can have in place of a note. */
-const BAD_NOTES: readonly (readonly [what: string, note: unknown])[] = [
+/** What no commit can have in place of an annotation. */
+const BAD_ANNOTATIONS: readonly (readonly [what: string, annotation: unknown])[] = [
   ["a message that is no text", { message: { a: 1 } }],
   ["a message of several lines", { message: "a\nb" }],
   ["a message that is no Unicode", { message: "\ud800" }],
   ["metadata that is a list", { meta: ["a"] }],
   ["metadata with a number", { meta: { a: 1 } }],
   ["a name of metadata in capitals", { meta: { A: "1" } }],
-  ["a field that no note has", { author: "root" }],
+  ["a field that no annotation has", { author: "root" }],
   ["a redaction without a time", { redacted: { by: "K" } }],
   ["a redaction with a message", { message: "m", redacted: { at: T0, by: "K" } }],
   ["too much text", { message: "m".repeat(5000) }],
-  ["a list in place of a note", []],
+  ["a list in place of an annotation", []],
 ];
 
 /** Changes of one row that are refused, and the field that the refusal names. */
@@ -120,9 +120,9 @@ export const BAD_ARCHIVES: readonly {
   readonly archive: () => Archive;
   readonly names: string;
 }[] = [
-  ...BAD_NOTES.map(([what, note]) => ({
-    what: `a commit's note with ${what}`,
-    archive: () => changedArchive(["commits", { 7: JSON.stringify(note) }]),
+  ...BAD_ANNOTATIONS.map(([what, annotation]) => ({
+    what: `a commit's annotation with ${what}`,
+    archive: () => changedArchive(["commits", { 7: JSON.stringify(annotation) }]),
     names: "commits[1][7]",
   })),
   ...BAD_ROWS.map(([list, change, names]) => ({

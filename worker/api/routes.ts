@@ -23,7 +23,7 @@ import { rebuild } from "./admin/rebuild.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
 import { readDownstream } from "./commits/downstream.ts";
 import { eraseFile } from "./commits/erasures.ts";
-import { diffCommit, inspectCommit, listCommits, redactNote } from "./commits/log.ts";
+import { diffCommit, inspectCommit, listCommits, redactAnnotation } from "./commits/log.ts";
 import {
   abortOpenCommit,
   diffOpenCommit,
@@ -231,7 +231,7 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
     "/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
     "/commits/:commit/diff": { GET: { needs: TO_READ_REPO, query: true, handle: diffCommit } },
     "/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
-    "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: redactNote } },
+    "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: redactAnnotation } },
     "/commits/:commit/provenance": { GET: { needs: TO_READ_REPO, query: true, handle: readProvenance } },
     "/commits/:commit/derived": { GET: { needs: TO_READ_REPO, query: true, handle: readDerived } },
     "/commits/:commit/downstream": { GET: { needs: TO_READ_REPO, query: true, handle: readDownstream } },

@@ -9,7 +9,7 @@ import { commitsPath, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { abortOpenCommit, finishOpenCommit, startOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, printNote, showTime } from "../../output/output.ts";
 import { addCommitDiff } from "./diff.ts";
@@ -51,7 +51,7 @@ function addCommitStart(group: Command): void {
       "forget it when nothing is added for so long, such as 30m or 24h (default: what the gateway is set to)",
       duration,
     )
-    .action((text: string, options: ClientOptions & NoteOptions & { readonly ttl?: string }) => {
+    .action((text: string, options: ClientOptions & AnnotationOptions & { readonly ttl?: string }) => {
       const { repo, branch, view } = parseBucketAddress(text);
       if (view !== undefined) {
         throw new UsageError(
@@ -89,7 +89,7 @@ function addCommitFinish(group: Command): void {
       "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same. If a write into it had a condition (If-Match, If-None-Match) and the branch has changed there since, nothing is committed, the paths are printed and the open commit stays open.",
     )
     .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
-    .action((text: string, options: ClientOptions & NoteOptions) => {
+    .action((text: string, options: ClientOptions & AnnotationOptions) => {
       const open = parseOpenCommit(text);
       const said = saidOf(options);
       return withClient(options, async (client) => {
@@ -130,7 +130,7 @@ function addCommitRevert(group: Command): void {
       "Makes one commit with the files of an earlier one, and prints its id: what was written since is gone from the newest state and stays in the history. Other writes wait until it is made: each is reverted or comes after it. If nothing differs, no commit is made.",
     )
     .argument("<bucket@commit>", "<branch>.<repo>@<commit or tag>, with or without s3://")
-    .action((text: string, options: ClientOptions & NoteOptions) => {
+    .action((text: string, options: ClientOptions & AnnotationOptions) => {
       const said = saidOf(options);
       const { repo, branch, bucket, commit: named } = parseCommitAddress(text);
       if (named === undefined) {

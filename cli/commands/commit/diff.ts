@@ -8,11 +8,11 @@ import type { DiffedPage } from "../../diff/content-diff.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import {
+  annotationLines,
   type CommitAddress,
   commitsPath,
   headCommit,
   isSaid,
-  noteLines,
   parseCommitBucket,
 } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
@@ -219,7 +219,7 @@ async function diffCommits(client: Client, named: NamedCommits, options: Options
     changes.push(...page.changes);
   } while (page.next !== null && changes.length < wanted);
   if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
-  if (isSaid(page) || page.imported) for (const line of noteLines(page)) printNote(line);
+  if (isSaid(page) || page.imported) for (const line of annotationLines(page)) printNote(line);
   printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
   if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
 }

@@ -5,7 +5,13 @@ import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
 import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
-import { commitsPath, headCommit, noteLines, parseCommitFile, showChanges } from "../../gateway/commits.ts";
+import {
+  annotationLines,
+  commitsPath,
+  headCommit,
+  parseCommitFile,
+  showChanges,
+} from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
@@ -104,7 +110,7 @@ function printCommit(detail: CommitDetail, { bucket }: Address): void {
   printLine(`parent    ${detail.parent ?? "-"}`);
   printLine(`created   ${showTime(detail.createdAt)}`);
   printLine(`files     ${showChanges(detail)}`);
-  for (const line of noteLines(detail)) printLine(line);
+  for (const line of annotationLines(detail)) printLine(line);
   printLine(`job       ${jobText(detail)}`);
   for (const { name, repo, branch, ...read } of detail.inputs) {
     printLine(`input     ${name}: s3://${branch}.${repo} at ${showRead(read)}`);

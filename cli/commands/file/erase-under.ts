@@ -7,7 +7,7 @@ import { type Address, branchPath, showAddress } from "../../gateway/address.ts"
 import type { ListedVersion } from "../../gateway/answers.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
-import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, shellWord } from "../../output/output.ts";
 import { visibleJson } from "../../output/visible.ts";
@@ -20,7 +20,7 @@ import { type ErasedSum, joinedSums, printErased, sumOfErased, ToldOutputs } fro
  * command is stopped, the next one lists what is left and asks again.
  */
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly forks?: true;
   readonly dryRun?: true;
   readonly yes?: true;

@@ -4,13 +4,13 @@ import type { Command } from "../../command.ts";
 import { type Address, branchPath, parseAddress, parseFileAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson } from "../../output/output.ts";
 import { eraseUnder, mustBeAgreed } from "./erase-under.ts";
 import { printErased, sumOfErased } from "./show-erased.ts";
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly versionId?: string;
   readonly allVersions?: true;
   readonly forks?: true;

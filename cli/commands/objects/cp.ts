@@ -16,11 +16,11 @@ import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { printFile } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, says, wholeNumber } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf, says, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../../output/output.ts";
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly recursive?: true;
   readonly create?: true;
   readonly skipSpecial?: true;

@@ -13,12 +13,12 @@ import {
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 import { outcome, readPaths } from "./cp.ts";
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly recursive?: true;
 }
 

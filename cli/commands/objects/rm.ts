@@ -1,5 +1,5 @@
+import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import type { BucketAddress } from "../../../protocol/names.ts";
-import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import type { Command } from "../../command.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
@@ -17,11 +17,11 @@ import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { asOneCommit, commitUpload } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly recursive?: true;
 }
 

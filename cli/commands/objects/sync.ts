@@ -19,11 +19,11 @@ import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { createBucket, directoryPrefix } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import { type ClientOptions, type NoteOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
-interface Options extends ClientOptions, NoteOptions {
+interface Options extends ClientOptions, AnnotationOptions {
   readonly delete?: true;
   readonly dryRun?: true;
   readonly exclude?: readonly string[];

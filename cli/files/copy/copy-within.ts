@@ -1,5 +1,5 @@
+import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import { type ViewAddress, viewBucket } from "../../../protocol/names.ts";
-import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import type { Address } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";

@@ -1,7 +1,7 @@
 import { lstat, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
-import type { SaidOfCommit } from "../../../protocol/notes.ts";
+import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";

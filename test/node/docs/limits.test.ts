@@ -53,7 +53,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/api/routes.ts", "KEYS", 1],
   ],
   "problems of a body that are looked for": [["protocol/errors.ts", "MAX_PROBLEMS", 1]],
-  "message and metadata of a commit": [["protocol/notes.ts", "MAX_NOTE_BYTES", 1]],
+  "message and metadata of a commit": [["protocol/annotations.ts", "MAX_ANNOTATION_BYTES", 1]],
   "content that is kept in the rows": [
     ["protocol/content.ts", "INLINE_LIMIT_BYTES", KIB],
     ["worker/blobs/write-content.ts", "CHUNK_BYTES", MIB],

@@ -141,7 +141,7 @@ describe("an archive from before the first release", () => {
   }
 
   test(
-    "is imported whole: commits, notes, tags, files, attributes and bytes are what they were",
+    "is imported whole: commits, annotations, tags, files, attributes and bytes are what they were",
     REST,
     async () => {
       const archive = join(scratchFolder(), "images.tar");

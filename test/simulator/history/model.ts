@@ -14,7 +14,7 @@ export interface Taken {
 type Tree = ReadonlyMap<string, string>;
 
 /** A commit as the branch shows it. */
-export interface ShownCommit extends Pick<CommitEntry, "id" | "parent" | "note"> {
+export interface ShownCommit extends Pick<CommitEntry, "id" | "parent" | "annotation"> {
   readonly files: Tree;
 }
 
@@ -33,7 +33,7 @@ export function faultsOf(
   const faults: string[] = [];
   const sequence: Sequence = { made: [], trees: [from] };
   for (const commit of commits) {
-    const one = byId.get(commit.note?.message ?? "");
+    const one = byId.get(commit.annotation?.message ?? "");
     if (!one) return [...faults, `commit ${commit.id} is of no step`];
     faults.push(...commitFaults(one, commit, sequence));
     sequence.made.push(one);

@@ -55,8 +55,8 @@ async function commitsOf(branch: BranchApi): Promise<ShownCommit[]> {
   for (let after: string | undefined; ; ) {
     const page = await branch.history.list({ limit: 100, ...(after !== undefined && { after }) });
     if (!page.ok) throw new Error(`the history was refused: ${page.reason}`);
-    for (const { id, parent, note } of page.commits) {
-      commits.push({ id, parent, files: await filesOf(branch, id), ...(note && { note }) });
+    for (const { id, parent, annotation } of page.commits) {
+      commits.push({ id, parent, files: await filesOf(branch, id), ...(annotation && { annotation }) });
     }
     if (page.next === null) return commits.reverse();
     after = page.next;

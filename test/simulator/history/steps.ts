@@ -72,13 +72,13 @@ export async function take(branch: BranchApi, step: Step): Promise<Outcome> {
     case "put": {
       const { path, text, condition } = step;
       const when = condition && conditionFor(condition);
-      const request = { path, content: inline(text), attributes: {}, note: { message: step.id } };
+      const request = { path, content: inline(text), attributes: {}, annotation: { message: step.id } };
       return outcomeOf(await branch.files.put({ ...request, ...(when && { condition: when }) }));
     }
     case "delete":
       return await commit(branch, {
         operations: step.paths.map((path) => ({ delete: path })),
-        note: { message: step.id },
+        annotation: { message: step.id },
       });
     case "commit":
       return await commitMany(branch, step);
@@ -103,7 +103,7 @@ async function commitMany(
     ...deletes.map((path) => ({ delete: path })),
     ...puts.map(({ path, text }) => ({ put: path, ...idOf(text) })),
   ];
-  return await commit(branch, { upload, operations, note: { message: id } });
+  return await commit(branch, { upload, operations, annotation: { message: id } });
 }
 
 async function commit(branch: BranchApi, request: CommitRequest): Promise<Outcome> {

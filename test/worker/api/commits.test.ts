@@ -137,7 +137,7 @@ describe("the commits of a branch", () => {
     ],
   ] as const;
 
-  test("are not made with a note that no commit can keep: the field and the reason are named", async () => {
+  test("are not made with an annotation that no commit can keep: the field and the reason are named", async () => {
     await makeBranch({ repo: "unsaid", branch: "master" });
     const body = { upload: await uploadTo("unsaid"), operations: [{ delete: "a" }] };
     for (const [what, said, path, text] of UNSAYABLE) {
@@ -374,11 +374,11 @@ describe("what was computed from a file", REST, () => {
 });
 
 describe("a commit that is redacted", () => {
-  const note = { message: "for ada@example.org", meta: { ticket: "7" } };
+  const annotation = { message: "for ada@example.org", meta: { ticket: "7" } };
 
   async function noted(repo: string): Promise<string> {
     const [commit = ""] = await filled(repo, { a: "1" });
-    const body = { upload: await uploadTo(repo), operations: [{ delete: "a" }], ...note };
+    const body = { upload: await uploadTo(repo), operations: [{ delete: "a" }], ...annotation };
     const made = await good(`POST /repos/${repo}/branches/master/commits`, { body });
     expect(made.commit).not.toBe(commit);
     return made.commit;

@@ -12,7 +12,7 @@ import { api, commitFiles, good, makeBranch } from "./support.ts";
 
 const ROUNDS = 120;
 
-/** A branch with replaced, deleted and erased files, directories, notes, metadata, parts and tags, as its archive has it. */
+/** A branch with replaced, deleted and erased files, directories, annotations, metadata, parts and tags, as its archive has it. */
 async function goodArchive(): Promise<Archive> {
   const address = { repo: "fuzz-source", branch: "master" };
   await makeBranch(address);

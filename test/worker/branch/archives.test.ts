@@ -173,7 +173,7 @@ function pagesOf<T>(items: readonly T[], size: number): T[][] {
 
 /**
  * A branch with every kind of row: replaced, deleted, in blobs, in parts, empty, a directory, and what erasures leave; with
- * commits of jobs, tags, notes and settings.
+ * commits of jobs, tags, annotations and settings.
  */
 async function everyKind(bucket: string): Promise<BranchStub> {
   const branch = branchOf(bucket);
@@ -183,7 +183,7 @@ async function everyKind(bucket: string): Promise<BranchStub> {
     path: "d/one",
     content: inline("1"),
     attributes,
-    note: { key: "SLUICE1", message: "first" },
+    annotation: { key: "SLUICE1", message: "first" },
   });
   await branch.tags.create({ name: "v1", force: false });
   await put(branch, "d/one", "replaced");
@@ -191,7 +191,7 @@ async function everyKind(bucket: string): Promise<BranchStub> {
     path: "d/same",
     content: inline("1"),
     attributes: {},
-    note: { key: "SLUICE2", meta: { n: "1" } },
+    annotation: { key: "SLUICE2", meta: { n: "1" } },
   });
   await put(branch, "gone", "gone");
   await branch.files.commit({ operations: [{ delete: "gone" }] });
@@ -306,7 +306,7 @@ async function allOf(branch: BranchStub, tags: readonly string[]): Promise<unkno
 }
 
 describe("a branch out of an archive", () => {
-  test("is the branch that went into it: commits, times, notes, versions, tags, attributes, settings", async () => {
+  test("is the branch that went into it: commits, times, annotations, versions, tags, attributes, settings", async () => {
     const branch = await everyKind(freshBucket());
     await branch.settings.change({ emptyOnly: true });
     const all = await exported(branch);
@@ -553,7 +553,7 @@ describe("a branch out of an archive", () => {
   test.each([
     [
       "a page of commits",
-      /INSERT INTO commits \(gen, seq, id, kind, createdAt, births, deaths, origin, author, note\)\s+SELECT/,
+      /INSERT INTO commits \(gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation\)\s+SELECT/,
     ],
     ["a page of tags", /INSERT INTO tags/],
     ["a page of files", /INSERT INTO files \(gen, path, born, died[^)]*\)\s+SELECT/],
@@ -808,8 +808,8 @@ describe("an export", () => {
 
   test("ends if a commit is redacted, and what is made of the next one tells by whom and when, and no more", async () => {
     const branch = await freshBranch();
-    const note = { key: "k1", message: "for ada", meta: { ticket: "no-77" } };
-    const made = await branch.files.put({ path: "a", content: inline("a"), attributes: {}, note });
+    const annotation = { key: "k1", message: "for ada", meta: { ticket: "no-77" } };
+    const made = await branch.files.put({ path: "a", content: inline("a"), attributes: {}, annotation });
     const commit = committed(made) ?? "";
     const begun = await branch.exports.begin();
     if (!begun.ok) throw new Error(begun.reason);
@@ -823,30 +823,34 @@ describe("an export", () => {
     const all = await exported(branch);
     expect(JSON.stringify(all)).not.toMatch(/for ada|no-77/);
     const copy = await imported(all);
-    expect(await copy.history.commit({ commit })).toMatchObject({ ok: true, note: { key: "k1", redacted } });
+    expect(await copy.history.commit({ commit })).toMatchObject({
+      ok: true,
+      annotation: { key: "k1", redacted },
+    });
     // There is nothing left to take out.
     expect(await copy.history.redact({ commit, key: "other" })).toEqual({ ...done, change: "none" });
   });
 
-  test("leaves no note behind in a life of before, once the commit that came back is redacted", async () => {
+  test("leaves no annotation behind in a life of before, once the commit that came back is redacted", async () => {
     const bucket = freshBucket();
     const branch = await freshBranch(bucket);
-    const note = { key: "k1", message: "for ada" };
+    const annotation = { key: "k1", message: "for ada" };
     const commit =
-      committed(await branch.files.put({ path: "a", content: inline("a"), attributes: {}, note })) ?? "";
+      committed(await branch.files.put({ path: "a", content: inline("a"), attributes: {}, annotation })) ??
+      "";
     const all = await exported(branch);
     // It keeps the commit of before.
     await forkOf(bucket);
     await branch.lifecycle.destroy();
     await imported(all, bucket);
-    const notes = () =>
+    const annotations = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
-        sql.exec("SELECT note FROM commits WHERE note IS NOT NULL ORDER BY gen").toArray(),
+        sql.exec("SELECT annotation FROM commits WHERE annotation IS NOT NULL ORDER BY gen").toArray(),
       );
-    expect(await notes()).toHaveLength(2);
+    expect(await annotations()).toHaveLength(2);
     const done = await branch.history.redact({ commit, key: "boss" });
     if (!done.ok) throw new Error(done.reason);
-    expect(await notes()).toEqual([{ note: JSON.stringify({ redacted: done.redacted }) }]);
+    expect(await annotations()).toEqual([{ annotation: JSON.stringify({ redacted: done.redacted }) }]);
   });
 
   test("ends with its branch, and by itself if nobody reads", async () => {

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { Annotation } from "../../../worker/branch/contract/answers.ts";
 import type { PathDifference } from "../../../worker/branch/contract/history.ts";
 import { LIVES, STATES, TOUCHED_BY_ONE } from "../../../worker/branch/history/compare.ts";
 import {
@@ -315,78 +315,86 @@ describe("a comparison of paths", () => {
   });
 });
 
-/** The notes of a branch's commits, the oldest first. */
-async function notesOf(branch: BranchStub): Promise<(CommitNote | undefined)[]> {
+/** The annotations of a branch's commits, the oldest first. */
+async function annotationsOf(branch: BranchStub): Promise<(Annotation | undefined)[]> {
   const log = await branch.history.list({ limit: 1000 });
   if (!log.ok) throw new Error(log.reason);
-  return log.commits.map(({ note }) => note).reverse();
+  return log.commits.map(({ annotation }) => annotation).reverse();
 }
 
-const SAID: CommitNote = { key: "k1", message: "why", meta: { run: "7", "git.sha": "a=b" } };
+const SAID: Annotation = { key: "k1", message: "why", meta: { run: "7", "git.sha": "a=b" } };
 
-function putNoted(branch: BranchStub, path: string, note: CommitNote) {
-  return branch.files.put({ path, content: inline(path), attributes: {}, note });
+function putAnnotated(branch: BranchStub, path: string, annotation: Annotation) {
+  return branch.files.put({ path, content: inline(path), attributes: {}, annotation });
 }
 
-describe("the note of a commit", () => {
+describe("the annotation of a commit", () => {
   test("is kept by each kind of write, whole or in part, and told by the log and of one commit", async () => {
     const branch = await freshBranch();
-    await putNoted(branch, "a", SAID);
-    await putNoted(branch, "b", { key: "k2" });
-    committed(await branch.files.commit({ operations: [{ delete: "a" }], note: { message: "gone" } }));
+    await putAnnotated(branch, "a", SAID);
+    await putAnnotated(branch, "b", { key: "k2" });
+    committed(await branch.files.commit({ operations: [{ delete: "a" }], annotation: { message: "gone" } }));
     const upload = await begin(branch);
     const one = chunked("one", ["b/1"]);
     await branch.multipart.addPart({ upload, number: 1, content: one });
-    const note = { key: "k1", meta: { of: "parts" } };
-    expect(await branch.multipart.complete({ ...completion(upload, { 1: one }), note })).toMatchObject({
+    const annotation = { key: "k1", meta: { of: "parts" } };
+    expect(await branch.multipart.complete({ ...completion(upload, { 1: one }), annotation })).toMatchObject({
       ok: true,
     });
     await put(branch, "nothing is said");
-    expect(await notesOf(branch)).toEqual([SAID, { key: "k2" }, { message: "gone" }, note, undefined]);
+    expect(await annotationsOf(branch)).toEqual([
+      SAID,
+      { key: "k2" },
+      { message: "gone" },
+      annotation,
+      undefined,
+    ]);
     const log = await branch.history.list({ limit: 1000 });
     const first = (log.ok && log.commits.at(-1)?.id) || "";
-    expect(await branch.history.commit({ commit: first })).toMatchObject({ id: first, note: SAID });
+    expect(await branch.history.commit({ commit: first })).toMatchObject({ id: first, annotation: SAID });
   });
 
   test("is that of its own call, however many wait together and share a transaction", async () => {
     const branch = await freshBranch();
-    const notes = Array.from({ length: 60 }, (_, n) => ({ key: `k${n % 7}`, message: `put ${n}` }));
-    const answers = await Promise.all(notes.map((note, n) => putNoted(branch, `p${n}`, note)));
+    const annotations = Array.from({ length: 60 }, (_, n) => ({ key: `k${n % 7}`, message: `put ${n}` }));
+    const answers = await Promise.all(
+      annotations.map((annotation, n) => putAnnotated(branch, `p${n}`, annotation)),
+    );
     for (const [n, answer] of answers.entries()) {
       const entry = await branch.history.commit({ commit: committed(answer) ?? "" });
-      expect(entry).toMatchObject({ note: notes[n] });
+      expect(entry).toMatchObject({ annotation: annotations[n] });
     }
   });
 
   test("goes with a write that changes nothing, and comes to no other commit", async () => {
     const branch = await freshBranch();
-    await putNoted(branch, "a", { key: "k1" });
-    expect(await putNoted(branch, "a", SAID)).toMatchObject({ ok: true, commit: null });
-    await putNoted(branch, "b", { key: "k2" });
-    expect(await notesOf(branch)).toEqual([{ key: "k1" }, { key: "k2" }]);
+    await putAnnotated(branch, "a", { key: "k1" });
+    expect(await putAnnotated(branch, "a", SAID)).toMatchObject({ ok: true, commit: null });
+    await putAnnotated(branch, "b", { key: "k2" });
+    expect(await annotationsOf(branch)).toEqual([{ key: "k1" }, { key: "k2" }]);
   });
 
   test("names the key also if the first commit of that key was undone on its way", async () => {
     const branch = await freshBranch();
     const crash = crashAt({ statement: /INSERT INTO commits/, nth: 1 });
-    const failing = putNoted(branch, "a", SAID).catch(() => "failed");
+    const failing = putAnnotated(branch, "a", SAID).catch(() => "failed");
     await crash.reached();
     expect(await failing).toBe("failed");
     crash.resume();
-    committed(await putNoted(branch, "a", SAID));
-    expect(await notesOf(branch)).toEqual([SAID]);
+    committed(await putAnnotated(branch, "a", SAID));
+    expect(await annotationsOf(branch)).toEqual([SAID]);
   });
 
   test("of an open commit is what was said when it was finished, else when it was started", async () => {
     const branch = await freshBranch();
-    const started: CommitNote = { key: "k1", message: "begun", meta: { at: "start" } };
-    const ends: CommitNote[] = [
+    const started: Annotation = { key: "k1", message: "begun", meta: { at: "start" } };
+    const ends: Annotation[] = [
       { key: "k2" },
       { key: "k2", message: "done" },
       { key: "k2", meta: { at: "end" } },
     ];
-    for (const [n, note] of ends.entries()) {
-      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: started });
+    for (const [n, annotation] of ends.entries()) {
+      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, annotation: started });
       if (!opened.ok) throw new Error(opened.reason);
       const { openCommit } = opened;
       committed(
@@ -395,14 +403,16 @@ describe("the note of a commit", () => {
           path: `${n}`,
           content: inline("x"),
           attributes: {},
-          note: SAID,
+          annotation: SAID,
         }),
       );
-      expect(await branch.openCommits.finish({ openCommit, note })).toMatchObject({ state: "finished" });
+      expect(await branch.openCommits.finish({ openCommit, annotation })).toMatchObject({
+        state: "finished",
+      });
       // Asked again, it is the commit that it is.
-      await branch.openCommits.finish({ openCommit, note: SAID });
+      await branch.openCommits.finish({ openCommit, annotation: SAID });
     }
-    expect(await notesOf(branch)).toEqual([
+    expect(await annotationsOf(branch)).toEqual([
       { ...started, key: "k2" },
       { ...started, key: "k2", message: "done" },
       { ...started, key: "k2", meta: { at: "end" } },
@@ -411,25 +421,25 @@ describe("the note of a commit", () => {
 
   test("of a multipart upload is what was said at its completion, else at its beginning", async () => {
     const branch = await freshBranch();
-    const upload = await begin(branch, { note: SAID });
+    const upload = await begin(branch, { annotation: SAID });
     const one = chunked("one", ["b/1"]);
     await branch.multipart.addPart({ upload, number: 1, content: one });
     await branch.multipart.complete({
       ...completion(upload, { 1: one }),
-      note: { key: "k9", message: "whole" },
+      annotation: { key: "k9", message: "whole" },
     });
-    expect(await notesOf(branch)).toEqual([{ ...SAID, key: "k9", message: "whole" }]);
+    expect(await annotationsOf(branch)).toEqual([{ ...SAID, key: "k9", message: "whole" }]);
   });
 
   test("is absent from what releases wrote that kept none", async () => {
     const branch = await freshBranch();
-    await putNoted(branch, "a", SAID);
+    await putAnnotated(branch, "a", SAID);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       const columns = "gen, seq, id, kind, createdAt, births, deaths, origin";
       sql.exec(`CREATE TABLE kept AS SELECT ${columns} FROM commits`);
       sql.exec("DELETE FROM commits");
       sql.exec(`INSERT INTO commits (${columns}) SELECT ${columns} FROM kept`);
     });
-    expect(await notesOf(branch)).toEqual([undefined]);
+    expect(await annotationsOf(branch)).toEqual([undefined]);
   });
 });

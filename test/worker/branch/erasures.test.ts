@@ -245,7 +245,7 @@ describe("erasing a version", () => {
   test("is refused to all but the one for whom the branch is protected", async () => {
     const branch = await freshBranch();
     const one = await put(branch, "a");
-    const asked = { versions: [{ path: "a", version: one ?? "" }], note: { key: "mine" } };
+    const asked = { versions: [{ path: "a", version: one ?? "" }], annotation: { key: "mine" } };
     await branch.settings.change({ writer: { key: "theirs" } });
     expect(await branch.erasures.erase(asked)).toMatchObject({ ok: false, reason: "protected" });
     expect(await textOf(branch, "a")).toBe("a");

@@ -86,7 +86,7 @@ describe("a fork", () => {
       commits: [{ parent: null, origin: null, changes: { written: 7, ended: 0 } }],
     });
     expect(log).not.toMatchObject({ commits: [{ id: commit }] });
-    expect(log).toMatchObject({ commits: [{ note: { message: `made from ${from} at ${commit}` } }] });
+    expect(log).toMatchObject({ commits: [{ annotation: { message: `made from ${from} at ${commit}` } }] });
     await expectRefsRight(branch);
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { Annotation } from "../../../worker/branch/contract/answers.ts";
 import type { VersionMark } from "../../../worker/branch/contract/files.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import {
@@ -50,11 +50,11 @@ async function prepared(): Promise<{
   return { branch, openCommit, before, after: [...added, ...replaced, ...stay, ...seeds] };
 }
 
-const NOTE: CommitNote = { key: "k1", message: "a large one", meta: { run: "7" } };
+const ANNOTATION: Annotation = { key: "k1", message: "a large one", meta: { run: "7" } };
 
 /** Asks for the commit. A fault stops it on its way; without one it may be made when this returns. */
 async function begun(branch: BranchStub, openCommit: string): Promise<void> {
-  expect(await branch.openCommits.finish({ openCommit, note: NOTE })).toMatchObject({ ok: true });
+  expect(await branch.openCommits.finish({ openCommit, annotation: ANNOTATION })).toMatchObject({ ok: true });
 }
 
 /** All pages at the root: what is pending is passed over, so much of it that pages may be short. */
@@ -331,8 +331,8 @@ describe("a crash", () => {
       crash.resume();
       const { commit } = await finished(branch, openCommit);
       expect(await branch.lifecycle.status()).toMatchObject({ head: commit });
-      // Who asked again said nothing: the note of the call that began it was written down with it.
-      expect(await branch.history.commit({ commit: commit ?? "" })).toMatchObject({ note: NOTE });
+      // Who asked again said nothing: the annotation of the call that began it was written down with it.
+      expect(await branch.history.commit({ commit: commit ?? "" })).toMatchObject({ annotation: ANNOTATION });
       expect(await allPaths(branch)).toEqual(after);
       expect(await countOf(branch, "commits")).toBe(commits + 1);
       expect(await countOf(branch, "applying")).toBe(0);

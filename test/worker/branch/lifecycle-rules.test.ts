@@ -132,7 +132,7 @@ describe("files expire", () => {
     expect(await countCommits(branch)).toBe(before + 2);
     expect((await log(branch))[0]).toMatchObject({
       origin: null,
-      note: { key: "operator", message: expect.stringContaining("'logs'") },
+      annotation: { key: "operator", message: expect.stringContaining("'logs'") },
       changes: { written: 0, ended: 2 },
     });
     await expectRefsRight(branch);
@@ -147,7 +147,7 @@ describe("files expire", () => {
     await passed(branch, 9);
     await night(branch);
     expect((await log(branch))[0]).toMatchObject({
-      note: { message: "expired by the lifecycle rule 'two lines'" },
+      annotation: { message: "expired by the lifecycle rule 'two lines'" },
     });
   });
 

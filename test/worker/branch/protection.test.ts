@@ -27,29 +27,39 @@ async function protectedBranch(writer: Writer = MINE): Promise<BranchStub> {
 /** Everything by which a client writes, each done with a key, and whether it is done. */
 const WRITES: readonly (readonly [
   string,
-  (branch: BranchStub, note?: { key: string }) => Promise<unknown>,
+  (branch: BranchStub, annotation?: { key: string }) => Promise<unknown>,
 ])[] = [
   [
     "puts a file",
-    (branch, note) =>
-      branch.files.put({ path: "b", content: inline("b"), attributes: {}, ...(note && { note }) }),
+    (branch, annotation) =>
+      branch.files.put({
+        path: "b",
+        content: inline("b"),
+        attributes: {},
+        ...(annotation && { annotation }),
+      }),
   ],
   [
     "deletes a file",
-    (branch, note) => branch.files.commit({ operations: [{ delete: "a" }], ...(note && { note }) }),
+    (branch, annotation) =>
+      branch.files.commit({ operations: [{ delete: "a" }], ...(annotation && { annotation }) }),
   ],
   [
     "sets the tags of a file",
-    (branch, note) => branch.files.setTags({ path: "a", tags: [["t", "1"]], ...(note && { note }) }),
+    (branch, annotation) =>
+      branch.files.setTags({ path: "a", tags: [["t", "1"]], ...(annotation && { annotation }) }),
   ],
-  ["opens an upload", (branch, note) => branch.uploads.open({ ...note })],
+  ["opens an upload", (branch, annotation) => branch.uploads.open({ ...annotation })],
   [
     "begins an upload in parts",
-    (branch, note) =>
-      branch.multipart.create({ path: "big", attributes: {}, ttlMs: 1e6, ...(note && { note }) }),
+    (branch, annotation) =>
+      branch.multipart.create({ path: "big", attributes: {}, ttlMs: 1e6, ...(annotation && { annotation }) }),
   ],
-  ["opens a commit", (branch, note) => branch.openCommits.start({ ttlMs: 1e6, ...(note && { note }) })],
-  ["deletes the branch", (branch, note) => branch.lifecycle.destroy({ ...note })],
+  [
+    "opens a commit",
+    (branch, annotation) => branch.openCommits.start({ ttlMs: 1e6, ...(annotation && { annotation }) }),
+  ],
+  ["deletes the branch", (branch, annotation) => branch.lifecycle.destroy({ ...annotation })],
 ];
 
 describe("of a branch that is protected for a key", () => {
@@ -67,19 +77,21 @@ describe("of a branch that is protected for a key", () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     const staged = { path: "staged", content: inline("x"), attributes: {}, openCommit };
-    expect((await branch.files.put({ ...staged, note: OTHERS })).ok).toBe(true);
-    const upload = await begin(branch, { path: "parts", note: OTHERS });
+    expect((await branch.files.put({ ...staged, annotation: OTHERS })).ok).toBe(true);
+    const upload = await begin(branch, { path: "parts", annotation: OTHERS });
     const part = chunked("part", ["b/part"]);
     await branch.multipart.addPart({ upload, number: 1, content: part });
     await branch.settings.change({ writer: MINE });
     const whole = completion(upload, { 1: part });
-    expect(await branch.multipart.complete({ ...whole, note: OTHERS })).toEqual(PROTECTED);
-    expect(await branch.files.put({ ...staged, path: "late", note: OTHERS })).toEqual(PROTECTED);
-    expect(await branch.openCommits.finish({ openCommit, note: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.multipart.complete({ ...whole, annotation: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.files.put({ ...staged, path: "late", annotation: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.openCommits.finish({ openCommit, annotation: OTHERS })).toEqual(PROTECTED);
     expect(await branch.lifecycle.status()).toMatchObject({ head: null });
-    expect(await branch.multipart.complete({ ...whole, note: MINE })).toMatchObject({ ok: true });
-    expect(await branch.openCommits.finish({ openCommit, note: MINE })).toMatchObject({ state: "finished" });
-    expect(await branch.openCommits.finish({ openCommit, note: OTHERS })).toMatchObject({
+    expect(await branch.multipart.complete({ ...whole, annotation: MINE })).toMatchObject({ ok: true });
+    expect(await branch.openCommits.finish({ openCommit, annotation: MINE })).toMatchObject({
+      state: "finished",
+    });
+    expect(await branch.openCommits.finish({ openCommit, annotation: OTHERS })).toMatchObject({
       state: "finished",
     });
   });
@@ -87,8 +99,8 @@ describe("of a branch that is protected for a key", () => {
   test("puts that wait together are each held to it", async () => {
     const branch = await protectedBranch();
     const answers = await Promise.all(
-      [MINE, OTHERS, MINE, OTHERS].map((note, n) =>
-        branch.files.put({ path: `p${n}`, content: inline("x"), attributes: {}, note }),
+      [MINE, OTHERS, MINE, OTHERS].map((annotation, n) =>
+        branch.files.put({ path: `p${n}`, content: inline("x"), attributes: {}, annotation }),
       ),
     );
     expect(answers.map(({ ok }) => ok)).toEqual([true, false, true, false]);
@@ -100,7 +112,7 @@ describe("of a branch that is protected for a key", () => {
     expect(await withoutCatalogue(async () => await branch.settings.change({ writer: null }))).toEqual({
       ok: true,
     });
-    const put = { path: "b", content: inline("b"), attributes: {}, note: OTHERS };
+    const put = { path: "b", content: inline("b"), attributes: {}, annotation: OTHERS };
     expect((await branch.files.put(put)).ok).toBe(true);
   });
 
@@ -109,7 +121,7 @@ describe("of a branch that is protected for a key", () => {
     expect(await branch.lifecycle.destroy(MINE)).toEqual({ ok: true });
     await branch.lifecycle.create();
     expect(await branch.settings.read()).toMatchObject({ writer: null });
-    const put = { path: "b", content: inline("b"), attributes: {}, note: OTHERS };
+    const put = { path: "b", content: inline("b"), attributes: {}, annotation: OTHERS };
     expect((await branch.files.put(put)).ok).toBe(true);
   });
 });
@@ -132,7 +144,7 @@ describe("the output of a pipeline", () => {
     const output = { uid: "u1", epoch, origin: "job", operations: [] };
     expect(await branch.output.commit(output)).toMatchObject({ ok: true });
     expect((await branch.output.claim(owner)).ok).toBe(true);
-    const put = { path: "a", content: inline("a"), attributes: {}, note: OTHERS };
+    const put = { path: "a", content: inline("a"), attributes: {}, annotation: OTHERS };
     expect(await branch.files.put(put)).toEqual({ ok: false, reason: "pipeline-output" });
     await branch.output.release({ uid: "u1", destroy: false });
     expect(await branch.files.put(put)).toEqual({ ok: false, reason: "protected", writer });

@@ -203,7 +203,12 @@ async function useViews(branch: BranchApi, commit: string): Promise<void> {
   for (const name of ["v1", "v2"]) await branch.tags.create({ name, commit, force: true });
   await branch.tags.create({ name: "v2", force: true });
   await branch.tags.find({ name: "v1" });
-  await branch.files.put({ path: "d/noted", content: inline("n"), attributes: {}, note: { message: "n" } });
+  await branch.files.put({
+    path: "d/noted",
+    content: inline("n"),
+    attributes: {},
+    annotation: { message: "n" },
+  });
   const log = await branch.history.list({ limit: 1 });
   for (const name of [log.ok ? (log.commits[0]?.id ?? "") : "", commit]) {
     await branch.history.redact({ commit: name, key: "k" });

@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { CommitNote } from "../../../worker/branch/contract/answers.ts";
+import type { Annotation } from "../../../worker/branch/contract/answers.ts";
 import type { CommitEntry } from "../../../worker/branch/contract/history.ts";
 import { ready } from "./fork-support.ts";
 import { crashAt, pagesOf } from "./large-support.ts";
@@ -20,12 +20,12 @@ import {
 
 /** What must be nowhere. */
 const SECRET = "hunter2-of-ada";
-const SAID: CommitNote = { key: "k1", message: `the password is ${SECRET}`, meta: { who: SECRET } };
+const SAID: Annotation = { key: "k1", message: `the password is ${SECRET}`, meta: { who: SECRET } };
 const NOTHING_SAID = { redacted: null, change: "none" };
 
 /** Puts a file, and says something of it. */
-async function said(branch: BranchStub, path = "a", note: CommitNote = SAID): Promise<string> {
-  return committed(await branch.files.put({ path, content: inline(path), attributes: {}, note })) ?? "";
+async function said(branch: BranchStub, path = "a", annotation: Annotation = SAID): Promise<string> {
+  return committed(await branch.files.put({ path, content: inline(path), attributes: {}, annotation })) ?? "";
 }
 
 async function entryOf(branch: BranchStub, commit: string): Promise<CommitEntry> {
@@ -76,13 +76,13 @@ describe("redacting a commit", () => {
     const [entry, log] = [await entryOf(branch, commit), await branch.history.list({ limit: 10 })];
     const file = await branch.files.read({ path: "b", commit });
     const redacted = await redact(branch, commit);
-    expect(await entryOf(branch, commit)).toEqual({ ...entry, note: { key: "k1", redacted } });
+    expect(await entryOf(branch, commit)).toEqual({ ...entry, annotation: { key: "k1", redacted } });
     const after = await branch.history.list({ limit: 10 });
     if (!after.ok || !log.ok) throw new Error("no log");
     expect(after.commits.filter(({ id }) => id !== commit)).toEqual(
       log.commits.filter(({ id }) => id !== commit),
     );
-    expect(after.commits[1]).toEqual({ ...entry, note: { key: "k1", redacted } });
+    expect(after.commits[1]).toEqual({ ...entry, annotation: { key: "k1", redacted } });
     expect(await branch.files.read({ path: "b", commit })).toEqual(file);
     expect(await tablesWithSecret(branch)).toEqual([]);
     expect(await owesRewrite(branch)).toBe(true);
@@ -136,35 +136,35 @@ describe("redacting a commit", () => {
       ok: false,
       reason: "protected",
     });
-    expect((await entryOf(branch, commit)).note).toEqual(SAID);
+    expect((await entryOf(branch, commit)).annotation).toEqual(SAID);
     await redact(branch, commit, "mine");
   });
 
-  test("goes for the open commit that it was, also if its note was another one there", async () => {
+  test("goes for the open commit that it was, also if its annotation was another one there", async () => {
     for (const [ended, also] of [
       [undefined, {}],
       [{ key: "k1", message: "said at the end", meta: { a: "b" } }, {}],
     ] as const) {
       const branch = await freshBranch();
-      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: SAID });
+      const opened = await branch.openCommits.start({ ttlMs: DAY_MS, annotation: SAID });
       if (!opened.ok) throw new Error(opened.reason);
       const { openCommit } = opened;
       await branch.files.put({ openCommit, path: "a", content: inline("a"), attributes: also });
-      const finish = { openCommit, ...(ended && { note: ended }) };
+      const finish = { openCommit, ...(ended && { annotation: ended }) };
       const end = await branch.openCommits.finish(finish);
       if (!end.ok || end.state !== "finished") throw new Error(JSON.stringify(end));
       expect(await tablesWithSecret(branch)).toContain("sessions");
       await redact(branch, end.commit ?? "");
       expect(await tablesWithSecret(branch)).toEqual([]);
       // Who asks again for its end has the same answer, and brings nothing back.
-      expect(await branch.openCommits.finish({ ...finish, note: SAID })).toEqual(end);
+      expect(await branch.openCommits.finish({ ...finish, annotation: SAID })).toEqual(end);
       expect(await tablesWithSecret(branch)).toEqual([]);
     }
   });
 
   test("goes for the upload in parts that it was", async () => {
     const branch = await freshBranch();
-    const upload = await begin(branch, { note: SAID });
+    const upload = await begin(branch, { annotation: SAID });
     const one = chunked("one", ["b/1"]);
     await branch.multipart.addPart({ upload, number: 1, content: one });
     expect(await tablesWithSecret(branch)).toEqual(["multiparts"]);
@@ -179,21 +179,21 @@ describe("redacting a commit", () => {
     const parent = await freshBranch(bucket);
     await said(parent);
     const fork = branchOf(freshBucket());
-    expect(await fork.lifecycle.fork({ parent: bucket, note: SAID })).toMatchObject({ ok: true });
+    expect(await fork.lifecycle.fork({ parent: bucket, annotation: SAID })).toMatchObject({ ok: true });
     await ready(fork);
     const log = await fork.history.list({ limit: 10 });
     const [first] = log.ok ? log.commits : [];
-    expect(first?.note?.message).toBe(SAID.message);
+    expect(first?.annotation?.message).toBe(SAID.message);
     await redact(fork, first?.id ?? "");
     expect(await tablesWithSecret(fork)).toEqual([]);
     // What was said of the parent's commit is the parent's.
     expect(await tablesWithSecret(parent)).toEqual(["commits"]);
   });
 
-  test("waits for a large commit, of which the note is then nowhere either", async () => {
+  test("waits for a large commit, of which the annotation is then nowhere either", async () => {
     const branch = await freshBranch();
     const first = await said(branch);
-    const opened = await branch.openCommits.start({ ttlMs: DAY_MS, note: SAID });
+    const opened = await branch.openCommits.start({ ttlMs: DAY_MS, annotation: SAID });
     if (!opened.ok) throw new Error(opened.reason);
     const { openCommit } = opened;
     const operations = Array.from({ length: 10_001 }, (_, n) => ({ delete: `${n}` }));

@@ -120,7 +120,7 @@ describe("a revert", () => {
     const end = await finished(branch, openCommit);
     expect(await finished(branch, openCommit)).toEqual(end);
     const entry = await branch.history.commit({ commit: end.commit ?? "" });
-    expect(entry).toMatchObject({ note: { message: `revert to ${target}` } });
+    expect(entry).toMatchObject({ annotation: { message: `revert to ${target}` } });
     await reverted(branch, (status.ok && status.head) || "");
     expect(await treeOf(branch)).toEqual(tree);
   });
@@ -139,9 +139,11 @@ describe("a revert", () => {
     const first = await put(other, "a");
     await put(other, "a", "changed");
     await other.settings.change({ writer: { key: "mine" } });
-    const asked = { commit: first ?? "", note: { key: "theirs" } };
+    const asked = { commit: first ?? "", annotation: { key: "theirs" } };
     expect(await other.openCommits.revert(asked)).toMatchObject({ ok: false, reason: "protected" });
-    expect(await other.openCommits.revert({ ...asked, note: { key: "mine" } })).toMatchObject({ ok: true });
+    expect(await other.openCommits.revert({ ...asked, annotation: { key: "mine" } })).toMatchObject({
+      ok: true,
+    });
   });
 
   test("reverts what was written before it began, and keeps what comes after", async () => {

@@ -9,8 +9,8 @@ import {
 import type { Operation } from "../../branch/contract/files.ts";
 import { hasLevel } from "../../core/permissions.ts";
 import { branchError } from "../answer/failures.ts";
+import { annotationOf } from "../request/annotation.ts";
 import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
-import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or into the open one that is named. */
@@ -20,7 +20,7 @@ export async function createCommit(asked: ApiRequest): Promise<Response> {
   const committed = await branch.files.commit({
     upload,
     operations: operations.map(operationOf),
-    note: noteOf(asked, said),
+    annotation: annotationOf(asked, said),
     ...(session !== undefined && { openCommit: session }),
   });
   if (!committed.ok) throw branchError(committed, address);

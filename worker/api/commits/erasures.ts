@@ -16,8 +16,8 @@ import { type ErasedThrough, type EraseOutcome, eraseThroughForks, heldText } fr
 import type { ComputedOutput } from "../../pipeline/contract.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
+import { annotationOf } from "../request/annotation.ts";
 import { type ApiRequest, branchInPath } from "../request/api-request.ts";
-import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** Versions in one step, and in one page of a listing. */
@@ -52,7 +52,7 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
     const done = await eraseThroughForks(asked.context.branch, {
       address,
       versions: some,
-      note: noteOf(asked, said),
+      annotation: annotationOf(asked, said),
       forks: forks ? { mayErase } : "refuse",
     });
     if (!done.ok) throw eraseError(done, { address, mayRead });

@@ -49,7 +49,7 @@ export async function inspectCommit(asked: ApiRequest): Promise<Response> {
  * `POST …/commits/{id}/redact`: takes the message and the metadata out of a commit for good. `commit` of the path may be a
  * tag. Asked again, it changes nothing.
  */
-export async function redactNote(asked: ApiRequest): Promise<Response> {
+export async function redactAnnotation(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
@@ -105,13 +105,13 @@ function shown({ id, parent, createdAt, origin, changes, ...entry }: CommitEntry
 
 /** What was said of a commit, and whether an archive says it, as the API tells it. */
 export function noted({
-  note = {},
+  annotation = {},
   imported,
-}: Pick<CommitEntry, "note" | "imported">): Pick<
+}: Pick<CommitEntry, "annotation" | "imported">): Pick<
   Commit,
   "key" | "message" | "meta" | "redacted" | "imported"
 > {
-  const { key = null, message = null, meta, redacted } = note;
+  const { key = null, message = null, meta, redacted } = annotation;
   return { key, message, meta: { ...meta }, ...(redacted && { redacted }), ...(imported && { imported }) };
 }
 

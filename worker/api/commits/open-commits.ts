@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SaidAnnotation } from "../../../protocol/annotations.ts";
 import { parseDuration } from "../../../protocol/duration.ts";
 import {
   MAX_LIST_SESSIONS,
@@ -11,14 +12,13 @@ import {
   type SessionPage,
 } from "../../../protocol/files.ts";
 import { type BranchAddress, CommitName, SessionId, viewBucket } from "../../../protocol/names.ts";
-import { SaidNote } from "../../../protocol/notes.ts";
 import type { RequestOf } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import type { OpenCommitCalls } from "../../branch/contract/open-commits.ts";
 import { apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
+import { annotationOf } from "../request/annotation.ts";
 import { type ApiRequest, branchInPath, readQuery, waitMsFor } from "../request/api-request.ts";
-import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 import { changeOf, noted } from "./log.ts";
 
@@ -32,7 +32,10 @@ const LAST_PAUSE_MS = 1000;
 export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { ttl, ...said } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
-  const opened = await branch.openCommits.start({ ttlMs: ttlOf(asked, ttl), note: noteOf(asked, said) });
+  const opened = await branch.openCommits.start({
+    ttlMs: ttlOf(asked, ttl),
+    annotation: annotationOf(asked, said),
+  });
   if (!opened.ok) throw branchError(opened, address);
   const { openCommit: session } = opened;
   return Response.json(
@@ -62,10 +65,12 @@ export async function listOpenCommits(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const list = await branch.openCommits.list({ limit, ...(after !== undefined && { after }) });
   if (!list.ok) throw branchError(list, address);
-  const sessions = list.openCommits.map(({ openCommit, state, operations, openedAt, due, commit, note }) => ({
-    ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
-    ...{ openedAt, dueAt: due, commit, ...noted({ ...(note && { note }) }) },
-  }));
+  const sessions = list.openCommits.map(
+    ({ openCommit, state, operations, openedAt, due, commit, annotation }) => ({
+      ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
+      ...{ openedAt, dueAt: due, commit, ...noted({ ...(annotation && { annotation }) }) },
+    }),
+  );
   const next = list.next === null ? null : String(list.next);
   return Response.json({ sessions, next } satisfies SessionPage);
 }
@@ -86,12 +91,12 @@ export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
 
 /**
  * `POST …/sessions/{session}/finish`: 202 if it takes longer than one request waits. It may be asked again: the commit
- * keeps the note of the request that finished it.
+ * keeps the annotation of the request that finished it.
  */
 export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   const { branch, openCommit } = openCommitInPath(asked);
-  const said = hasBody(asked) ? await readJson(asked, SaidNote) : undefined;
-  const end = await waitForEnd(asked, branch, { openCommit, note: noteOf(asked, said ?? {}) });
+  const said = hasBody(asked) ? await readJson(asked, SaidAnnotation) : undefined;
+  const end = await waitForEnd(asked, branch, { openCommit, annotation: annotationOf(asked, said ?? {}) });
   return Response.json(end satisfies SessionEnd, {
     status: end.state === "applying" ? 202 : 200,
   });
@@ -100,13 +105,13 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
 /** `POST …/commits/{id}/revert`: one commit whose tree is that of this one. 202 if it takes longer than one request waits: its session then tells. */
 export async function revertCommit(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
-  const note = noteOf(asked, hasBody(asked) ? await readJson(asked, SaidNote) : {});
+  const annotation = annotationOf(asked, hasBody(asked) ? await readJson(asked, SaidAnnotation) : {});
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const begun = await branch.openCommits.revert({ commit: commit.data, note });
+  const begun = await branch.openCommits.revert({ commit: commit.data, annotation });
   if (!begun.ok) throw branchError(begun, address);
   const { openCommit: session } = begun;
-  const end = await waitForEnd(asked, branch, { openCommit: session, note });
+  const end = await waitForEnd(asked, branch, { openCommit: session, annotation });
   return Response.json({ ...end, session } satisfies RevertEnd, {
     status: end.state === "applying" ? 202 : 200,
   });

@@ -26,9 +26,9 @@ import { expiryText } from "../../keys/expiry.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
+import { annotationOf } from "../request/annotation.ts";
 import { type ApiRequest, branchInPath, type Handler, nameParam, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
-import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 const PAGE_ROWS = 1000;
@@ -219,10 +219,10 @@ async function fork(
   const found = await context.branch(from).lifecycle.inspect();
   if (!found.ok) throw branchError(found, from);
   const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
-  const note = noteOf(asked, {});
+  const annotation = annotationOf(asked, {});
   const made = await context
     .branch(address)
-    .lifecycle.fork({ parent, note, ...(commit !== undefined && { commit }) });
+    .lifecycle.fork({ parent, annotation, ...(commit !== undefined && { commit }) });
   if (!made.ok) throw forkError(made, { address, from });
 }
 

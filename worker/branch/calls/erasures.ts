@@ -60,8 +60,12 @@ function erase(
   { request, rowids }: { request: EraseVersions; rowids: Rowids },
 ): AnswerOf<ErasureCalls["erase"]> {
   const moment = newMoment();
-  const { deletions = [], note } = request;
-  const changes = { operations: deletions, onFailedCondition: "leave-out", ...(note && { note }) } as const;
+  const { deletions = [], annotation } = request;
+  const changes = {
+    operations: deletions,
+    onFailedCondition: "leave-out",
+    ...(annotation && { annotation }),
+  } as const;
   return ledger.transaction((tx) => {
     const before = ledger.live?.head ?? { seq: 0, births: 0 };
     const answer = eraseVersions(tx, ledger, { request, rowids, moment });

@@ -126,13 +126,13 @@ async function announceCreation({
   }
 }
 
-function askFork({ ledger, moment }: Reach, { parent, commit, note }: ForkBranch): Fork | undefined {
+function askFork({ ledger, moment }: Reach, { parent, commit, annotation }: ForkBranch): Fork | undefined {
   const { now, id } = moment();
   return ledger.transaction(() => {
     if (ledger.generations.live()) return undefined;
     const createdAt = ledger.clock.next(now);
     const uid = id(createdAt);
-    ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, note });
+    ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, annotation });
     // Not sooner: the call goes on with it itself.
     ledger.wake("forks", now + WATCH_MS);
     return ledger.forks.get(uid);

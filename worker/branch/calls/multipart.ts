@@ -16,7 +16,7 @@ const DONE = { ok: true } as const;
 /** Uploads of one object in parts. */
 export const multipart: BranchFacet<MultipartCalls> = {
   async create(reach, request) {
-    const { path, attributes, checksum = null, ttlMs, openCommit = null, note } = request;
+    const { path, attributes, checksum = null, ttlMs, openCommit = null, annotation } = request;
     const { ledger } = reach;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
@@ -30,11 +30,20 @@ export const multipart: BranchFacet<MultipartCalls> = {
     const now = reach.now();
     const upload = uploadId(reach, now);
     const refusal = ledger.transaction((tx) => {
-      const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
+      const refusal = protectionRefusal(tx, ledger, { gen, key: annotation?.key });
       if (refusal) return refusal;
       if (openCommit === null) expectRounds(tx, ledger, { action: "abort", writtenAt: now });
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
-      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, openCommit, note });
+      ledger.multiparts.add({
+        upload,
+        gen,
+        path,
+        initiatedAt: now,
+        checksum,
+        attributes,
+        openCommit,
+        annotation,
+      });
       return undefined;
     });
     return refusal ?? { ok: true, upload, uid };

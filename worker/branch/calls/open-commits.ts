@@ -9,7 +9,7 @@ import { largeCommitRests, waits, write } from "./write.ts";
 
 /** Commits that are made of many writes, and such as take long. */
 export const openCommits: BranchFacet<OpenCommitCalls> = {
-  async start({ ledger, moment }, { ttlMs, note }) {
+  async start({ ledger, moment }, { ttlMs, annotation }) {
     const { live } = ledger;
     if (!live) return absent(ledger);
     if (ledger.claim.get()) return refused("pipeline-output");
@@ -17,9 +17,10 @@ export const openCommits: BranchFacet<OpenCommitCalls> = {
     const { now, id } = moment();
     const openCommit = id(now);
     const refusal = ledger.transaction((tx) => {
-      const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
+      const refusal = protectionRefusal(tx, ledger, { gen, key: annotation?.key });
       const base = live.head.seq;
-      if (!refusal) ledger.openCommits.open({ id: openCommit, gen, now, ttlMs, base, origin: null, note });
+      if (!refusal)
+        ledger.openCommits.open({ id: openCommit, gen, now, ttlMs, base, origin: null, annotation });
       return refusal;
     });
     return refusal ?? { ok: true, openCommit };
@@ -41,9 +42,9 @@ export const openCommits: BranchFacet<OpenCommitCalls> = {
     if (!live) return absent(ledger);
     const found = openCommits.unfinished(live.gen, { after: after ?? 0, limit: limit + 1 });
     const page = found.slice(0, limit);
-    const shown = page.map(({ id, openedAt, operations, state, due, commit, note }) => ({
+    const shown = page.map(({ id, openedAt, operations, state, due, commit, annotation }) => ({
       ...{ openCommit: id, openedAt, operations, state: state === "applying" ? state : ("open" as const) },
-      ...{ due: state === "open" ? due : null, commit, ...(note && { note }) },
+      ...{ due: state === "open" ? due : null, commit, ...(annotation && { annotation }) },
     }));
     const next = found.length > limit ? (page.at(-1)?.number ?? null) : null;
     return { ok: true, openCommits: shown, next };
@@ -91,13 +92,13 @@ export const openCommits: BranchFacet<OpenCommitCalls> = {
 
 async function finishOnce(
   reach: Reach,
-  { openCommit: id, note }: RequestOf<OpenCommitCalls["finish"]>,
+  { openCommit: id, annotation }: RequestOf<OpenCommitCalls["finish"]>,
 ): Promise<AnswerOf<OpenCommitCalls["finish"]>> {
   const { ledger } = reach;
   const { live } = ledger;
   const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
   return await write(reach, {
     isWaiting: waits(ledger) && openCommit?.state === "open",
-    work: (tx, moment) => finishOpenCommit(tx, ledger, { id, note, moment }),
+    work: (tx, moment) => finishOpenCommit(tx, ledger, { id, annotation, moment }),
   });
 }

@@ -37,9 +37,9 @@ export type NotOpen = Refused<"no-such-open-commit" | "read-only">;
 
 /**
  * Who makes a commit, and what they say of it: kept with the commit, in the transaction that makes it. If nothing
- * changes, there is no commit, and the note goes with it. Of an output commit the job tells; it has no note.
+ * changes, there is no commit, and the annotation goes with it. Of an output commit the job tells; it has no annotation.
  */
-export interface CommitNote {
+export interface Annotation {
   /** The id of the access key. */
   readonly key?: string;
   readonly message?: string;

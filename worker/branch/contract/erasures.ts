@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { CommitNote, Protected, Refused } from "./answers.ts";
+import type { Annotation, Protected, Refused } from "./answers.ts";
 import type { CommitRefused, Committed, Operation } from "./files.ts";
 import type { Subscriber } from "./pipelines.ts";
 
@@ -55,7 +55,7 @@ export interface EraseVersions {
   /** Deletions of paths in the same step, after it: a commit of their own. Those whose condition does not hold are left out. */
   readonly deletions?: readonly Operation[];
   /** Of the commits. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 interface ErasedVersions {

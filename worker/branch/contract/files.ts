@@ -3,7 +3,7 @@ import type { Attributes } from "../../../protocol/files.ts";
 import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { Checksum } from "../../core/checksums.ts";
-import type { BadPath, CommitNote, NotOpen, Protected, PublicRead, Refused } from "./answers.ts";
+import type { Annotation, BadPath, NotOpen, Protected, PublicRead, Refused } from "./answers.ts";
 import type { ModifiedOf } from "./settings.ts";
 
 /** The tree: what is read of it, and what is written into it. */
@@ -224,7 +224,7 @@ export interface PutFile {
   readonly upload?: string;
   readonly condition?: WriteCondition;
   /** Of an open commit's write, only the key counts: it says who writes. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 export interface SetTags {
@@ -235,7 +235,7 @@ export interface SetTags {
   /** A commit that must have what is there at HEAD. */
   readonly version?: string;
   /** As in PutFile. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 export interface TagsSet extends Committed {
@@ -271,7 +271,7 @@ export interface CommitRequest {
   /** The upload that the contents came by; the commit closes it. */
   readonly upload?: string;
   /** As in PutFile. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 export interface Committed {

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { CommitNote, Done, Protected, Redaction, Refused } from "./answers.ts";
+import type { Annotation, Done, Protected, Redaction, Refused } from "./answers.ts";
 
 /** The commits of a branch, for people. */
 export interface HistoryCalls {
@@ -61,7 +61,7 @@ export interface CommitEntry {
   /** The job that made it. */
   readonly origin: string | null;
   /** Absent: a job made it, or a release that kept none. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
   /** It came out of an archive: what it says of itself is what that said. */
   readonly imported?: true;
   /** Files that it wrote, and files that it replaced or deleted. */

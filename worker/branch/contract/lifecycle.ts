@@ -1,5 +1,5 @@
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
-import type { CommitNote, Done, Protected, PublicRead, Refused } from "./answers.ts";
+import type { Annotation, Done, Protected, PublicRead, Refused } from "./answers.ts";
 import type { BranchSettings, Keep } from "./settings.ts";
 
 /** Makes a branch and ends it, and says whether it is there. */
@@ -71,7 +71,7 @@ export interface ForkBranch {
   /** Absent: its newest one. */
   readonly commit?: string;
   /** Of the commit that it begins with. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 /** What a branch was made from, and how far that is. */

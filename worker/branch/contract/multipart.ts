@@ -2,7 +2,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../../core/checksums.ts";
-import type { BadPath, CommitNote, Done, NotOpen, Protected, Refused } from "./answers.ts";
+import type { Annotation, BadPath, Done, NotOpen, Protected, Refused } from "./answers.ts";
 import type { CommitRefused, StoredAttributes, WriteCondition } from "./files.ts";
 import type { UploadOpened } from "./uploads.ts";
 
@@ -44,7 +44,7 @@ export interface MultipartCalls {
 
 export interface CreateMultipart {
   /** For the commit of the completion, as far as that says nothing else. */
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
   /** The object goes into this open commit when it is completed. */
   readonly openCommit?: string;
   readonly path: string;
@@ -130,7 +130,7 @@ export interface CompleteMultipart {
   /** Those of the upload are kept too. */
   readonly attributes: Pick<StoredAttributes, "checksum" | "parts">;
   readonly condition?: WriteCondition;
-  readonly note?: CommitNote;
+  readonly annotation?: Annotation;
 }
 
 export interface Completed extends ContentId {

@@ -1,4 +1,4 @@
-import type { CommitNote, Done, Protected, Refused } from "./answers.ts";
+import type { Annotation, Done, Protected, Refused } from "./answers.ts";
 import type { CommitRefused } from "./files.ts";
 import type { CommitDiff } from "./history.ts";
 
@@ -8,7 +8,7 @@ export interface OpenCommitCalls {
   start(request: {
     ttlMs: number;
     /** For the commit that it becomes, as far as the finish says nothing else. */
-    note?: CommitNote;
+    annotation?: Annotation;
   }): Promise<OpenCommitStarted | Protected | Refused<"no-such-branch" | "forking" | "pipeline-output">>;
   /** How an open commit stands; also one that was finished lately. */
   status(request: { openCommit: string }): Promise<OpenCommitStatus | Refused<"no-such-open-commit">>;
@@ -30,7 +30,7 @@ export interface OpenCommitCalls {
    */
   finish(request: {
     openCommit: string;
-    note?: CommitNote;
+    annotation?: Annotation;
   }): Promise<OpenCommitEnd | CommitRefused | ConditionsChanged>;
   /** Forgets an open commit and what it alone kept; does nothing if it is gone. `applying`: too late. */
   abort(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
@@ -40,7 +40,7 @@ export interface OpenCommitCalls {
    */
   revert(request: {
     commit: string;
-    note?: CommitNote;
+    annotation?: Annotation;
   }): Promise<OpenCommitStarted | CommitRefused | Refused<"no-such-version">>;
 }
 
@@ -89,7 +89,7 @@ interface OpenCommitList {
   readonly openCommits: readonly (Omit<OpenCommitStatus, "ok"> & {
     readonly openCommit: string;
     /** What was said of its commit when it began. */
-    readonly note?: CommitNote;
+    readonly annotation?: Annotation;
   })[];
   readonly next: number | null;
 }

@@ -188,7 +188,7 @@ export function eraseVersions(
   const found = generationOf(ledger, request.uid);
   if (!found) return { ok: false, reason: "no-such-branch" };
   const { live } = found;
-  const refusal = live && protectionRefusal(tx, ledger, { gen: live.gen, key: request.note?.key });
+  const refusal = live && protectionRefusal(tx, ledger, { gen: live.gen, key: request.annotation?.key });
   if (refusal) return refusal;
   const { gen } = found.generation;
   const targets = targetsOf(ledger, { gen, head: ledger.generations.headOf(found.generation).seq, request });
@@ -206,7 +206,7 @@ export function eraseVersions(
   ledger.exports.endAll(gen);
   const wasCurrent = rows.filter(({ died }) => died === null);
   const commit = live
-    ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, note: request.note })
+    ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, annotation: request.annotation })
     : { commit: null, modifiedAt, seq: null, back: [] };
   pinLent(tx, ledger, { gen, rows, request, now: moment.now });
   const kept = new Set([...commit.back, ...rows].filter(keeps).map(contentName));
@@ -386,7 +386,7 @@ interface GoingBack {
   /** The commit that all subscribers have read to. */
   readonly read: number;
   readonly moment: Moment;
-  readonly note: RequestOf<ErasureCalls["erase"]>["note"];
+  readonly annotation: RequestOf<ErasureCalls["erase"]>["annotation"];
 }
 
 interface WentBack {
@@ -402,7 +402,7 @@ interface WentBack {
 function goBack(
   tx: Tx,
   ledger: EraseStores,
-  { live, wasCurrent, deletions, read, moment, note }: GoingBack,
+  { live, wasCurrent, deletions, read, moment, annotation }: GoingBack,
 ): WentBack {
   const { gen } = live;
   const seq = live.head.seq + 1;
@@ -419,7 +419,13 @@ function goBack(
   const returned = new Set(back.map(({ path }) => path));
   const gone = wasCurrent.filter(({ path }) => !returned.has(path)).map(({ path }) => ({ path, seq }));
   tellFeed(ledger.sql, { gen, at: gone, read });
-  const { commit, modifiedAt } = moveHead(tx, ledger, { live, births: back.length, deaths, moment, note });
+  const { commit, modifiedAt } = moveHead(tx, ledger, {
+    live,
+    births: back.length,
+    deaths,
+    moment,
+    annotation,
+  });
   return { commit, modifiedAt, seq, back };
 }
 

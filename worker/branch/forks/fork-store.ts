@@ -1,6 +1,6 @@
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import { BranchStore } from "../store.ts";
-import { noteText, readNote } from "../tree/note.ts";
+import { annotationText, readAnnotation } from "../tree/annotation.ts";
 
 /** The state of a fork, by the number in its row. */
 const STATES = ["asked", "copying", "made", "purging"] as const;
@@ -26,13 +26,16 @@ export interface Fork {
   readonly files: number;
   readonly total: number;
   /** Of the commit that it begins with, as its maker gave it. */
-  readonly note: CommitNote | undefined;
+  readonly annotation: Annotation | undefined;
 }
 
-type StoredRow = Omit<Fork, "state" | "note"> & { readonly state: number; readonly note: string | null };
+type StoredRow = Omit<Fork, "state" | "annotation"> & {
+  readonly state: number;
+  readonly annotation: string | null;
+};
 
 const SELECT = `
-  SELECT uid, gen, parent, "commit", state, createdAt, copied, files, total, note
+  SELECT uid, gen, parent, "commit", state, createdAt, copied, files, total, annotation
   FROM forks`;
 const BY_UID = `${SELECT} WHERE uid = ?`;
 const PRESENT = `${SELECT} WHERE state < ${PURGING} ORDER BY uid DESC LIMIT 1`;
@@ -45,11 +48,11 @@ export class ForkStore extends BranchStore {
     parent,
     commit,
     createdAt,
-    note,
-  }: Pick<Fork, "uid" | "parent" | "commit" | "createdAt" | "note">): void {
+    annotation,
+  }: Pick<Fork, "uid" | "parent" | "commit" | "createdAt" | "annotation">): void {
     this.sql.run`
-      INSERT INTO forks (uid, parent, "commit", state, createdAt, copied, files, total, note)
-      VALUES (${uid}, ${parent}, ${commit}, ${ASKED}, ${createdAt}, '', 0, 0, ${noteText(note)})`;
+      INSERT INTO forks (uid, parent, "commit", state, createdAt, copied, files, total, annotation)
+      VALUES (${uid}, ${parent}, ${commit}, ${ASKED}, ${createdAt}, '', 0, 0, ${annotationText(annotation)})`;
   }
 
   get(uid: string): Fork | undefined {
@@ -102,8 +105,8 @@ export class ForkStore extends BranchStore {
   }
 
   /** What was said of the commit that a fork begins with is to be nowhere. Returns whether anything was said. */
-  forgetNote(uid: string): boolean {
-    return this.sql.run`UPDATE forks SET note = NULL WHERE uid = ${uid} AND note IS NOT NULL`;
+  forgetAnnotation(uid: string): boolean {
+    return this.sql.run`UPDATE forks SET annotation = NULL WHERE uid = ${uid} AND annotation IS NOT NULL`;
   }
 
   /** The last path that was copied is of no use once all are, and may be erased. */
@@ -131,6 +134,10 @@ export class ForkStore extends BranchStore {
 
   #query(text: string, values: readonly string[]): Fork[] {
     const rows = this.sql.query<StoredRow>(text, values);
-    return rows.map((row) => ({ ...row, state: STATES[row.state] ?? "purging", note: readNote(row.note) }));
+    return rows.map((row) => ({
+      ...row,
+      state: STATES[row.state] ?? "purging",
+      annotation: readAnnotation(row.annotation),
+    }));
   }
 }

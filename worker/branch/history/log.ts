@@ -3,8 +3,8 @@ import type { CommitEntry, CommitLog } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
 import { IS_NAMED } from "../retention/name-store.ts";
+import { annotationOfCommit } from "../tree/annotation.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { noteOfCommit } from "../tree/note.ts";
 
 type LogStores = KeptStores & Pick<Ledger, "live" | "sql" | "imports">;
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
@@ -45,7 +45,7 @@ function beforeOf(ledger: LogStores, { live, id }: { live: Live; id: string }): 
 /** The columns of an entry, of a commit that the query has as `named`. Its parent stays for the counts, if for nothing else. */
 const ENTRY = `
   SELECT named.seq AS seq, named.id AS id, named.createdAt AS createdAt, named.births - ifnull(parent.births, 0) AS written,
-    named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, authors.key AS "key", named.note AS said,
+    named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, authors.key AS "key", named.annotation AS annotation,
     parent.id AS parent`;
 const PARENT = `
   LEFT JOIN commits AS parent ON parent.gen = named.gen AND parent.seq = named.seq - 1
@@ -72,7 +72,7 @@ interface LogRow {
   readonly parent: string | null;
   readonly origin: string | null;
   readonly key: string | null;
-  readonly said: string | null;
+  readonly annotation: string | null;
 }
 
 /** Those of the range that is kept, then the single ones below it. */
@@ -92,10 +92,10 @@ function entriesBefore(
   }
   const importedTo = rows.length === 0 ? 0 : (imports.of(uid)?.head ?? 0);
   return rows.map(({ seq, id, parent, createdAt, origin, written, ended, ...row }) => {
-    const note = noteOfCommit(row);
+    const annotation = annotationOfCommit(row);
     return {
       ...{ id, parent, createdAt, origin, changes: { written, ended } },
-      ...(note && { note }),
+      ...(annotation && { annotation }),
       ...(seq <= importedTo && { imported: true }),
     };
   });

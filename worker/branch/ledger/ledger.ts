@@ -229,7 +229,7 @@ export class Ledger {
   #conclude(): void {
     const unkept = this.contents.takeUnkept();
     if (unkept.length > 0) {
-      this.#noteUnkept(unkept);
+      this.#recordUnkept(unkept);
       // A fork that was deleted goes when it has nothing of its parent any more.
       this.wake("forks");
     }
@@ -243,7 +243,7 @@ export class Ledger {
   }
 
   /** Contents of a fork whose rows are gone are to be given back to its parent. */
-  #noteUnkept(unkept: readonly OwnedContent[]): void {
+  #recordUnkept(unkept: readonly OwnedContent[]): void {
     this.giveBacks.add(unkept);
     for (const gen of new Set(unkept.map((content) => content.gen))) {
       const fork = this.generations.get(gen)?.uid;

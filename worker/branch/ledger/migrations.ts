@@ -51,7 +51,7 @@ const SCHEMA = `
     -- the number of the key that made it; null if that is not known, or a job made it
     author INTEGER,
     -- JSON: the message and the metadata that were given with it; null if there are none
-    note TEXT,
+    annotation TEXT,
     PRIMARY KEY (gen, seq)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX commits_by_id ON commits (id);
@@ -195,8 +195,8 @@ const SCHEMA = `
     progress TEXT,
     -- the open commit that it is for
     session TEXT,
-    -- JSON of a CommitNote, for the commit that is to come
-    note TEXT
+    -- JSON of an Annotation, for the commit that is to come
+    annotation TEXT
   );
   CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, session, path, upload);
   -- A part's content is among the holds of its upload; parts with the same content share the hold.
@@ -280,8 +280,8 @@ const SCHEMA = `
     -- what finishing it answers
     "commit" TEXT,
     modifiedAt INTEGER,
-    -- JSON of a CommitNote, for the commit that is to come
-    note TEXT,
+    -- JSON of an Annotation, for the commit that is to come
+    annotation TEXT,
     -- HEAD when it began; null: a job or a revert began it
     base INTEGER
   );
@@ -325,8 +325,8 @@ const SCHEMA = `
     -- while it is checked: the last path whose condition was looked at, and JSON of those where HEAD has changed
     judged TEXT,
     changed TEXT,
-    -- JSON of a CommitNote: what was said when it was finished
-    said TEXT
+    -- JSON of an Annotation: what was said when it was finished
+    annotation TEXT
   );
 
   -- One row while it is worked out what a revert changes: nobody else makes a commit then.
@@ -360,8 +360,8 @@ const SCHEMA = `
     copied TEXT NOT NULL,
     files INTEGER NOT NULL,
     total INTEGER NOT NULL,
-    -- JSON of a CommitNote: of the commit that it begins with
-    note TEXT
+    -- JSON of an Annotation: of the commit that it begins with
+    annotation TEXT
   ) WITHOUT ROWID;
 
   -- The forks of this branch, and the commit that each is made from: what that commit has must stay. A row that is gone

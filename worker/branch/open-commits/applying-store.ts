@@ -1,8 +1,8 @@
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import type { ChangedCondition } from "../contract/open-commits.ts";
 import { BranchStore } from "../store.ts";
+import { annotationText, readAnnotation } from "../tree/annotation.ts";
 import type { Position } from "../tree/commit-store.ts";
-import { noteText, readNote } from "../tree/note.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
 /** The open commit that is becoming a large commit, slice by slice. */
@@ -79,18 +79,18 @@ export class ApplyingStore extends BranchStore {
     return applying !== null && applying.gen === gen && applying.seq !== null;
   }
 
-  /** Begins with the check. `note`: of the commit that is to come. */
-  begin({ number, gen }: OpenCommit, note: CommitNote | undefined): void {
+  /** Begins with the check. `annotation`: of the commit that is to come. */
+  begin({ number, gen }: OpenCommit, annotation: Annotation | undefined): void {
     this.sql.run`
-      INSERT INTO applying (one, session, gen, checked, births, deaths, said)
-      VALUES (1, ${number}, ${gen}, '', 0, 0, ${noteText(note)})`;
+      INSERT INTO applying (one, session, gen, checked, births, deaths, annotation)
+      VALUES (1, ${number}, ${gen}, '', 0, 0, ${annotationText(annotation)})`;
     this.wake("large commit");
     this.forget();
   }
 
-  note(): CommitNote | undefined {
-    const row = this.sql.first<{ said: string | null }>`SELECT said FROM applying WHERE one = 1`;
-    return row && readNote(row.said);
+  annotation(): Annotation | undefined {
+    const row = this.sql.first<{ annotation: string | null }>`SELECT annotation FROM applying WHERE one = 1`;
+    return row && readAnnotation(row.annotation);
   }
 
   /** Begins with working out what a revert changes. */

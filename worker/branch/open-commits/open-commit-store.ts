@@ -1,8 +1,8 @@
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused } from "../contract/files.ts";
 import type { ConditionsChanged } from "../contract/open-commits.ts";
 import { BranchStore } from "../store.ts";
-import { noteText, readNote } from "../tree/note.ts";
+import { annotationText, readAnnotation } from "../tree/annotation.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
@@ -35,7 +35,7 @@ export interface OpenCommit {
   readonly commit: string | null;
   readonly modifiedAt: number | null;
   /** What was said of its commit when it began. */
-  readonly note: CommitNote | undefined;
+  readonly annotation: Annotation | undefined;
 }
 
 interface NewOpenCommit {
@@ -47,17 +47,17 @@ interface NewOpenCommit {
   /** HEAD, if that is to stay as long as this is open. */
   readonly base?: number;
   readonly origin: string | null;
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
 }
 
-type StoredRow = Omit<OpenCommit, "state" | "note"> & {
+type StoredRow = Omit<OpenCommit, "state" | "annotation"> & {
   readonly state: number;
-  readonly note: string | null;
+  readonly annotation: string | null;
 };
 
 const SELECT = `
   SELECT number, id, gen, state, openedAt, writtenAt, due, operations, origin,
-    "commit", modifiedAt, note FROM sessions`;
+    "commit", modifiedAt, annotation FROM sessions`;
 const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
 const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
 const BY_NUMBER = `${SELECT} WHERE number = ?`;
@@ -67,11 +67,11 @@ const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND 
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends BranchStore {
-  open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
+  open({ id, gen, now, ttlMs, base, origin, annotation }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
-      INSERT INTO sessions (id, gen, state, openedAt, writtenAt, ttl, due, operations, origin, note, base)
-      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)},
+      INSERT INTO sessions (id, gen, state, openedAt, writtenAt, ttl, due, operations, origin, annotation, base)
+      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${annotationText(annotation)},
         ${base ?? null})`;
     if (due !== null) this.wake("housekeeping", due);
   }
@@ -158,12 +158,12 @@ export class OpenCommitStore extends BranchStore {
   }
 
   /** What was said of a commit is to be nowhere: of the open commit that became it, if that is still remembered. Returns whether it was. */
-  forgetNote(gen: number, commit: string): boolean {
+  forgetAnnotation(gen: number, commit: string): boolean {
     return this.sql.run`
-      UPDATE sessions SET note = NULL
+      UPDATE sessions SET annotation = NULL
       WHERE number IN (
         SELECT number FROM sessions INDEXED BY sessions_by_gen
-        WHERE gen = ${gen} AND "commit" = ${commit} AND note IS NOT NULL)`;
+        WHERE gen = ${gen} AND "commit" = ${commit} AND annotation IS NOT NULL)`;
   }
 
   /** Nobody sees it any more; the alarm takes away what it staged. */
@@ -224,5 +224,5 @@ export class OpenCommitStore extends BranchStore {
 }
 
 function openCommitOf(row: StoredRow): OpenCommit {
-  return { ...row, state: STATES[row.state] ?? "ended", note: readNote(row.note) };
+  return { ...row, state: STATES[row.state] ?? "ended", annotation: readAnnotation(row.annotation) };
 }

@@ -17,7 +17,7 @@ const HOLD_ROOTS = holding(IS_ROOT);
 
 /** The same: the others are gone. What was said of them goes at once. */
 const MARK = `
-  UPDATE commits SET kind = 2, note = NULL, author = NULL
+  UPDATE commits SET kind = 2, annotation = NULL, author = NULL
   WHERE gen = ?1 AND seq >= ?2 AND seq < ?3 AND kind = 0
     AND NOT EXISTS (SELECT 1 FROM held WHERE held.gen = commits.gen AND held.seq = commits.seq)`;
 
@@ -98,7 +98,7 @@ export function unholdSlice(
     const seqs = [first, ...others];
     for (const seq of seqs) {
       sql.run`DELETE FROM held WHERE gen = ${gen} AND seq = ${seq}`;
-      sql.run`UPDATE commits SET kind = 2, note = NULL, author = NULL WHERE gen = ${gen} AND seq = ${seq} AND kind = 0`;
+      sql.run`UPDATE commits SET kind = 2, annotation = NULL, author = NULL WHERE gen = ${gen} AND seq = ${seq} AND kind = 0`;
     }
     const progress = horizons.get(gen);
     // What a commit had and no longer is died after it.

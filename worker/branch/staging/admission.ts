@@ -2,7 +2,7 @@ import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused, Operation } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
@@ -20,7 +20,7 @@ export interface Asked {
   /** A content that comes along. */
   readonly content?: Content;
   /** Its key says who writes. */
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
 }
 
 /** Where a write goes: the live branch, or one of its open commits. */
@@ -37,7 +37,7 @@ type Refusable<A> = ({ readonly ok: true } & A) | CommitRefused;
 export function admit(
   tx: Tx,
   ledger: AdmissionStores,
-  { operations, openCommit: id, upload, content, note }: Asked,
+  { operations, openCommit: id, upload, content, annotation }: Asked,
 ): Refusable<Admitted> {
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
@@ -47,7 +47,7 @@ export function admit(
   const writable = writableBranch(tx, ledger, {
     operations: operations.length,
     of: kindOfAll(operations),
-    key: note?.key,
+    key: annotation?.key,
   });
   if (!writable.ok) return writable;
   const { live } = writable;

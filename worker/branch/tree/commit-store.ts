@@ -1,8 +1,8 @@
 import type { Sql } from "../../objects/sql.ts";
-import type { CommitNote, Redaction } from "../contract/answers.ts";
+import type { Annotation, Redaction } from "../contract/answers.ts";
 import { BranchStore } from "../store.ts";
+import { redactedText, saidText } from "./annotation.ts";
 import { AuthorStore } from "./author-store.ts";
-import { redactedText, saidText } from "./note.ts";
 
 /**
  * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
@@ -36,7 +36,7 @@ export interface CommitStamp {
 interface NewCommit extends CommitRow {
   /** The job that made it. */
   readonly origin?: string | undefined;
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
 }
 
 type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
@@ -58,12 +58,12 @@ export class CommitStore extends BranchStore {
     this.#authors = new AuthorStore(sql);
   }
 
-  insert({ gen, seq, id, kind, createdAt, births, deaths, origin, note }: NewCommit): void {
-    const author = note?.key === undefined ? null : this.#authors.numberOf(note.key);
+  insert({ gen, seq, id, kind, createdAt, births, deaths, origin, annotation }: NewCommit): void {
+    const author = annotation?.key === undefined ? null : this.#authors.numberOf(annotation.key);
     this.sql.run`
-      INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, note)
+      INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
-        ${origin ?? null}, ${author}, ${saidText(note)})`;
+        ${origin ?? null}, ${author}, ${saidText(annotation)})`;
   }
 
   /** The number that stands for an access key. */
@@ -108,26 +108,27 @@ export class CommitStore extends BranchStore {
     return row?.seq ?? 0;
   }
 
-  /** What a client said of a commit (note.ts); null if nothing was said. */
+  /** What a client said of a commit (annotation.ts); null if nothing was said. */
   saidOf({ gen, seq }: Position): string | null {
     return (
-      this.sql.first<{ said: string | null }>`
-        SELECT note AS said FROM commits WHERE gen = ${gen} AND seq = ${seq}`?.said ?? null
+      this.sql.first<{ annotation: string | null }>`
+        SELECT annotation FROM commits WHERE gen = ${gen} AND seq = ${seq}`?.annotation ?? null
     );
   }
 
   /** Who made it stays. */
   redact({ gen, seq }: Position, redacted: Redaction): void {
-    this.sql.run`UPDATE commits SET note = ${redactedText(redacted)} WHERE gen = ${gen} AND seq = ${seq}`;
+    this.sql
+      .run`UPDATE commits SET annotation = ${redactedText(redacted)} WHERE gen = ${gen} AND seq = ${seq}`;
   }
 
   /**
    * What was said of a commit is to be in no earlier life of the branch either: an import that brought the commit back has left
    * its row there, under another id (history/archives/import-rows.ts). Returns whether it was.
    */
-  forgetNotesBefore(id: string): boolean {
+  forgetAnnotationsBefore(id: string): boolean {
     return this.sql.run`
-      UPDATE commits SET note = NULL WHERE id > ${`~${id}.`} AND id < ${`~${id}/`} AND note IS NOT NULL`;
+      UPDATE commits SET annotation = NULL WHERE id > ${`~${id}.`} AND id < ${`~${id}/`} AND annotation IS NOT NULL`;
   }
 
   /** The job that made a commit; null if none did. */

@@ -103,7 +103,7 @@ const BEAR_AGAIN = `
   FROM json_each(?3) AS back CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.key AND f.born = back.value`;
 
 /** Of (?1 gen, ?2 seq, ?3 JSON of versions by path). */
-const NOTE_REVIVED = `
+const RECORD_REVIVED = `
   INSERT INTO revived (gen, version, path, born) SELECT ?1, back.value, back.key, ?2 FROM json_each(?3) AS back`;
 
 /**
@@ -220,7 +220,7 @@ export class FileStore extends BranchStore {
     const births = Object.fromEntries(rows.map(({ path, born }) => [path, born]));
     const versions = Object.fromEntries(rows.map(({ path, version }) => [path, version]));
     this.sql.execute(BEAR_AGAIN, [gen, seq, JSON.stringify(births)]);
-    this.sql.execute(NOTE_REVIVED, [gen, seq, JSON.stringify(versions)]);
+    this.sql.execute(RECORD_REVIVED, [gen, seq, JSON.stringify(versions)]);
   }
 
   /** Whether a commit deleted the path, as a version of it that is still there. */

@@ -112,7 +112,7 @@ export class GenerationStore extends BranchStore {
    * The branch that a generation was forked from, which it is rid of. It is remembered for reads that began before the
    * generation was deleted: they are still at the parent's blobs.
    */
-  noteParent({ uid, parent }: { uid: string; parent: string }): void {
+  recordParent({ uid, parent }: { uid: string; parent: string }): void {
     this.sql.run`UPDATE generations SET parent = ${parent} WHERE uid = ${uid}`;
   }
 

@@ -8,7 +8,7 @@ import type { Position } from "./commit-store.ts";
  */
 export class LineageStore extends BranchStore {
   /** The commit at this position, if a job makes it, has this lineage. */
-  note({ gen, seq }: Position, lineage: Lineage): void {
+  record({ gen, seq }: Position, lineage: Lineage): void {
     const text = JSON.stringify(lineage);
     const last = this.sql.first<{ lineage: string }>`
       SELECT lineage FROM lineages WHERE gen = ${gen} AND seq <= ${seq} ORDER BY seq DESC LIMIT 1`;

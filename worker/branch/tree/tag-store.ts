@@ -32,12 +32,12 @@ export class TagStore extends BranchStore {
     this.sql.run`
       INSERT OR REPLACE INTO tags (gen, name, "commit", createdAt)
       VALUES (${gen}, ${name}, ${commit}, ${createdAt})`;
-    this.#note(name);
+    this.#recordNews(name);
   }
 
   remove(gen: number, name: string): void {
     this.sql.run`DELETE FROM tags WHERE gen = ${gen} AND name = ${name}`;
-    this.#note(name);
+    this.#recordNews(name);
   }
 
   /** The generation is gone, and its tags with it: whatever the catalogue heard of them until now counts no more. */
@@ -83,7 +83,7 @@ export class TagStore extends BranchStore {
     }
   }
 
-  #note(name: string): void {
+  #recordNews(name: string): void {
     this.sql.run`UPDATE tag_clock SET version = version + 1 WHERE one = 1`;
     this.sql.run`
       INSERT OR REPLACE INTO tag_news (name, version) SELECT ${name}, version FROM tag_clock WHERE one = 1`;

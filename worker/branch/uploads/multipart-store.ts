@@ -4,7 +4,7 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { contentOf } from "../contents/content-store.ts";
 import { readBody, type StoredBody } from "../contents/stored-body.ts";
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import type {
   CompleteMultipart,
   ListMultiparts,
@@ -15,8 +15,8 @@ import type {
 } from "../contract/multipart.ts";
 import { UNFINISHED_BELOW } from "../open-commits/open-commit-store.ts";
 import { BranchStore } from "../store.ts";
+import { annotationText, readAnnotation } from "../tree/annotation.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
-import { noteText, readNote } from "../tree/note.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
 
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
@@ -35,7 +35,7 @@ export interface Multipart {
   /** The open commit that it is for. */
   readonly openCommit: string | null;
   /** Of the commit of its completion. */
-  readonly note: CommitNote | undefined;
+  readonly annotation: Annotation | undefined;
 }
 
 interface StoredRow {
@@ -47,7 +47,7 @@ interface StoredRow {
 
 interface MultipartRow extends StoredRow, Pick<Multipart, "openCommit"> {
   readonly attributes: string | null;
-  readonly note: string | null;
+  readonly annotation: string | null;
 }
 
 /** Multipart uploads in progress. `UploadStore` says whether one is open, and ends it. */
@@ -59,27 +59,27 @@ export class MultipartStore extends BranchStore {
     this.parts = new PartStore(sql);
   }
 
-  add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit, note }: Multipart): void {
+  add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit, annotation }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
     this.sql.run`
-      INSERT INTO multiparts (upload, gen, path, initiatedAt, checksum, attributes, session, note)
+      INSERT INTO multiparts (upload, gen, path, initiatedAt, checksum, attributes, session, annotation)
       VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit},
-        ${noteText(note)})`;
+        ${annotationText(annotation)})`;
   }
 
   /** One of this generation, unless it is for an open commit that has ended. */
   find(upload: string, gen: number): Multipart | undefined {
     const row = this.sql.first<MultipartRow>`
-      SELECT upload, path, initiatedAt, checksum, attributes, session AS openCommit, note
+      SELECT upload, path, initiatedAt, checksum, attributes, session AS openCommit, annotation
       FROM multiparts WHERE upload = ${upload} AND gen = ${gen}`;
     if (!row || !this.#takesUploads(row.openCommit, gen)) return undefined;
-    const { attributes, note } = row;
+    const { attributes, annotation } = row;
     return {
       ...row,
       gen,
       checksum: readChecksum(row),
       attributes: readAttributes(attributes),
-      note: readNote(note),
+      annotation: readAnnotation(annotation),
     };
   }
 

@@ -10,7 +10,7 @@ const PURGED_ROWS = 1000;
 type ImporterOptions = Pick<BranchContext, "ledger" | "now" | "turn">;
 
 /**
- * Makes a branch of the pages of an archive: the same commits with the same ids, times and notes, the same tags and files.
+ * Makes a branch of the pages of an archive: the same commits with the same ids, times and annotations, the same tags and files.
  *
  * 1. Coming. The rows are those of a generation that is in no row of `generations`, so that nobody sees any of them. Its
  *    number is far above the others: a branch that is made meanwhile has one below it, and the import gives way. Each

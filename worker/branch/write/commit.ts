@@ -2,7 +2,7 @@ import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
-import type { CommitNote } from "../contract/answers.ts";
+import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract/files.ts";
 import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -46,10 +46,10 @@ export function putFile(
   ledger: ClientStores,
   { put, moment }: { put: PutFile; moment: Moment },
 ): Answer {
-  const { path, content, upload, openCommit, note } = put;
+  const { path, content, upload, openCommit, annotation } = put;
   const { digest, size } = content;
   const operations = [{ put: path, digest, size }];
-  const admitted = admit(tx, ledger, { operations, openCommit, upload, content, note });
+  const admitted = admit(tx, ledger, { operations, openCommit, upload, content, annotation });
   return admitted.ok ? putContent(tx, ledger, { ...admitted, put, moment }) : admitted;
 }
 
@@ -63,7 +63,7 @@ export function putContent(
   { live, openCommit, put, moment }: Admitted & { put: PutFile; moment: Moment },
 ): Answer {
   if (openCommit) return stageContent(tx, ledger, { live, openCommit, put, moment });
-  const { path, content, attributes, upload, condition, note } = put;
+  const { path, content, attributes, upload, condition, annotation } = put;
   const { gen } = live;
   const { now } = moment;
   const { digest, size } = content;
@@ -77,7 +77,7 @@ export function putContent(
   if (changes.length === 0) ledger.contents.discard(content, now);
   renewUnchanged(tx, ledger, { gen, state, changes, now });
   const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
-  return writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
+  return writeChanges(tx, ledger, { live, changes, upload, moment, annotation, keep });
 }
 
 /** Many operations: as one commit, or into the open commit that the request names. */
@@ -91,7 +91,7 @@ export function commitChanges(
   const { live, openCommit } = admitted;
   if (openCommit) return stageChanges(tx, ledger, { live, openCommit, request, moment });
   const { gen } = live;
-  const { upload, onFailedCondition, note } = request;
+  const { upload, onFailedCondition, annotation } = request;
   const holding = holdingOperations(request, (path) => ledger.files.head(gen, path));
   if (!holding.ok) return holding;
   const state = finalState(holding.operations);
@@ -100,7 +100,7 @@ export function commitChanges(
   const { changes } = planned;
   renewUnchanged(tx, ledger, { gen, state, changes, now: moment.now });
   const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
-  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
+  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, annotation, keep });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
@@ -116,7 +116,7 @@ export function commitOutput(
   const { origin, operations } = request;
   const made = ledger.commits.byOrigin(live.gen, origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
-  noteLineage(tx, ledger, { live, request });
+  recordLineage(tx, ledger, { live, request });
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
   if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
@@ -152,19 +152,19 @@ export function withBrought<T>(
 }
 
 /** Only the jobs of the claim's holder write here, one after the other: the next commit is this job's, or none. */
-export function noteLineage(
+export function recordLineage(
   _: Tx,
   { lineages }: Pick<Ledger, "lineages">,
   { live: { gen, head }, request: { lineage } }: { live: Live; request: OutputCommit },
 ): void {
-  if (lineage) lineages.note({ gen, seq: head.seq + 1 }, lineage);
+  if (lineage) lineages.record({ gen, seq: head.seq + 1 }, lineage);
 }
 
 interface Written {
   readonly live: Live;
   readonly changes: readonly PlannedChange[];
   readonly moment: Moment;
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
   /** Lets a file that is born have its content. */
   readonly keep: (content: OwnedContent) => void;
 }
@@ -230,20 +230,20 @@ interface NewHead {
   readonly moment: Moment;
   /** The job that makes it. */
   readonly origin?: string | undefined;
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
 }
 
 /** Makes the commit whose rows are written: HEAD moves to it. */
 export function moveHead(
   _: Tx,
   { clock, commits, generations }: HeadStores,
-  { live, births, deaths, moment, origin, note }: NewHead,
+  { live, births, deaths, moment, origin, annotation }: NewHead,
 ): Committed {
   const { gen, head } = live;
   const createdAt = clock.next(moment.now);
   const id = moment.id(createdAt);
   const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
-  commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, note });
+  commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, annotation });
   generations.advance({ ...next, id, modifiedAt: createdAt }, moment.now);
   return { ok: true, commit: id, modifiedAt: createdAt };
 }

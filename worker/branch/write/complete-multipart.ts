@@ -7,7 +7,7 @@ import type { CommitRefused } from "../contract/files.ts";
 import type { Completed, CompleteMultipart } from "../contract/multipart.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { writableBranch } from "../staging/admission.ts";
-import { endNote } from "../tree/note.ts";
+import { endAnnotation } from "../tree/annotation.ts";
 import type { Multipart } from "../uploads/multipart-store.ts";
 import { putContent } from "./commit.ts";
 
@@ -41,7 +41,7 @@ function completeOpen(
   ledger: CompleteStores,
   { request, multipart, moment }: { request: CompleteMultipart; multipart: Multipart; moment: Moment },
 ): Answer {
-  const writable = writableBranch(tx, ledger, { operations: 1, key: request.note?.key });
+  const writable = writableBranch(tx, ledger, { operations: 1, key: request.annotation?.key });
   if (!writable.ok) return writable;
   const { live } = writable;
   const { gen, uid } = live;
@@ -53,8 +53,15 @@ function completeOpen(
   if (!hasParts(tx, ledger, { upload, parts, content, gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum, attributes: said } = multipart;
   const attributes = { ...said, ...request.attributes };
-  const note = endNote(multipart.note, request.note);
-  const put = { path, content, attributes, upload, ...(condition && { condition }), ...(note && { note }) };
+  const annotation = endAnnotation(multipart.annotation, request.annotation);
+  const put = {
+    path,
+    content,
+    attributes,
+    upload,
+    ...(condition && { condition }),
+    ...(annotation && { annotation }),
+  };
   const answer = putContent(tx, ledger, { live, openCommit, put, moment });
   if (!answer.ok) return answer;
   const completed: Completed = {

@@ -1,7 +1,7 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { CommitNote, Refused } from "../contract/answers.ts";
+import type { Annotation, Refused } from "../contract/answers.ts";
 import type { CommitRefused, Committed } from "../contract/files.ts";
 import type { ConditionsChanged, OpenCommitEnd } from "../contract/open-commits.ts";
 import type { OutputCommit } from "../contract/pipelines.ts";
@@ -10,10 +10,10 @@ import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { claimedBranch, writableBranch } from "../staging/admission.ts";
 import { changedConditions } from "../staging/judged.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../staging/plan.ts";
+import { endAnnotation } from "../tree/annotation.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { endNote } from "../tree/note.ts";
-import { noteLineage, writeCommit } from "./commit.ts";
+import { recordLineage, writeCommit } from "./commit.ts";
 import { renewUnchanged } from "./renew.ts";
 
 /**
@@ -46,17 +46,17 @@ interface Finishing {
   readonly openCommit: OpenCommit;
   readonly moment: Moment;
   /** Of the commit. */
-  readonly note?: CommitNote | undefined;
+  readonly annotation?: Annotation | undefined;
 }
 
 /**
- * Finishes the open commit of a client. May be asked again: a finished one has the same answer for a day, and the note
+ * Finishes the open commit of a client. May be asked again: a finished one has the same answer for a day, and the annotation
  * of the call that finished it.
  */
 export function finishOpenCommit(
   tx: Tx,
   ledger: FinishStores,
-  { id, note: ended, moment }: { id: string; note?: CommitNote | undefined; moment: Moment },
+  { id, annotation: ended, moment }: { id: string; annotation?: Annotation | undefined; moment: Moment },
 ): OpenCommitEnd | CommitRefused | ConditionsChanged {
   const live = ledger.generations.live();
   const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
@@ -75,8 +75,8 @@ export function finishOpenCommit(
   // Of a large commit, the Applier looks at the conditions.
   const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);
   if (changed) return changed;
-  const note = endNote(openCommit.note, ended);
-  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, note });
+  const annotation = endAnnotation(openCommit.annotation, ended);
+  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, annotation });
   if (answer.ok) {
     return { ok: true, state: "finished", commit: answer.commit, modifiedAt: answer.modifiedAt };
   }
@@ -94,7 +94,7 @@ export function finishOutput(
   const { live } = claimed;
   const made = ledger.commits.byOrigin(live.gen, request.origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
-  noteLineage(tx, ledger, { live, request });
+  recordLineage(tx, ledger, { live, request });
   const openCommit = ledger.openCommits.byOrigin(live.gen, request.origin);
   if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
   if (openCommit.state === "applying") return APPLYING;
@@ -111,10 +111,10 @@ export function writeOrBegin(
   ledger: FinishStores,
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
-  const { openCommit, note } = finishing;
+  const { openCommit, annotation } = finishing;
   if (!isLarge(openCommit)) return writeStaged(tx, ledger, finishing);
   ledger.openCommits.startApplying(openCommit);
-  ledger.applying.begin(openCommit, note);
+  ledger.applying.begin(openCommit, annotation);
   return APPLYING;
 }
 
@@ -126,7 +126,7 @@ function isLarge({ operations }: OpenCommit): boolean {
 function writeStaged(
   tx: Tx,
   ledger: FinishStores,
-  { live, openCommit, moment, note }: Finishing,
+  { live, openCommit, moment, annotation }: Finishing,
 ): Committed | CommitRefused {
   const { gen, number, origin } = openCommit;
   const state = ledger.staged.all(number);
@@ -141,7 +141,7 @@ function writeStaged(
   // Files that are born take over what was kept for them.
   const keep = () => {};
   const answer: Committed = isMade
-    ? writeCommit(tx, ledger, { live, changes, moment, origin: origin ?? undefined, note, keep })
+    ? writeCommit(tx, ledger, { live, changes, moment, origin: origin ?? undefined, annotation, keep })
     : { ok: true, commit: null, modifiedAt };
   ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });
   ledger.contents.removeReleased(moment.now);

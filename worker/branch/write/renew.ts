@@ -24,7 +24,7 @@ function expires({ enabled, expiration }: LifecycleRule): boolean {
   return enabled && expiration !== undefined;
 }
 
-/** Notes what was put again as it is, as long as somebody asks for that. */
+/** Records what was put again as it is, as long as somebody asks for that. */
 export function renewUnchanged(
   _: Tx,
   ledger: Pick<Ledger, "settings" | "files">,

@@ -26,9 +26,9 @@ export function setTags(
   ledger: TagStores,
   { request, moment }: { request: SetTags; moment: Moment },
 ): TagsSet | TagsRefused {
-  const { path, openCommit, version, note } = request;
+  const { path, openCommit, version, annotation } = request;
   const operations = [{ put: path, digest: EMPTY_DIGEST, size: 0 }];
-  const admitted = admit(tx, ledger, { operations, openCommit, note });
+  const admitted = admit(tx, ledger, { operations, openCommit, annotation });
   if (!admitted.ok) return admitted;
   const { live } = admitted;
   if (admitted.openCommit) {
@@ -45,7 +45,13 @@ export function setTags(
   }
   const now = { digest: head.digest, size: head.size, attributes, bytesAt: writtenAt };
   const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
-  const done = writeCommit(tx, ledger, { live, changes: [{ path, before: head, now }], moment, note, keep });
+  const done = writeCommit(tx, ledger, {
+    live,
+    changes: [{ path, before: head, now }],
+    moment,
+    annotation,
+    keep,
+  });
   return { ...done, version: done.commit };
 }
 

@@ -1,4 +1,4 @@
-import { NOTE_PREFIX } from "../request/note.ts";
+import { ANNOTATION_PREFIX } from "../request/annotation.ts";
 import type { QueryPair, Target } from "../request/target.ts";
 import { encodeUri, encodeUriPath } from "../request/target.ts";
 
@@ -67,7 +67,7 @@ const KEPT_TEXTS: ReadonlySet<string> = new Set(["content-disposition", "content
  * value must be what was signed to the byte: anybody on the way could have put the space in.
  */
 function canBeJoined(name: string): boolean {
-  if (name.startsWith(NOTE_PREFIX)) return false;
+  if (name.startsWith(ANNOTATION_PREFIX)) return false;
   return name.startsWith("x-amz-") ? AMZ_LISTS.has(name) : !KEPT_TEXTS.has(name);
 }
 

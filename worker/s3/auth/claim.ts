@@ -1,6 +1,6 @@
 import type { ChunkSigning, Payload } from "../../app.ts";
 import { NOT_SIGNED, S3Error } from "../answer/errors.ts";
-import { NOTE_PREFIX } from "../request/note.ts";
+import { ANNOTATION_PREFIX } from "../request/annotation.ts";
 import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
 import {
@@ -130,7 +130,7 @@ function checkSigned(
   headers: ReadonlyMap<string, string>,
   { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },
 ): void {
-  const counts = (name: string): boolean => name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
+  const counts = (name: string): boolean => name.startsWith("x-amz-") || name.startsWith(ANNOTATION_PREFIX);
   const names = ["host", ...[...headers.keys()].filter(counts)];
   const open = names.filter((name) => !covered.has(name) && !signedHeaders.includes(name));
   const list = open.join(", ");

@@ -1,6 +1,6 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
 import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract/files.ts";
 import { accepted } from "../answer/failures.ts";
 import { UploadLease } from "../body/upload-lease.ts";
@@ -13,7 +13,7 @@ export interface Copy {
   readonly source: CopySource;
   readonly attributes: StoredAttributes;
   readonly condition?: WriteCondition;
-  readonly note: CommitNote;
+  readonly annotation: Annotation;
 }
 
 /** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
@@ -25,11 +25,15 @@ export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Co
 /** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */
 async function refer(
   { tree, key }: Pick<ObjectRequest, "tree" | "key">,
-  { source, attributes, condition, note, upload }: Copy & { readonly upload?: string },
+  { source, attributes, condition, annotation, upload }: Copy & { readonly upload?: string },
 ): Promise<Committed> {
   const { digest, size } = source.file;
   const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
-  const done = await tree.commit({ operations: [operation], note, ...(upload !== undefined && { upload }) });
+  const done = await tree.commit({
+    operations: [operation],
+    annotation,
+    ...(upload !== undefined && { upload }),
+  });
   return accepted(done);
 }
 
@@ -65,13 +69,13 @@ interface BroughtCopy extends Copy {
 
 async function putCopy(
   { tree, key }: Pick<ObjectRequest, "tree" | "key">,
-  { content, attributes, condition, note, brought }: BroughtCopy,
+  { content, attributes, condition, annotation, brought }: BroughtCopy,
 ): Promise<Committed> {
   const file = {
     path: key,
     content,
     attributes,
-    note,
+    annotation,
     ...(condition && { condition }),
     ...(brought && { upload: brought.upload }),
   };

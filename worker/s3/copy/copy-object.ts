@@ -14,10 +14,10 @@ import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import { readTags } from "../objects/tag-set.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { checkEncryption, ENCRYPTION } from "../request/encryption.ts";
-import { readNote } from "../request/note.ts";
 import { type Copy, commitCopy } from "./copy-commit.ts";
 import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
 
@@ -39,7 +39,7 @@ export const copyObject: Operation<ObjectRequest> = {
     if (tags && tagging === "COPY") throw unusedTags();
     const algorithm = askedAlgorithm(headers);
     const condition = writeCondition(headers);
-    const note = readNote(request);
+    const annotation = readAnnotation(request);
     checkEncryption(request);
     await checkAcl(request);
     const source = await openSource(request);
@@ -47,7 +47,7 @@ export const copyObject: Operation<ObjectRequest> = {
       refuseNoChange(request, source);
     const copied = await copiedAttributes(request, { source, directive, algorithm });
     const attributes = { ...copied, tags: tagging === "REPLACE" ? tags : source.file.attributes.tags };
-    const copy = { source, attributes, ...(condition && { condition }), note };
+    const copy = { source, attributes, ...(condition && { condition }), annotation };
     const done = await commitCopy(request, copy);
     return await answer(request, { ...copy, done });
   },

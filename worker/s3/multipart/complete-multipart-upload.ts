@@ -1,5 +1,5 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
-import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
 import type { WriteCondition } from "../../branch/contract/files.ts";
 import type { Completed, MultipartStatus, Part } from "../../branch/contract/multipart.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
@@ -11,8 +11,8 @@ import { xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { writeCondition } from "../request/conditions.ts";
-import { readNote } from "../request/note.ts";
 import { encodeUriPath } from "../request/target.ts";
 import { composeParts, layoutOf } from "./compose-parts.ts";
 import { findUpload } from "./find-upload.ts";
@@ -40,7 +40,7 @@ export const completeMultipartUpload: Operation<UploadRequest> = {
   async handle(request) {
     const { headers } = request;
     const condition = writeCondition(headers);
-    const note = readNote(request);
+    const annotation = readAnnotation(request);
     const size = expectedSize(headers);
     const named = parseCompletion(
       await readTextBody({ ...request, headers: bodyHeaders(headers) }, MAX_COMPLETE_XML_BYTES),
@@ -54,7 +54,7 @@ export const completeMultipartUpload: Operation<UploadRequest> = {
       named,
     });
     checkSize(parts, size);
-    return await answer(request, await makeObject(request, { status, parts, claim, condition, note }));
+    return await answer(request, await makeObject(request, { status, parts, claim, condition, annotation }));
   },
 };
 
@@ -63,12 +63,12 @@ interface ObjectInParts {
   readonly parts: readonly Part[];
   readonly claim: ClaimedChecksum | undefined;
   readonly condition: WriteCondition | undefined;
-  readonly note: CommitNote;
+  readonly annotation: Annotation;
 }
 
 async function makeObject(
   request: Pick<UploadRequest, "branch" | "uploadId" | "context">,
-  { status, parts, claim, condition, note }: ObjectInParts,
+  { status, parts, claim, condition, annotation }: ObjectInParts,
 ): Promise<Completed> {
   const { branch, uploadId } = request;
   const ofParts = checksumOfParts(status, parts);
@@ -86,7 +86,7 @@ async function makeObject(
       content,
       attributes: { ...(checksum && { checksum }), parts: layoutOf(parts, checksum) },
       ...(condition && { condition }),
-      note,
+      annotation,
     };
     return acceptedOfUpload(await blobs.handOver(() => branch.multipart.complete(object)));
   } catch (error) {

@@ -4,9 +4,9 @@ import { xmlAnswer } from "../answer/xml.ts";
 import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
 import { checkEncryption } from "../request/encryption.ts";
-import { readNote } from "../request/note.ts";
 
 /** Begins an upload in parts. The object's attributes, and what is said of its commit, are kept until it is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
@@ -17,7 +17,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
     const { tree, bucket, key, headers, context } = request;
     const attributes = readAttributes(headers, key);
     const checksum = askedKind(headers);
-    const note = readNote(request);
+    const annotation = readAnnotation(request);
     checkDirective(headers.get("x-amz-metadata-directive"));
     if (key.endsWith("/")) {
       throw new S3Error("InvalidArgument", {
@@ -31,7 +31,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
       attributes,
       ...(checksum && { checksum }),
       ttlMs: context.config.uploadTtlMs,
-      note,
+      annotation,
     });
     const kind = checksum && {
       "x-amz-checksum-algorithm": checksum.algorithm,

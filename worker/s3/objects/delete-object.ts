@@ -1,8 +1,8 @@
 import { S3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { writeCondition } from "../request/conditions.ts";
-import { readNote } from "../request/note.ts";
 import { versionId } from "../request/query-values.ts";
 import { eraseVersions, heldFailure } from "./erase-versions.ts";
 
@@ -23,7 +23,7 @@ export const deleteObject: Operation<ObjectRequest> = {
       return await eraseVersion(request, version);
     }
     const operations = [{ delete: key, ...(condition && { condition }) }];
-    const done = accepted(await tree.commit({ operations, note: readNote(request) }));
+    const done = accepted(await tree.commit({ operations, annotation: readAnnotation(request) }));
     return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
   },
 };
@@ -33,7 +33,7 @@ const NO_CONDITION =
 
 async function eraseVersion(request: ObjectRequest, version: string): Promise<Response> {
   const versions = [{ path: request.key, version }];
-  const { erased, held } = await eraseVersions(request, { versions, note: readNote(request) });
+  const { erased, held } = await eraseVersions(request, { versions, annotation: readAnnotation(request) });
   if (held.length > 0) throw heldFailure(request, held);
   const wasDeletion = erased.some(({ kind }) => kind === "deletion");
   const headers = { "x-amz-version-id": version, ...(wasDeletion && { "x-amz-delete-marker": "true" }) };

@@ -1,5 +1,5 @@
 import { pathFault } from "../../../protocol/paths.ts";
-import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
 import type { Committed, WriteCondition } from "../../branch/contract/files.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { heldAt } from "../../erase.ts";
@@ -10,8 +10,8 @@ import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { ownTag } from "../request/conditions.ts";
-import { readNote } from "../request/note.ts";
 import { eraseVersions, heldFailure } from "./erase-versions.ts";
 
 /**
@@ -22,9 +22,9 @@ export const deleteObjects: Operation<BucketRequest> = {
   permission: "write",
 
   async handle(request) {
-    const note = readNote(request);
+    const annotation = readAnnotation(request);
     const asked = parseDeleteRequest(await readTextBody(request, MAX_XML_BYTES));
-    const done = await deleteAll(request, mayErase(request, asked), note);
+    const done = await deleteAll(request, mayErase(request, asked), annotation);
     return xmlAnswer("DeleteResult", {
       Deleted: asked.verbosity === "quiet" ? [] : done.gone,
       Error: done.kept.map(errorTags),
@@ -51,15 +51,19 @@ function mayErase({ address, caller }: BucketRequest, asked: DeleteRequest): Del
   return { ...asked, erasures: [], failed: [...asked.failed, ...refused] };
 }
 
-async function deleteAll(request: BucketRequest, asked: DeleteRequest, note: CommitNote): Promise<Answered> {
+async function deleteAll(
+  request: BucketRequest,
+  asked: DeleteRequest,
+  annotation: Annotation,
+): Promise<Answered> {
   const { erasures } = asked;
   if (erasures.length === 0) {
-    const commit = await commitDeletions(request.tree, { ...asked, note });
+    const commit = await commitDeletions(request.tree, { ...asked, annotation });
     return answered(asked, commit);
   }
   const versions = erasures.map(({ key, version }) => ({ path: key, version }));
   const deletions = operationsOf(asked);
-  const done = await eraseVersions(request, { versions, deletions, note });
+  const done = await eraseVersions(request, { versions, deletions, annotation });
   const { deleted = { ok: true, commit: null } } = done;
   const answers = deleted.ok
     ? answered(asked, deleted)
@@ -98,14 +102,14 @@ type Outcome = Pick<Committed, "commit" | "leftOut">;
 
 async function commitDeletions(
   tree: BucketTree,
-  { deletions, note }: Pick<DeleteRequest, "deletions"> & { readonly note: CommitNote },
+  { deletions, annotation }: Pick<DeleteRequest, "deletions"> & { readonly annotation: Annotation },
 ): Promise<Outcome> {
   if (deletions.length === 0) {
     await existing(tree);
     return { commit: null };
   }
   const operations = operationsOf({ deletions });
-  return accepted(await tree.commit({ operations, onFailedCondition: "leave-out", note }));
+  return accepted(await tree.commit({ operations, onFailedCondition: "leave-out", annotation }));
 }
 
 function operationsOf({ deletions }: Pick<DeleteRequest, "deletions">) {

@@ -1,4 +1,4 @@
-import type { CommitNote } from "../../branch/contract/answers.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
 import type { VersionName } from "../../branch/contract/erasures.ts";
 import type { Operation } from "../../branch/contract/files.ts";
 import { permits } from "../../core/permissions.ts";
@@ -11,7 +11,7 @@ interface Erasure {
   readonly versions: readonly VersionName[];
   /** In the same step. */
   readonly deletions?: readonly Operation[];
-  readonly note: CommitNote;
+  readonly annotation: Annotation;
 }
 
 /** Erases versions for good, but for those that forks have, which it says: S3 has no word for "there too". */

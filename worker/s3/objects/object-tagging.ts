@@ -5,7 +5,7 @@ import { xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_TAGGING_BYTES } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { readNote } from "../request/note.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { versionId } from "../request/query-values.ts";
 import { readVersion } from "./select-object.ts";
 import { parseTagging, taggingTags } from "./tag-set.ts";
@@ -35,10 +35,10 @@ export const putObjectTagging: Operation<ObjectRequest> = {
 async function setTags(request: ObjectRequest, tags: readonly ObjectTag[]): Promise<Record<string, string>> {
   const { tree, key, query, context } = request;
   const version = versionId(query);
-  const note = readNote(request);
+  const annotation = readAnnotation(request);
   await context.blobs.admit?.();
   const done = accepted(
-    await tree.setTags({ path: key, tags, note, ...(version !== undefined && { version }) }),
+    await tree.setTags({ path: key, tags, annotation, ...(version !== undefined && { version }) }),
   );
   return done.version === null ? {} : { "x-amz-version-id": done.version };
 }

@@ -9,10 +9,10 @@ import { type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { readAnnotation } from "../request/annotation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { checkEncryption } from "../request/encryption.ts";
-import { readNote } from "../request/note.ts";
 import { checkAcl } from "./acl.ts";
 import { readAttributes } from "./attributes.ts";
 
@@ -45,7 +45,7 @@ export async function writeObject(
   const { headers, tree, key, now } = request;
   const attributes = readAttributes(headers, key);
   const condition = writeCondition(headers);
-  const note = readNote(request);
+  const annotation = readAnnotation(request);
   checkEncryption(request);
   await checkAcl(request);
   const body = openBody();
@@ -71,7 +71,7 @@ export async function writeObject(
       attributes: checksum ? { ...attributes, checksum } : attributes,
       ...(upload !== null && { upload }),
       ...(condition && { condition }),
-      note,
+      annotation,
     };
     const put = accepted(await blobs.handOver(() => tree.put(file)));
     const version = await versionHeader(request, { path: key, content, commit: put.commit });

@@ -99,7 +99,7 @@ const EVERYWHERE: Lines = {
 const HINT: Lines = { "x-id": harmless("method, path and the other parameters say which operation it is") };
 
 /** What is said of a commit, by what makes one. */
-const NOTE = all(TAKEN, ["x-sluice-commit-message", "x-sluice-commit-meta-*"]);
+const ANNOTATION = all(TAKEN, ["x-sluice-commit-message", "x-sluice-commit-meta-*"]);
 
 /** Of every operation that reads a body. */
 const BODY = all(TAKEN, [
@@ -113,7 +113,7 @@ const BODY = all(TAKEN, [
 
 /** Of every operation that makes an object. */
 const OBJECT: Lines = {
-  ...NOTE,
+  ...ANNOTATION,
   ...all(TAKEN, [
     "cache-control",
     "content-disposition",
@@ -156,7 +156,7 @@ const COPY = all(TAKEN, [
 ]);
 
 const DELETION: Lines = {
-  ...NOTE,
+  ...ANNOTATION,
   "x-amz-bypass-governance-retention": NOTHING_LOCKED,
   "x-amz-mfa": refused("no deletion asks for a second factor: leave it out"),
 };
@@ -314,7 +314,7 @@ export const MEMBERS = membersOf({
     query: { ...HINT, uploadId: TAKEN },
   },
   CompleteMultipartUpload: setting("uploadId", {
-    ...NOTE,
+    ...ANNOTATION,
     ...WRITE_CONDITIONS,
     "x-amz-checksum-type": TAKEN,
     "x-amz-mp-object-size": TAKEN,
@@ -390,7 +390,7 @@ export const MEMBERS = membersOf({
   DeleteObjects: setting("delete", DELETION),
   DeletePublicAccessBlock: asking("publicAccessBlock"),
   DeleteObjectTagging: {
-    headers: { ...EVERYWHERE, ...NOTE, ...TAGGING_CONDITIONS },
+    headers: { ...EVERYWHERE, ...ANNOTATION, ...TAGGING_CONDITIONS },
     query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
   },
   GetBucketLifecycleConfiguration: {
@@ -478,7 +478,7 @@ export const MEMBERS = membersOf({
   PutObjectRetention: ofVersion(
     setting("retention", { "x-amz-bypass-governance-retention": NOTHING_LOCKED }),
   ),
-  PutObjectTagging: ofVersion(setting("tagging", { ...NOTE, ...TAGGING_CONDITIONS })),
+  PutObjectTagging: ofVersion(setting("tagging", { ...ANNOTATION, ...TAGGING_CONDITIONS })),
   UploadPart: {
     headers: {
       ...EVERYWHERE,

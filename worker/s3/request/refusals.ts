@@ -1,7 +1,7 @@
 import { S3Error } from "../answer/errors.ts";
 import { OWNER_ID } from "../answer/fields.ts";
+import { ANNOTATION_PREFIX } from "./annotation.ts";
 import { headerLine, type Line, type Members, queryLine } from "./members.ts";
-import { NOTE_PREFIX } from "./note.ts";
 
 /** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?renameObject` must not write `key`. */
 export function refuseQuery(query: ReadonlyMap<string, string>, members: Members): void {
@@ -26,7 +26,7 @@ export function refuseHeaders(
 
 /** Whether a header is S3's or this gateway's, and not HTTP's own. */
 export function isOurs(name: string): boolean {
-  return name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX);
+  return name.startsWith("x-amz-") || name.startsWith(ANNOTATION_PREFIX);
 }
 
 /** Of what is in no list, so that it is never ignored. */

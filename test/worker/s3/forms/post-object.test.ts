@@ -151,7 +151,7 @@ describe("a form that its policy allows", () => {
     await post(form({ fields: fieldsFor("noted", ...more), key }));
     const log = await testContext().branch({ repo: "forms", branch: "master" }).history.list({ limit: 1 });
     if (!log.ok) throw new Error(log.reason);
-    expect(log.commits[0]?.note).toEqual({ key: key.id, message: "from a page", meta: { page: "7" } });
+    expect(log.commits[0]?.annotation).toEqual({ key: key.id, message: "from a page", meta: { page: "7" } });
   });
 
   test("may give its object tags, in XML", async () => {

@@ -362,7 +362,7 @@ describe("PutObjectTagging and DeleteObjectTagging", () => {
     expect(await tagsOf(`${BUCKET}/folder/`)).toEqual([["b", "2"]]);
   });
 
-  test("need write, and leave a note on their commit", async () => {
+  test("need write, and leave an annotation on their commit", async () => {
     await good(`PUT ${BUCKET}/noted`, { body: "x" });
     const reader = scopedKey({ level: "read", repos: ["tagged"] });
     const body = tagging(["a", "1"]);
@@ -373,7 +373,7 @@ describe("PutObjectTagging and DeleteObjectTagging", () => {
     const headers = { "x-sluice-commit-message": "labelled" };
     const commit = versionIn(await good(`PUT ${BUCKET}/noted?tagging`, { body, headers }));
     const newest = await branchOf("master.tagged").history.list({ limit: 1 });
-    expect(newest).toMatchObject({ commits: [{ id: commit, note: { message: "labelled" } }] });
+    expect(newest).toMatchObject({ commits: [{ id: commit, annotation: { message: "labelled" } }] });
   });
 
   test("stage in an open commit, and are refused in the buckets of commits and tags", async () => {

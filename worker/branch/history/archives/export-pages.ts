@@ -25,7 +25,7 @@ const ROW_BYTES = 120;
 /** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): commits by number, each of a job with what it descends from. */
 const COMMITS = `
   SELECT c.seq AS seq, c.id AS id, c.createdAt AS createdAt, c.births AS births, c.deaths AS deaths,
-    c.origin AS origin, authors.key AS "key", c.note AS said, c.kind AS kind,
+    c.origin AS origin, authors.key AS "key", c.annotation AS annotation, c.kind AS kind,
     CASE WHEN c.origin IS NOT NULL THEN (
       SELECT lineage FROM lineages AS l WHERE l.gen = c.gen AND l.seq <= c.seq ORDER BY l.seq DESC LIMIT 1
     ) END AS lineage
@@ -56,7 +56,7 @@ interface CommitRow {
   /** 2: it is kept no more. */
   readonly kind: number;
   readonly key: string | null;
-  readonly said: string | null;
+  readonly annotation: string | null;
   readonly lineage: string | null;
 }
 
@@ -85,12 +85,12 @@ export function commitsPage(
   let length = 0;
   let lineageBefore: string | null = null;
   for (const row of rowsOf<CommitRow>(sql, COMMITS, [at.gen, at.seq, after, MAX_ARCHIVE_COMMITS])) {
-    const { seq, id, createdAt, births, deaths, origin, key, said, kind } = row;
+    const { seq, id, createdAt, births, deaths, origin, key, annotation, kind } = row;
     // As of the one before it: said once.
     const lineage = row.lineage === lineageBefore ? null : row.lineage;
     lineageBefore = row.lineage ?? lineageBefore;
-    commits.push([seq, id, createdAt, births, deaths, origin, key, said, lineage, kind === 2 ? 1 : 0]);
-    length += ROW_BYTES + (said?.length ?? 0) + (lineage?.length ?? 0);
+    commits.push([seq, id, createdAt, births, deaths, origin, key, annotation, lineage, kind === 2 ? 1 : 0]);
+    length += ROW_BYTES + (annotation?.length ?? 0) + (lineage?.length ?? 0);
     if (length > SLICE_BYTES) break;
   }
   const last = commits.at(-1)?.[0];

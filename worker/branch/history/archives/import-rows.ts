@@ -27,9 +27,9 @@ export interface LackedContent {
   readonly path: string;
 }
 
-/** Of (?1 gen, ?2 JSON of numbers, ids, times, births, deaths, origins, numbers of authors, notes and kinds). */
+/** Of (?1 gen, ?2 JSON of numbers, ids, times, births, deaths, origins, numbers of authors, annotations and kinds). */
 const COMMITS = `
-  INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, note)
+  INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 8, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
     value ->> 7
   FROM json_each(?2)`;
@@ -122,13 +122,13 @@ export function importCommits(
     before = { seq, id, createdAt, births, deaths };
   }
   sql.execute(LEAVE_IDS, [gen, JSON.stringify([...ids])]);
-  const rows = page.map(([seq, id, createdAt, births, deaths, origin, key, said, , isGone]) => {
+  const rows = page.map(([seq, id, createdAt, births, deaths, origin, key, annotation, , isGone]) => {
     const author = key === null ? null : commits.authorOf(key);
-    return [seq, id, createdAt, births, deaths, origin, author, said, isGone === 1 ? 2 : 0];
+    return [seq, id, createdAt, births, deaths, origin, author, annotation, isGone === 1 ? 2 : 0];
   });
   sql.execute(COMMITS, [gen, JSON.stringify(rows)]);
   for (const [seq, , , , , , , , lineage] of page) {
-    if (lineage !== null) lineages.note({ gen, seq }, JSON.parse(lineage) as Lineage);
+    if (lineage !== null) lineages.record({ gen, seq }, JSON.parse(lineage) as Lineage);
   }
   return { ...row, seq: before?.seq ?? 0, commits: row.commits + page.length };
 }

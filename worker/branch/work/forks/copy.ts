@@ -52,8 +52,8 @@ export function publishFork(
   const createdAt = clock.next(moment.now);
   const id = moment.id(createdAt);
   const position = { gen: fork.gen, seq: FIRST_SEQ };
-  const note = { message: messageOf(fork), ...fork.note };
-  commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, note });
+  const annotation = { message: messageOf(fork), ...fork.annotation };
+  commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, annotation });
   generations.open(fork.gen);
   forks.made(uid);
   outbox.tellCatalogue({ event: id, now: moment.now });

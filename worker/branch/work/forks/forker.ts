@@ -168,7 +168,7 @@ export class Forker implements NamedLoop {
     const { ledger, branch } = this.#options;
     await branch(parent).forks.dropRoot({ fork: uid });
     ledger.transaction(() => {
-      ledger.generations.noteParent({ uid, parent });
+      ledger.generations.recordParent({ uid, parent });
       ledger.forks.remove(uid);
       // Nothing is left to give back: the courier finds that the fork is gone, and forgets what waits.
     });

@@ -90,10 +90,17 @@ function conclude(
   }
   const openCommit = ledger.openCommits.get(writing.openCommit);
   const { births, deaths } = ledger.applying.written();
-  const note = ledger.applying.note();
+  const annotation = ledger.applying.annotation();
   const isMade = births + deaths > 0 || openCommit.origin !== null;
   const answer: Committed = isMade
-    ? moveHead(tx, ledger, { live, births, deaths, moment, origin: openCommit.origin ?? undefined, note })
+    ? moveHead(tx, ledger, {
+        live,
+        births,
+        deaths,
+        moment,
+        origin: openCommit.origin ?? undefined,
+        annotation,
+      })
     : { ok: true, commit: null, modifiedAt: live.head.modifiedAt };
   ledger.applying.clear();
   ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });

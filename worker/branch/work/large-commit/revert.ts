@@ -45,17 +45,20 @@ const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
 export function beginRevert(
   tx: Tx,
   ledger: FinishStores & Pick<Ledger, "tags" | "horizons" | "names">,
-  { request: { commit, note }, moment }: { request: RequestOf<OpenCommitCalls["revert"]>; moment: Moment },
+  {
+    request: { commit, annotation },
+    moment,
+  }: { request: RequestOf<OpenCommitCalls["revert"]>; moment: Moment },
 ): AnswerOf<OpenCommitCalls["revert"]> {
-  const writable = writableBranch(tx, ledger, { operations: 1, key: note?.key });
+  const writable = writableBranch(tx, ledger, { operations: 1, key: annotation?.key });
   if (!writable.ok) return writable;
   const { live } = writable;
   const target = commitNamed(ledger, { gen: live.gen, name: commit });
   if (!target) return { ok: false, reason: "no-such-version" };
   const { now } = moment;
   const id = moment.id(now);
-  const said = { message: `revert to ${target.id}`, ...note };
-  ledger.openCommits.open({ id, gen: live.gen, now, ttlMs: KEPT_MS, origin: null, note: said });
+  const said = { message: `revert to ${target.id}`, ...annotation };
+  ledger.openCommits.open({ id, gen: live.gen, now, ttlMs: KEPT_MS, origin: null, annotation: said });
   const openCommit = ledger.openCommits.find(id, live.gen);
   if (!openCommit) throw new Error(`no open commit was made for the revert to ${commit}`);
   ledger.openCommits.startApplying(openCommit);
@@ -122,7 +125,7 @@ export function concludeRevert(
     ledger.openCommits.reopen(openCommit.number, { refusal, now });
     return refusal;
   }
-  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, note: openCommit.note });
+  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, annotation: openCommit.annotation });
   if (!answer.ok && answer.reason !== "applying")
     throw new Error(`a revert is refused: ${JSON.stringify(answer)}`);
   return answer;

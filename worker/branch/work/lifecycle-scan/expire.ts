@@ -3,7 +3,7 @@ import type { ObjectTag } from "../../../../protocol/object-tags.ts";
 import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Moment } from "../../context.ts";
-import type { CommitNote } from "../../contract/answers.ts";
+import type { Annotation } from "../../contract/answers.ts";
 import type { CommitRefused, Committed } from "../../contract/files.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { OpenCommit } from "../../open-commits/open-commit-store.ts";
@@ -132,7 +132,7 @@ function stageDeletions(
       now,
       ttlMs: KEPT_MS,
       origin: null,
-      note: noteOf(rule, undefined),
+      annotation: annotationOf(rule, undefined),
     });
   }
   const openCommit = ledger.openCommits.findOpen(name, gen);
@@ -146,7 +146,7 @@ function stageDeletions(
 }
 
 /** What the commit of a round says: the rule, and the key that put it. A message is one line, and an id may have more. */
-function noteOf({ id }: LifecycleRule, key: string | undefined): CommitNote {
+function annotationOf({ id }: LifecycleRule, key: string | undefined): Annotation {
   const shown = id.toWellFormed().replace(/[\u0000-\u001f\u007f]/g, " ");
   return { ...(key !== undefined && { key }), message: `expired by the lifecycle rule '${shown}'` };
 }
@@ -184,8 +184,8 @@ export function expireFound(
   if (operations <= MAX_COMMIT_OPERATIONS) {
     leaveOutWritten(tx, ledger, { openCommit, cutoff: work.cutoff, after: "", limit: operations });
   }
-  const note = noteOf(rule, key);
-  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, note });
+  const annotation = annotationOf(rule, key);
+  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, annotation });
   if (answer.ok) ledger.openCommits.remove(openCommit.number);
   else if (answer.reason !== "applying") throw new Error(`deletions are refused: ${JSON.stringify(answer)}`);
   return answer;

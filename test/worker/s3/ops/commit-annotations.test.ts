@@ -1,8 +1,8 @@
 import { AwsClient } from "aws4fetch";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { CommitNote } from "../../../../worker/branch/contract/answers.ts";
+import type { Annotation } from "../../../../worker/branch/contract/answers.ts";
 import type { CommitEntry } from "../../../../worker/branch/contract/history.ts";
-import { readNote } from "../../../../worker/s3/request/note.ts";
+import { readAnnotation } from "../../../../worker/s3/request/annotation.ts";
 import {
   answer,
   ENDPOINT,
@@ -20,7 +20,7 @@ const BUCKET = "/master.noted";
 const MESSAGE = "x-sluice-commit-message";
 const META = "x-sluice-commit-meta-";
 const SAID = { [MESSAGE]: "why", [`${META}run`]: "7" };
-const NOTE: CommitNote = { key: ROOT_KEY.id, message: "why", meta: { run: "7" } };
+const ANNOTATION: Annotation = { key: ROOT_KEY.id, message: "why", meta: { run: "7" } };
 
 beforeAll(async () => {
   await good(`PUT ${BUCKET}`);
@@ -79,7 +79,7 @@ describe("what the headers of a write say of its commit", () => {
     ],
   ])("is kept with the commit of %s, beside the key", async (_, write) => {
     await write(SAID);
-    expect((await newest())?.note).toEqual(NOTE);
+    expect((await newest())?.annotation).toEqual(ANNOTATION);
   });
 
   test("is no metadata of the object; without it, the commit has its key alone", async () => {
@@ -89,17 +89,17 @@ describe("what the headers of a write say of its commit", () => {
     expect(Object.keys(headers).filter((name) => name.startsWith("x-sluice"))).toEqual([]);
     const key = scopedKey({ level: "write", repos: ["noted"] });
     await good(`PUT ${BUCKET}/plain`, { body: "2", key });
-    expect((await newest())?.note).toEqual({ key: key.id });
+    expect((await newest())?.annotation).toEqual({ key: key.id });
   });
 
   test("is kept as it came, and counted in bytes of UTF-8", () => {
-    expect(noteOf({ [MESSAGE]: "Größe → 7 🙂", [`${META}wo`]: "Köln" })).toEqual({
+    expect(annotationOf({ [MESSAGE]: "Größe → 7 🙂", [`${META}wo`]: "Köln" })).toEqual({
       key: "k",
       message: "Größe → 7 🙂",
       meta: { wo: "Köln" },
     });
-    expect(() => noteOf({ [MESSAGE]: "ä".repeat(1025) })).toThrow("hold 2050 bytes");
-    expect(() => noteOf({ [MESSAGE]: "a\u0001b" })).toThrow("control character");
+    expect(() => annotationOf({ [MESSAGE]: "ä".repeat(1025) })).toThrow("hold 2050 bytes");
+    expect(() => annotationOf({ [MESSAGE]: "a\u0001b" })).toThrow("control character");
   });
 
   test("is refused if it is not signed, by name", async () => {
@@ -127,7 +127,7 @@ describe("what the headers of a write say of its commit", () => {
       Message: expect.stringContaining(`${META}x is not signed`),
     });
     expect((await send({ [MESSAGE]: "by url" })).status).toBe(200);
-    expect((await newest())?.note).toMatchObject({ message: "by url" });
+    expect((await newest())?.annotation).toMatchObject({ message: "by url" });
     const inQuery = await presigned(`${ENDPOINT}${BUCKET}/given?${MESSAGE}=x`);
     expect(await failure(send({}, inQuery))).toMatchObject({
       Code: "NotImplemented",
@@ -139,7 +139,7 @@ describe("what the headers of a write say of its commit", () => {
     // 7 bytes are the entry's: its name and value.
     const of = (length: number) => ({ [MESSAGE]: "m".repeat(length), [`${META}four`]: "val" });
     await good(`PUT ${BUCKET}/full`, { body: "1", headers: of(2041) });
-    expect((await newest())?.note).toMatchObject({ meta: { four: "val" } });
+    expect((await newest())?.annotation).toMatchObject({ meta: { four: "val" } });
     expect(await failure(s3(`PUT ${BUCKET}/full`, { body: "2", headers: of(2042) }))).toMatchObject({
       status: 400,
       Code: "MetadataTooLarge",
@@ -178,13 +178,17 @@ describe("what the headers of a write say of its commit", () => {
   });
 });
 
-function noteOf(headers: Record<string, string>): CommitNote {
+function annotationOf(headers: Record<string, string>): Annotation {
   const caller = {
     keyId: "k",
     scope: { level: "root", repos: null },
     payload: { form: "plain", sha256: null },
   } as const;
-  return readNote({ headers: new Map(Object.entries(headers)), address: { repo: "r", branch: "b" }, caller });
+  return readAnnotation({
+    headers: new Map(Object.entries(headers)),
+    address: { repo: "r", branch: "b" },
+    caller,
+  });
 }
 
 async function presigned(url: string, headers: Record<string, string> = {}): Promise<string> {
