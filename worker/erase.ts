@@ -83,7 +83,7 @@ interface ErasedInFork extends Pick<Erased, "commit" | "erased"> {
 export interface ErasedThrough extends Erased {
   readonly forks: readonly ErasedInFork[];
   /** Forks that have bytes of what was erased at other paths: the branch keeps them for those. */
-  readonly lentTo: readonly (ContentId & { readonly bucket: string })[];
+  readonly onLoanTo: readonly (ContentId & { readonly bucket: string })[];
   /** Left out, since these forks have copies. */
   readonly held: readonly HoldingFork[];
 }
@@ -174,12 +174,12 @@ class Asking {
     return [...this.#answers].map(([fork, { bucket: _, ...answer }]) => ({ fork, ...answer }));
   }
 
-  outcome(erased: Erased["erased"]): Pick<ErasedThrough, "forks" | "held" | "lentTo"> {
+  outcome(erased: Erased["erased"]): Pick<ErasedThrough, "forks" | "held" | "onLoanTo"> {
     const names = new Set(erased.flatMap((one) => (one.kind === "version" ? [contentName(one)] : [])));
-    const lentTo = [...this.#answers.values()].flatMap(({ bucket, has }) =>
+    const onLoanTo = [...this.#answers.values()].flatMap(({ bucket, has }) =>
       has.filter((content) => names.has(contentName(content))).map((content) => ({ ...content, bucket })),
     );
-    return { forks: this.#forks, held: this.#held, lentTo };
+    return { forks: this.#forks, held: this.#held, onLoanTo };
   }
 
   /** What a fork has, after its copies were erased if they are to be. */

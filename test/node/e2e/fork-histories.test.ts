@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => server?.stop());
 
-interface Lent {
+interface OnLoan {
   readonly parent: string;
   readonly fork: string;
   readonly contents: readonly Buffer[];
@@ -44,7 +44,7 @@ const nameOf = (n: number): string => `${n}`.padStart(5, "0");
 const numbers = Array.from({ length: PUTS }, (_, n) => n);
 
 /** A branch that has erased its files, and a fork of it that has copies of them all: pins alone keep the bytes. */
-async function lent(repo: string): Promise<Lent> {
+async function onLoan(repo: string): Promise<OnLoan> {
   const [parent, fork] = [`master.${repo}`, `fork.${repo}`];
   const contents = numbers.map((nonce) => selfDescribing({ key: repo, nonce, size: SIZE }));
   const folder = scratchFolder();
@@ -114,7 +114,7 @@ async function passTime(ms: number): Promise<void> {
 }
 
 /** Those that do not read as they were written. */
-async function lostOf({ fork, contents }: Lent, folder: string, some = numbers): Promise<string[]> {
+async function lostOf({ fork, contents }: OnLoan, folder: string, some = numbers): Promise<string[]> {
   const lost: string[] = [];
   await each(some, async (n) => {
     const { status, body } = await s3.ask("GET", objectTarget(fork, `${folder}/${nameOf(n)}`));
@@ -138,7 +138,7 @@ test(`${PUTS} PUTs beside erasures in a fork of a pinned parent, ${ROUNDS} times
 }, async () => {
   const lost: string[][] = [];
   for (let round = 1; round <= ROUNDS; round++) {
-    const world = await lent(`round-${round}`);
+    const world = await onLoan(`round-${round}`);
     const { fork, contents, copied } = world;
     const put = async (n: number): Promise<void> => {
       await s3.put(fork, `again/${nameOf(n)}`, contents[n] ?? "");
@@ -166,7 +166,7 @@ test(`${PUTS} PUTs beside erasures in a fork of a pinned parent, ${ROUNDS} times
 test("what a fork of a pinned parent loses by deletion and retention goes from both, and what it keeps stays", {
   timeout: 120_000 + PUTS * 200,
 }, async () => {
-  const world = await lent("retention");
+  const world = await onLoan("retention");
   const { fork, parent } = world;
   const [kept, gone] = [numbers.filter((n) => n % 2 === 0), numbers.filter((n) => n % 2 === 1)];
   await each(gone, (n) => s3.delete(fork, `copies/${nameOf(n)}`));

@@ -468,8 +468,8 @@ describe("a branch out of an archive", () => {
     await put(fork, "own");
     const copy = await imported(await exported(fork));
     expect(await allOf(copy, [])).toEqual(await allOf(fork, []));
-    expect((await forkRowsOf(fork)).lent).toBeGreaterThan(0);
-    expect((await forkRowsOf(copy)).lent).toBe(0);
+    expect((await forkRowsOf(fork)).onLoan).toBeGreaterThan(0);
+    expect((await forkRowsOf(copy)).onLoan).toBe(0);
     await expectRefsRight(copy);
   });
 

@@ -2,7 +2,7 @@ import { parseBucketName } from "../../../protocol/names.ts";
 import { exec, type Scenario, testLoops } from "../objects/loop-tests.ts";
 import { killBranch } from "../pipeline/kill.ts";
 import { numbered, stageAll } from "./large-support.ts";
-import { erase, withCopies } from "./lent-support.ts";
+import { erase, withCopies } from "./on-loan-support.ts";
 import { branchOf, chunked, commitFiles, DAY_MS, freshBranch, freshBucket, put } from "./support.ts";
 
 /** Whether a query finds nothing. */

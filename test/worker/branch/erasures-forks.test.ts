@@ -80,7 +80,7 @@ describe("a version that a fork has", () => {
     const done = await erase(from, asked);
     expect(done).toMatchObject({ ok: true, commit: null, forks: [{ bucket, erased: [{ path: "a" }] }] });
     expect(await listed(branch)).toEqual(["b"]);
-    expect(await rowsOf(branch)).toMatchObject({ lent: 0 });
+    expect(await rowsOf(branch)).toMatchObject({ onLoan: 0 });
     expect(await ledgerOf(parent)).toMatchObject({ condemned: ["b/1"], blobs: [] });
     await expectRefsRight(parent);
     await expectRefsRight(branch);
@@ -130,7 +130,7 @@ describe("a version that a fork has", () => {
     const { digest, size } = chunked("large", []);
     const copy = committed(await branch.files.commit({ operations: [{ put: "copy", digest, size }] })) ?? "";
     const done = await erase(from, [{ path: "a", version }]);
-    expect(done).toMatchObject({ ok: true, lentTo: [{ bucket, digest, size }] });
+    expect(done).toMatchObject({ ok: true, onLoanTo: [{ bucket, digest, size }] });
     expect(await listed(parent)).toEqual([]);
     expect(await listed(branch)).toEqual(["copy"]);
     await atRest(parent, branch);

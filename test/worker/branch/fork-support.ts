@@ -51,13 +51,13 @@ export async function treeOf(branch: BranchStub, commit?: string): Promise<unkno
 /** How many rows of tables a branch has. */
 export function rowsOf(
   branch: BranchStub,
-): Promise<Record<"files" | "contents" | "lent" | "forks" | "roots", number>> {
+): Promise<Record<"files" | "contents" | "onLoan" | "forks" | "roots", number>> {
   return runInDurableObject(branch, (_, { storage: { sql } }) => {
     const count = (what: string) => Number(sql.exec(`SELECT count(*) AS n FROM ${what}`).one().n);
     return {
       files: count("files"),
       contents: count("contents"),
-      lent: count("contents WHERE lent = 1"),
+      onLoan: count("contents WHERE onLoan = 1"),
       forks: count("forks"),
       roots: count("roots WHERE goneAt IS NULL"),
     };

@@ -177,7 +177,7 @@ describe("random histories of forks, crashes and deletions", () => {
       const branches = models.map(({ branch }) => branch);
       await atRest(...branches);
       for (const branch of branches) {
-        expect(await rowsOf(branch)).toMatchObject({ forks: 0, roots: 0, lent: 0 });
+        expect(await rowsOf(branch)).toMatchObject({ forks: 0, roots: 0, onLoan: 0 });
       }
     });
   }

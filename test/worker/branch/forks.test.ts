@@ -309,7 +309,7 @@ describe("bytes that a fork shares with its parent", () => {
     const [from, bucket] = [freshBucket(), freshBucket()];
     const { parent, commit } = await parentOf(from);
     const { branch } = await forkOf(from, { commit, bucket });
-    expect(await rowsOf(branch)).toMatchObject({ lent: 2 });
+    expect(await rowsOf(branch)).toMatchObject({ onLoan: 2 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
     await putChunked(branch, "own", ["b/own"]);
     // The same bytes come again, in other blobs.
@@ -340,11 +340,11 @@ describe("bytes that a fork shares with its parent", () => {
     });
     await branch.lifecycle.destroy();
     await expect.poll(async () => (await rowsOf(branch)).files).toBe(0);
-    expect(await rowsOf(branch)).toMatchObject({ lent: 1, forks: 1 });
+    expect(await rowsOf(branch)).toMatchObject({ onLoan: 1, forks: 1 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
     await branch.uploads.abort(opened);
     await atRest(branch, parent);
-    expect(await rowsOf(branch)).toMatchObject({ lent: 0, forks: 0 });
+    expect(await rowsOf(branch)).toMatchObject({ onLoan: 0, forks: 0 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
   });
 
@@ -375,7 +375,7 @@ describe("bytes that a fork shares with its parent", () => {
     await middle.lifecycle.destroy();
     await atRest(middle, parent, last);
     expect(await rowsOf(parent)).toMatchObject({ roots: 1 });
-    expect(await rowsOf(middle)).toMatchObject({ roots: 1, forks: 1, lent: 2 });
+    expect(await rowsOf(middle)).toMatchObject({ roots: 1, forks: 1, onLoan: 2 });
     expect(await ledgerOf(middle)).toMatchObject({ condemned: [] });
     expect(await treeOf(last)).toEqual(tree);
     await last.lifecycle.destroy();
@@ -427,7 +427,7 @@ async function headsOf(branch: BranchStub): Promise<string[]> {
 /** Waits until a deleted fork has let go of its parent. */
 async function goneFrom(branch: BranchStub): Promise<void> {
   await expect.poll(async () => (await rowsOf(branch)).forks).toBe(0);
-  expect(await rowsOf(branch)).toMatchObject({ files: 0, contents: 0, lent: 0 });
+  expect(await rowsOf(branch)).toMatchObject({ files: 0, contents: 0, onLoan: 0 });
 }
 
 /** A point to crash at, in words, and the statement there. */
@@ -492,7 +492,7 @@ describe("a crash while a fork goes", () => {
     ["before more rows go", /DELETE FROM files/, 3],
     ["in the deletion", /UPDATE generations SET deletedAt = \?/, 1],
     ["before the first rows go", /DELETE FROM files/, 1],
-    ["before what was lent goes", /DELETE FROM contents INDEXED BY contents_unkept WHERE gen = /, 1],
+    ["before what was on loan goes", /DELETE FROM contents INDEXED BY contents_unkept WHERE gen = /, 1],
     ["before the parent lets go", /INSERT INTO roots .* ON CONFLICT/s, 1],
     ["before the fork knows that the parent did", /DELETE FROM forks/, 1],
   ];
@@ -510,7 +510,7 @@ describe("a crash while a fork goes", () => {
       crash.resume();
       await branch.lifecycle.destroy();
       await atRest(branch, parent);
-      expect(await rowsOf(branch)).toEqual({ files: 0, contents: 0, lent: 0, forks: 0, roots: 0 });
+      expect(await rowsOf(branch)).toEqual({ files: 0, contents: 0, onLoan: 0, forks: 0, roots: 0 });
       expect(await rowsOf(parent)).toMatchObject({ roots: 0, files: 1221 });
       expect(await ledgerOf(parent)).toMatchObject({ condemned: [] });
       expect(await isCatalogued(bucket)).toBe(false);

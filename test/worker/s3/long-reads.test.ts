@@ -153,7 +153,7 @@ describe("a body whose content goes while it is read slowly", () => {
     for (const fork of [grandchild.branch, child.branch]) {
       await fork.lifecycle.destroy();
       await atRest(fork);
-      expect(await rowsOf(fork)).toMatchObject({ lent: 0, forks: 0 });
+      expect(await rowsOf(fork)).toMatchObject({ onLoan: 0, forks: 0 });
     }
     expect(await rowsOf(branch())).toMatchObject({ roots: 0 });
     await contentGoes();

@@ -153,7 +153,7 @@ async function holdersOf(
       .flatMap((step) => step.erased)
       .flatMap((one) => (one.kind === "version" && one.stays ? [[contentName(one), one] as const] : [])),
   );
-  const forks = new Set(steps.flatMap(({ lentTo }) => lentTo.map((fork) => fork.bucket)));
+  const forks = new Set(steps.flatMap(({ onLoanTo }) => onLoanTo.map((fork) => fork.bucket)));
   const known = [...forks].filter((name) => mayRead(parseBucketName(name)?.repo ?? ""));
   const holders: ByteHolder[] = known.map((name) => ({ kind: "fork", bucket: name, path: null, id: null }));
   let after: string | undefined;

@@ -3,7 +3,7 @@ import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { JsonBlob } from "../../blobs/manifest.ts";
 import { renewRewrite } from "../../objects/rewrite.ts";
 import type { Sql } from "../../objects/sql.ts";
-import type { LentContent } from "../contract/forks.ts";
+import type { ContentOnLoan } from "../contract/forks.ts";
 import { BranchStore } from "../store.ts";
 import type { Named, PendingDeletionStore } from "./pending-deletion-store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
@@ -21,7 +21,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  *    content was named, for the readers' sake.
  * 5. Deleted, by the blob reaper: first the blob, then the row.
  *
- * On loan (`lent`): a fork's content whose blobs are its parent's (work/forks/forker.ts). It is never dead. The ledger takes its
+ * On loan: a fork's content whose blobs are its parent's (work/forks/forker.ts). It is never dead. The ledger takes its
  * row out at the end of the very transaction that released it last (`takeUnkept`), and the parent is told
  * (work/outbox/give-back.ts). What a parent erases and a fork still has, a pin keeps in the parent (pin-store.ts).
  *
@@ -36,7 +36,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  *    refused if that is over (`lacksKept`).
  *  - A reader is at a blob whose time has come: it wins, as long as it says so before the end of its grace (`keepForReaders`).
  *  - A crash between the deletion of a blob and that of its row: it is deleted once more, which does no harm.
- *  - A lent content is released and put again: the release wins if its transaction ends first, and the same bytes come as the
+ *  - A content on loan is released and put again: the release wins if its transaction ends first, and the same bytes come as the
  *    fork's own.
  *  - A blob that nobody knows, since its writer died: no row has it, and the orphan scan finds it (work/orphan-scan.ts).
  */
@@ -83,7 +83,7 @@ const BRING = `
  * others belong to the parent.
  */
 const COPY = `
-  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, lent)
+  INSERT INTO contents (digest, size, gen, refs, kind, body, named, life, onLoan)
   SELECT unhex(value ->> 0), value ->> 1, ?1, value ->> 2, value ->> 3,
     CASE value ->> 3 WHEN ${INLINE_KIND} THEN unhex(value ->> 4) ELSE value ->> 4 END,
     1, value ->> 5, value ->> 3 <> ${INLINE_KIND}
@@ -117,10 +117,10 @@ const UNKEPT = `
 /** Of (?1 limit): dead contents; those that are plain name no blob and keep no other content. */
 const DEAD = `
   SELECT rowid AS id, kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL AS isPlain
-  FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 0 LIMIT ?1`;
+  FROM contents INDEXED BY contents_dead WHERE refs = 0 AND onLoan = 0 LIMIT ?1`;
 
 /** A content of a fork's parent, as it is stored there, and how many files of the fork keep it. */
-export type CopiedContent = LentContent & { readonly refs: number };
+export type CopiedContent = ContentOnLoan & { readonly refs: number };
 
 /**
  * SQL: the content of a row of files, parts or the like, as it is joined. `row`: the name of the row's table in the statement.
@@ -164,8 +164,8 @@ export class ContentStore extends BranchStore {
   #mayBeDead = false;
   /** Whether anything was released since `takeUnkept` was last asked. */
   #mayBeUnkept = false;
-  /** Whether this instance knows of lent contents; undefined: it has not looked. */
-  #hasLent: boolean | undefined;
+  /** Whether this instance knows of contents on loan; undefined: it has not looked. */
+  #hasAnyOnLoan: boolean | undefined;
 
   constructor(sql: Sql, pendingDeletions: PendingDeletionStore) {
     super(sql);
@@ -179,13 +179,13 @@ export class ContentStore extends BranchStore {
   }
 
   /** Those of some contents that a generation has of another branch's blobs. */
-  lentAmong(contents: readonly ContentId[], gen: number): ContentId[] {
+  onLoanAmong(contents: readonly ContentId[], gen: number): ContentId[] {
     const names = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
     return this.sql.all<ContentId>`
       SELECT DISTINCT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
       CROSS JOIN contents
         ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
-      WHERE contents.lent = 1`;
+      WHERE contents.onLoan = 1`;
   }
 
   /**
@@ -259,12 +259,12 @@ export class ContentStore extends BranchStore {
   }
 
   /** Those of some contents that are there, as a fork takes them over. */
-  toCopy(contents: readonly ContentId[], gen: number): LentContent[] {
+  toCopy(contents: readonly ContentId[], gen: number): ContentOnLoan[] {
     const asked = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
-    return this.sql.query<LentContent>(TO_COPY, [gen, asked]);
+    return this.sql.query<ContentOnLoan>(TO_COPY, [gen, asked]);
   }
 
-  /** So many more files of a fork keep contents of its parent: their blobs are lent. */
+  /** So many more files of a fork keep contents of its parent: their blobs are on loan. */
   copy(contents: readonly CopiedContent[], gen: number): void {
     if (contents.length === 0) return;
     const copied = contents.map(({ digest, size, refs, kind, body, life }) => [
@@ -272,7 +272,7 @@ export class ContentStore extends BranchStore {
       ...[kind, body, life],
     ]);
     this.sql.execute(COPY, [gen, JSON.stringify(copied)]);
-    this.#hasLent = true;
+    this.#hasAnyOnLoan = true;
   }
 
   /** The content is here already: the blobs that this one brought are to be deleted, unless they are the ones that are used. */
@@ -348,34 +348,34 @@ export class ContentStore extends BranchStore {
   }
 
   /**
-   * Removes the lent contents that nothing keeps, and returns them: their owner is to be told. Mostly costs no query: one that
-   * finds nothing in an empty index, if something was released in a branch that has lent contents.
+   * Removes the contents on loan that nothing keeps, and returns them: their owner is to be told. Mostly costs no query: one that
+   * finds nothing in an empty index, if something was released in a branch that has contents on loan.
    */
   takeUnkept(): OwnedContent[] {
     if (!this.#mayBeUnkept) return [];
     this.#mayBeUnkept = false;
-    this.#hasLent ??= this.sql
-      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen > 0 AND lent = 1 LIMIT 1`;
-    return this.#hasLent ? this.takeLeftUnkept() : [];
+    this.#hasAnyOnLoan ??= this.sql
+      .has`SELECT 1 FROM contents INDEXED BY contents_on_loan WHERE gen > 0 AND onLoan = 1 LIMIT 1`;
+    return this.#hasAnyOnLoan ? this.takeLeftUnkept() : [];
   }
 
   /** The same, whatever this instance knows: also those that an earlier release has left. */
   takeLeftUnkept(): OwnedContent[] {
     return this.sql.all<OwnedContent>`
-      DELETE FROM contents INDEXED BY contents_unkept WHERE gen > 0 AND lent = 1 AND refs = 0
+      DELETE FROM contents INDEXED BY contents_unkept WHERE gen > 0 AND onLoan = 1 AND refs = 0
       RETURNING lower(hex(digest)) AS digest, size, gen`;
   }
 
-  /** Removes the lent contents of a generation that nothing keeps, if its owner is to be told that all of them are gone. */
+  /** Removes the contents on loan of a generation that nothing keeps, if its owner is to be told that all of them are gone. */
   forgetUnkept(gen: number): void {
     this.sql
-      .run`DELETE FROM contents INDEXED BY contents_unkept WHERE gen = ${gen} AND lent = 1 AND refs = 0`;
+      .run`DELETE FROM contents INDEXED BY contents_unkept WHERE gen = ${gen} AND onLoan = 1 AND refs = 0`;
   }
 
   /** Whether a generation has contents whose blobs are another branch's. */
-  hasLent(gen: number): boolean {
+  hasOnLoan(gen: number): boolean {
     return this.sql
-      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen = ${gen} AND lent = 1 LIMIT 1`;
+      .has`SELECT 1 FROM contents INDEXED BY contents_on_loan WHERE gen = ${gen} AND onLoan = 1 LIMIT 1`;
   }
 
   /**
@@ -496,7 +496,7 @@ export class ContentStore extends BranchStore {
     return blobs.length;
   }
 
-  /** Something may be dead now, and a lent content kept by nothing. */
+  /** Something may be dead now, and a content on loan kept by nothing. */
   #released(): void {
     this.#mayBeDead = true;
     this.#mayBeUnkept = true;

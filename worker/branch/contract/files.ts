@@ -40,7 +40,7 @@ export interface FileCalls {
   content(request: ReadContent): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
   /**
    * Somebody still reads these blobs: those that are to be deleted stay for another while. Says what else must be kept, and
-   * where: `borrowed` of a manifest that lists blobs of others, which go by themselves; `parents` if some are lent.
+   * where: `borrowed` of a manifest that lists blobs of others, which go by themselves; `parents` if some are on loan.
    */
   keepBlobs(request: { blobs: readonly string[] }): Promise<BlobsKept>;
   /** Writes one file as one commit: the way of PutObject. Calls that wait together share a transaction. */

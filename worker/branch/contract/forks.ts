@@ -51,15 +51,15 @@ export interface RootSlice {
   /** It has what comes after this path, up to and with that one. */
   readonly after: string;
   readonly last: string;
-  readonly files: readonly LentFile[];
-  readonly contents: readonly LentContent[];
+  readonly files: readonly FileOnLoan[];
+  readonly contents: readonly ContentOnLoan[];
 }
 
 /** As a row of `files` has it; the attributes as text. */
-export type LentFile = readonly [path: string, digest: string, size: number, attributes: string | null];
+export type FileOnLoan = readonly [path: string, digest: string, size: number, attributes: string | null];
 
 /** As a row of `contents` has it; the bytes of one that is inline as hex digits. */
-export interface LentContent extends ContentId {
+export interface ContentOnLoan extends ContentId {
   readonly kind: number;
   readonly body: string;
   readonly life: Life;

@@ -43,7 +43,7 @@ export function copiesOf(
   return {
     ok: true,
     versions: first ? found.map(({ path }) => ({ path, version: first.id })) : [],
-    has: ledger.contents.lentAmong(contents, gen),
+    has: ledger.contents.onLoanAmong(contents, gen),
     number: numberFrom(ledger, given),
   };
 }

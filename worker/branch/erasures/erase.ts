@@ -208,7 +208,7 @@ export function eraseVersions(
   const commit = live
     ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, annotation: request.annotation })
     : { commit: null, modifiedAt, seq: null, back: [] };
-  pinLent(tx, ledger, { gen, rows, request, now: moment.now });
+  holdOnLoan(tx, ledger, { gen, rows, request, now: moment.now });
   const kept = new Set([...commit.back, ...rows].filter(keeps).map(contentName));
   const contents = ledger.contents.rowids(kept, { gen, known: rowids });
   const dead = ledger.contents.changeRefs(refsOf({ born: commit.back, gone: rows, contents }));
@@ -429,8 +429,8 @@ function goBack(
   return { commit, modifiedAt, seq, back };
 }
 
-/** What forks still have of bytes that this branch lent them stays, until the fork is gone. */
-function pinLent(
+/** What forks still have of bytes that they have on loan from this branch stays, until the fork is gone. */
+function holdOnLoan(
   _: Tx,
   { pins, roots }: Pick<Ledger, "pins" | "roots">,
   {

@@ -1,7 +1,7 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { type ContentStore, contentOf } from "../contents/content-store.ts";
-import type { LentFile, RootSlice } from "../contract/forks.ts";
+import type { FileOnLoan, RootSlice } from "../contract/forks.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import type { Root } from "./root-store.ts";
@@ -16,7 +16,7 @@ export const SLICES = 20;
  * Of (?1 gen, ?2 lower, ?3 limit, ?4 seq): the versions that a commit has, from path to path like `PAST` of read/walk.ts,
  * so that what died is never walked. Paths where nothing was have no digest.
  */
-const LENT_PATHS = `
+const PATHS_ON_LOAN = `
   WITH RECURSIVE walk (path) AS (
     SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 ORDER BY path LIMIT 1)
     UNION ALL
@@ -47,8 +47,8 @@ export function readSlice(
   { root: { gen, seq }, after }: { root: Root; after: string },
 ): { slice: RootSlice; length: number; isLast: boolean } {
   const lower = after === "" ? "" : justAfter(after);
-  const walked = sql.query<PathRow>(LENT_PATHS, [gen, lower, PATHS, seq]);
-  const files: LentFile[] = [];
+  const walked = sql.query<PathRow>(PATHS_ON_LOAN, [gen, lower, PATHS, seq]);
+  const files: FileOnLoan[] = [];
   const wanted = new Map<string, ContentId>();
   let length = 0;
   let last = after;

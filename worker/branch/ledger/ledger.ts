@@ -197,7 +197,7 @@ export class Ledger {
   }
 
   /**
-   * All of `work` or nothing. If it throws, what it did is undone, in memory too. At its end go the lent contents that nothing
+   * All of `work` or nothing. If it throws, what it did is undone, in memory too. At its end go the contents on loan that nothing
    * keeps any more, whatever released them, and what is to be given back is written down.
    */
   transaction<T>(work: (tx: Tx) => T): T {

@@ -110,15 +110,15 @@ const SCHEMA = `
     -- tells the row from an earlier one of the same content, whose blobs were others; null if it has none
     life INTEGER,
     -- 1: the blobs belong to the parent that the row was copied from; they stay when it goes
-    lent INTEGER NOT NULL DEFAULT 0,
+    onLoan INTEGER NOT NULL DEFAULT 0,
     -- JSON: blobs among its chunks that were made for it, although others own the rest; null: none
     made TEXT
   );
   CREATE UNIQUE INDEX contents_by_id ON contents (digest, size, gen);
   -- Those that nothing has any more: they go in slices, with their blobs.
   CREATE INDEX contents_dead ON contents (refs) WHERE refs = 0;
-  CREATE INDEX contents_lent ON contents (gen) WHERE lent = 1;
-  CREATE INDEX contents_unkept ON contents (gen) WHERE lent = 1 AND refs = 0;
+  CREATE INDEX contents_on_loan ON contents (gen) WHERE onLoan = 1;
+  CREATE INDEX contents_unkept ON contents (gen) WHERE onLoan = 1 AND refs = 0;
   -- Contents that name blobs which are not in the table of blobs for them: in manifests, or others' in a list.
   CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
   CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL;
@@ -465,7 +465,7 @@ const SCHEMA = `
   CREATE TABLE erasures_heard (uid TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
   -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
   CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
-  -- Contents of erased files that a fork still has lent: each is one of the refs of the content.
+  -- Contents of erased files that a fork still has on loan: each is one of the refs of the content.
   CREATE TABLE pins (
     fork TEXT NOT NULL,
     gen INTEGER NOT NULL,

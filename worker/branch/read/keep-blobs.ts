@@ -12,8 +12,8 @@ export function keepBlobs(
   const { pendingDeletions, generations, forks } = ledger;
   const { borrowed } = ledger.transaction(() => pendingDeletions.keepForReaders(blobs, now));
   const uids = new Set(blobs.map((blob) => parseBlobName(blob)?.uid));
-  const hasLent = [...uids].some((uid) => uid !== undefined && !generations.has(uid));
+  const hasOnLoan = [...uids].some((uid) => uid !== undefined && !generations.has(uid));
   // Also of a fork that is gone: its readers may ask for the first time then.
-  const parents = hasLent ? new Set([...forks.parents(), ...generations.parents()]) : [];
+  const parents = hasOnLoan ? new Set([...forks.parents(), ...generations.parents()]) : [];
   return { ok: true, borrowed, parents: [...parents] };
 }

@@ -14,7 +14,7 @@ import {
   putAnew,
   unheard,
   write,
-} from "../lent-support.ts";
+} from "../on-loan-support.ts";
 import {
   type BranchStub,
   branchOf,
@@ -94,7 +94,7 @@ test.each([
     expect([await pinsOf(first), await pinsOf(middle)]).toEqual([0, 0]);
     expect([await unheard(middle), await unheard(end)]).toEqual([0, 0]);
     expect(await ledgerOf(first)).toMatchObject({ refs: [], blobs: [], condemned: [] });
-    expect([await rowsOf(middle), await rowsOf(end)]).toMatchObject([{ lent: 0 }, { lent: 0 }]);
+    expect([await rowsOf(middle), await rowsOf(end)]).toMatchObject([{ onLoan: 0 }, { onLoan: 0 }]);
     const there = await listed(end);
     if (acknowledged) expect(there).toEqual([pathOf(again)]);
     for (const path of there) expect(await blobsOf(end, path)).toEqual([`new/${again}`]);

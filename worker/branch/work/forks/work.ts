@@ -25,5 +25,5 @@ function mayPurge(
   if (gen === null) return true;
   const last = commits.newest(gen);
   if (last && (roots.hasAny(gen) || neededFrom(subscribers.needs(), gen) < last.seq)) return false;
-  return sql.has`SELECT 1 FROM files WHERE gen = ${gen} LIMIT 1` || !contents.hasLent(gen);
+  return sql.has`SELECT 1 FROM files WHERE gen = ${gen} LIMIT 1` || !contents.hasOnLoan(gen);
 }

@@ -24,7 +24,7 @@ import {
   unheard,
   withCopies,
   write,
-} from "./lent-support.ts";
+} from "./on-loan-support.ts";
 import {
   type BranchStub,
   branchOf,
@@ -58,7 +58,7 @@ async function expectGivenBack({ parent, branch }: Pinned): Promise<void> {
   };
   // An alarm that rings by itself may go on behind.
   await expect.poll(left).toMatchObject({ refs: [], blobs: [], condemned: [] });
-  expect(await rowsOf(branch)).toMatchObject({ lent: 0 });
+  expect(await rowsOf(branch)).toMatchObject({ onLoan: 0 });
 }
 
 describe("bytes that a fork has of its parent", () => {
@@ -126,7 +126,7 @@ describe("bytes that a fork has of its parent", () => {
     await branch.uploads.reserve({ upload, contents: [idOf(0)] });
     const openCommit = await startOpenCommit(branch);
     await branch.files.commit({ openCommit, operations: [{ put: "staged", ...idOf(1) }] });
-    expect(await erase(from, versions)).toMatchObject({ ok: true, lentTo: [{ bucket }, { bucket }] });
+    expect(await erase(from, versions)).toMatchObject({ ok: true, onLoanTo: [{ bucket }, { bucket }] });
     expect(await pinsOf(parent)).toBe(2);
     await branch.uploads.abort({ upload });
     await branch.openCommits.abort({ openCommit });
@@ -159,7 +159,7 @@ describe("bytes that a fork has of its parent", () => {
       expect(() => ledger.transaction(() => contents.keepMany(many, gen))).toThrow("are not there");
       // What a transaction did that came to nothing is not given back.
       ledger.transaction(() => contents.add(contentOf(2), { gen, now: 1, named: 1 }));
-      storage.sql.exec("UPDATE contents SET lent = 1");
+      storage.sql.exec("UPDATE contents SET onLoan = 1");
       const undone = () =>
         ledger.transaction(() => {
           contents.release({ ...idOf(2), gen });
@@ -167,7 +167,7 @@ describe("bytes that a fork has of its parent", () => {
         });
       expect(undone).toThrow("undone");
       expect(ledger.giveBacks.newest).toBe(1);
-      storage.sql.exec("UPDATE contents SET lent = 0");
+      storage.sql.exec("UPDATE contents SET onLoan = 0");
     });
     await restarted(branch);
     await branch.lifecycle.status();
@@ -241,7 +241,7 @@ describe("what a fork gives back", () => {
     };
     const address = parseBucketName(from) ?? { repo: "", branch: "" };
     const erasing = { address, versions, forks: { mayErase: () => true } };
-    expect(await eraseThroughForks(branches, erasing)).toMatchObject({ ok: true, lentTo: [idOf(2)] });
+    expect(await eraseThroughForks(branches, erasing)).toMatchObject({ ok: true, onLoanTo: [idOf(2)] });
     expect(gaveBack).toBe(2);
     expect(await pinsOf(parent)).toBe(1);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/2", 1]]);
@@ -306,7 +306,7 @@ describe("what a fork gives back", () => {
     expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
     await last.branch.erasures.erase({ versions: [{ path: "copy", version }] });
     await expectGivenBack({ from, parent, bucket: last.bucket, branch: last.branch, copies: [] });
-    expect(await rowsOf(middle.branch)).toMatchObject({ lent: 0 });
+    expect(await rowsOf(middle.branch)).toMatchObject({ onLoan: 0 });
     expect(await pinsOf(middle.branch)).toBe(0);
   });
 
