@@ -43,7 +43,7 @@ interface OnLoan {
 const nameOf = (n: number): string => `${n}`.padStart(5, "0");
 const numbers = Array.from({ length: PUTS }, (_, n) => n);
 
-/** A branch that has erased its files, and a fork of it that has copies of them all: pins alone keep the bytes. */
+/** A branch that has erased its files, and a fork of it that has copies of them all: holds of the fork alone keep the bytes. */
 async function onLoan(repo: string): Promise<OnLoan> {
   const [parent, fork] = [`master.${repo}`, `fork.${repo}`];
   const contents = numbers.map((nonce) => selfDescribing({ key: repo, nonce, size: SIZE }));

@@ -79,8 +79,8 @@ describe("what holds most of a history back", () => {
     expect(await pinsOf(readerOf("pinning"))).toEqual([
       { ...pin, what: "a branch of another repo, made from it" },
     ]);
-    expect(await branch.admin.pinnedFor({ digest, size })).toEqual(["master.hidden-pin"]);
-    expect(await branch.admin.pinnedFor({ digest, size: size + 1 })).toEqual([]);
+    expect(await branch.admin.forksHolding({ digest, size })).toEqual(["master.hidden-pin"]);
+    expect(await branch.admin.forksHolding({ digest, size: size + 1 })).toEqual([]);
     await fork.branch.lifecycle.destroy();
     await expect.poll(() => pinsOf()).toEqual([]);
   });

@@ -157,14 +157,14 @@ const SCENARIOS: readonly Scenario[] = [
   {
     loop: "fork check",
     what: "a fork is asked whether it still has the bytes of an erased version",
-    wokenBy: ["PinStore.add"],
+    wokenBy: ["ForkHoldStore.add"],
     async prepare() {
       const { from, versions } = await withCopies(1);
       return {
         name: from,
         begin: () => erase(from, versions),
-        passes: "UPDATE pin_asks SET due = 1",
-        isDone: isEmpty(from, "SELECT 1 FROM pin_asks WHERE due = 1"),
+        passes: "UPDATE fork_hold_asks SET due = 1",
+        isDone: isEmpty(from, "SELECT 1 FROM fork_hold_asks WHERE due = 1"),
       };
     },
   },

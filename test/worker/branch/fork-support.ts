@@ -79,11 +79,11 @@ export async function atRest(...branches: readonly BranchStub[]): Promise<void> 
   await expect.poll(ring, { timeout: 60_000 }).toBe(0);
 }
 
-/** Whether the alarm is for nothing but forks that are to be asked about pins, which goes on as long as there are any. */
+/** Whether the alarm is for nothing but forks that are to be asked about what is held for them, which goes on as long as there are any. */
 function asksAlone(branch: BranchStub): Promise<boolean> {
   return runInDurableObject(branch, async (_, { storage }) => {
     const { sql } = storage;
-    const [ask] = sql.exec("SELECT min(due) AS due FROM pin_asks").toArray();
+    const [ask] = sql.exec("SELECT min(due) AS due FROM fork_hold_asks").toArray();
     const waits = WITH_DUE.some(
       (table) => sql.exec(`SELECT 1 FROM ${table} WHERE due = 1 LIMIT 1`).toArray().length,
     );

@@ -52,7 +52,7 @@ export function erase(bucket: string, versions: readonly VersionName[]) {
   return eraseThroughForks(branches, { address, versions, forks: { mayErase: () => true } });
 }
 
-export interface Pinned {
+export interface Held {
   readonly from: string;
   readonly parent: BranchStub;
   readonly bucket: string;
@@ -64,7 +64,7 @@ export interface Pinned {
 /** A branch with so many large files, and a fork of it that has copies of them beside the files. */
 export async function withCopies(
   files: number,
-): Promise<Pinned & { readonly versions: readonly VersionName[] }> {
+): Promise<Held & { readonly versions: readonly VersionName[] }> {
   const from = freshBucket();
   const parent = await freshBranch(from);
   const versions = await write(
@@ -78,11 +78,11 @@ export async function withCopies(
   return { from, parent, bucket, branch, copies, versions };
 }
 
-/** The same, of which the branch has erased the files: pins alone keep their bytes. */
-export async function pinned(files: number): Promise<Pinned> {
+/** The same, of which the branch has erased the files: holds of the fork alone keep their bytes. */
+export async function held(files: number): Promise<Held> {
   const { versions, ...world } = await withCopies(files);
   expect(await erase(world.from, versions)).toMatchObject({ ok: true });
-  expect(await pinsOf(world.parent)).toBe(files);
+  expect(await forkHoldsOf(world.parent)).toBe(files);
   return world;
 }
 
@@ -90,7 +90,7 @@ const count = (branch: BranchStub, what: string): Promise<number> =>
   runInDurableObject(branch, (_, { storage: { sql } }) =>
     Number(sql.exec(`SELECT count(*) AS n FROM ${what}`).one().n),
   );
-export const pinsOf = (branch: BranchStub) => count(branch, "pins");
+export const forkHoldsOf = (branch: BranchStub) => count(branch, "fork_holds");
 export const unheard = (branch: BranchStub) => count(branch, "give_backs");
 
 /** The blobs of a file at HEAD. */

@@ -14,12 +14,12 @@ import {
   blobsOf,
   contentOf,
   erase,
+  forkHoldsOf,
+  type Held,
+  held,
   idOf,
   numbers,
-  type Pinned,
   pathOf,
-  pinned,
-  pinsOf,
   putAnew,
   unheard,
   withCopies,
@@ -49,9 +49,9 @@ afterEach(() => {
 });
 
 /** Everything was told: the parent has no bytes for the fork any more. */
-async function expectGivenBack({ parent, branch }: Pinned): Promise<void> {
+async function expectGivenBack({ parent, branch }: Held): Promise<void> {
   await expect.poll(() => unheard(branch)).toBe(0);
-  expect(await pinsOf(parent)).toBe(0);
+  expect(await forkHoldsOf(parent)).toBe(0);
   const left = async () => {
     await atRest(branch, parent);
     return await ledgerOf(parent);
@@ -63,7 +63,7 @@ async function expectGivenBack({ parent, branch }: Pinned): Promise<void> {
 
 describe("bytes that a fork has of its parent", () => {
   test("and erases are its own once they are put again, before its alarm rings, too", async () => {
-    const world = await pinned(MANY);
+    const world = await held(MANY);
     const { branch, copies } = world;
     await inObject(branch, async (object) => {
       expect(await object.erasures.erase({ versions: copies })).toMatchObject({ ok: true });
@@ -104,7 +104,7 @@ describe("bytes that a fork has of its parent", () => {
       },
     ],
   ])("and needs no more are not there for %s", async (_, use) => {
-    const world = await pinned(MANY);
+    const world = await held(MANY);
     await inObject(world.branch, async (object) => {
       await object.erasures.erase({ versions: world.copies });
       await use(object);
@@ -112,7 +112,7 @@ describe("bytes that a fork has of its parent", () => {
     await expectGivenBack(world);
   });
 
-  test("are pinned for an upload and an open commit, too, and given back when these end", async () => {
+  test("are held for an upload and an open commit, too, and given back when these end", async () => {
     const from = freshBucket();
     const parent = await freshBranch(from);
     const versions = await write(
@@ -127,14 +127,14 @@ describe("bytes that a fork has of its parent", () => {
     const openCommit = await startOpenCommit(branch);
     await branch.files.commit({ openCommit, operations: [{ put: "staged", ...idOf(1) }] });
     expect(await erase(from, versions)).toMatchObject({ ok: true, onLoanTo: [{ bucket }, { bucket }] });
-    expect(await pinsOf(parent)).toBe(2);
+    expect(await forkHoldsOf(parent)).toBe(2);
     await branch.uploads.abort({ upload });
     await branch.openCommits.abort({ openCommit });
     await expectGivenBack({ from, parent, bucket, branch, copies: [] });
   });
 
   test("stay if one transaction lets go of them and keeps them again, and go at the end of the one that does not", async () => {
-    const { parent, branch } = await pinned(1);
+    const { parent, branch } = await held(1);
     await runInDurableObject(branch, (_, { storage }) => {
       const ledger = new Ledger(storage);
       expect(ledger.exists).toBe(true);
@@ -171,13 +171,13 @@ describe("bytes that a fork has of its parent", () => {
     });
     await restarted(branch);
     await branch.lifecycle.status();
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
   });
 });
 
 describe("what a fork gives back", () => {
   test("is told in calls of at most 1,000, and forgotten once the parent has heard", async () => {
-    const world = await pinned(1100);
+    const world = await held(1100);
     const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
     });
@@ -192,7 +192,7 @@ describe("what a fork gives back", () => {
     expect(told).toEqual([1000, 100]);
   });
 
-  test("wins over a pin whose answer is older: the fork is asked again", async () => {
+  test("wins over a hold whose answer is older: the fork is asked again", async () => {
     const { parent, branch, versions, copies } = await withCopies(2);
     const held = await parent.erasures.erase({ versions });
     if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
@@ -217,9 +217,9 @@ describe("what a fork gives back", () => {
     ).toMatchObject({
       ok: true,
     });
-    expect(await pinsOf(parent)).toBe(1);
+    expect(await forkHoldsOf(parent)).toBe(1);
     await branch.erasures.erase({ versions: copies.slice(1) });
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
   });
 
   test("is asked about again by the gateway alone, however often something is given back meanwhile", async () => {
@@ -229,7 +229,7 @@ describe("what a fork gives back", () => {
       const asked = branchOf(`${of.branch}.${of.repo}`);
       const copiesOf = async (request: Parameters<ForkCalls["copies"]>[0]) => {
         const answer = await asked.forks.copies(request);
-        // Between the answer and the pin.
+        // Between the answer and the hold.
         if (answer.ok && answer.versions.length === 0 && gaveBack < 2) {
           await branch.erasures.erase({ versions: copies.slice(gaveBack, gaveBack + 1) });
           gaveBack++;
@@ -243,18 +243,18 @@ describe("what a fork gives back", () => {
     const erasing = { address, versions, forks: { mayErase: () => true } };
     expect(await eraseThroughForks(branches, erasing)).toMatchObject({ ok: true, onLoanTo: [idOf(2)] });
     expect(gaveBack).toBe(2);
-    expect(await pinsOf(parent)).toBe(1);
+    expect(await forkHoldsOf(parent)).toBe(1);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/2", 1]]);
   });
 
   test("may be told twice or late, of what the parent has by itself since, and to a branch that does not know the fork", async () => {
-    const world = await pinned(2);
+    const world = await held(2);
     const { parent, branch, copies } = world;
     const fork = await runInDurableObject(branch, (_, { storage: { sql } }) =>
       String(sql.exec("SELECT uid FROM forks").one().uid),
     );
     await branch.erasures.erase({ versions: copies });
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
     await putAnew(api(parent), 0);
     for (const number of [2, 1, 2]) {
       expect(await parent.forks.giveBack({ fork, contents: [idOf(0), idOf(1)], number })).toEqual({
@@ -277,7 +277,7 @@ describe("what a fork gives back", () => {
   });
 
   test("is told again until the parent answers, also after a crash", async () => {
-    const world = await pinned(1);
+    const world = await held(1);
     const { parent, branch, copies } = world;
     const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
@@ -288,7 +288,7 @@ describe("what a fork gives back", () => {
     away.mockRestore();
     await restarted(branch);
     await atRest(branch);
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
     await expectGivenBack(world);
   });
 
@@ -301,35 +301,35 @@ describe("what a fork gives back", () => {
     const version =
       committed(await last.branch.files.commit({ operations: [{ put: "copy", ...idOf(0) }] })) ?? "";
     expect(await erase(from, versions)).toMatchObject({ ok: true });
-    expect([await pinsOf(parent), await pinsOf(middle.branch)]).toEqual([1, 1]);
+    expect([await forkHoldsOf(parent), await forkHoldsOf(middle.branch)]).toEqual([1, 1]);
     await atRest(parent, middle.branch, last.branch);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
     await last.branch.erasures.erase({ versions: [{ path: "copy", version }] });
     await expectGivenBack({ from, parent, bucket: last.bucket, branch: last.branch, copies: [] });
     expect(await rowsOf(middle.branch)).toMatchObject({ onLoan: 0 });
-    expect(await pinsOf(middle.branch)).toBe(0);
+    expect(await forkHoldsOf(middle.branch)).toBe(0);
   });
 
   test("is also what it loses by deletion and retention", async () => {
-    const world = await pinned(3);
+    const world = await held(3);
     const { parent, branch } = world;
     committed(await branch.files.commit({ operations: [{ delete: "copy/0" }, { delete: "copy/1" }] }));
     await atRest(parent, branch);
-    expect(await pinsOf(parent)).toBe(3);
+    expect(await forkHoldsOf(parent)).toBe(3);
     expect(await branch.settings.change({ keep: { commits: 1 } })).toMatchObject({ ok: true });
     const left = async () => {
       await atRest(parent, branch);
       return (await ledgerOf(parent)).blobs;
     };
     await expect.poll(left).toEqual([["old/2", 1]]);
-    expect(await pinsOf(parent)).toBe(1);
+    expect(await forkHoldsOf(parent)).toBe(1);
     expect(await blobsOf(branch, "copy/2")).toEqual(["old/2"]);
   });
 
   test("has higher numbers than the parent has heard, also from an object that was set back", async () => {
-    const { parent, branch, copies } = await pinned(2);
+    const { parent, branch, copies } = await held(2);
     await branch.erasures.erase({ versions: copies.slice(0, 1) });
-    await expect.poll(() => pinsOf(parent)).toBe(1);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(1);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("UPDATE give_back_clock SET number = 0");
     });
@@ -341,16 +341,16 @@ describe("what a fork gives back", () => {
       number: 1,
     });
     await branch.erasures.erase({ versions: copies.slice(1) });
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
   });
 });
 
-describe("a branch with pins", () => {
+describe("a branch with holds of forks", () => {
   /** When it asks the fork next, and how long it waits after that. */
   const asksOf = (branch: BranchStub) =>
     runInDurableObject(branch, (_, { storage: { sql } }) =>
       sql
-        .exec("SELECT due, wait FROM pin_asks")
+        .exec("SELECT due, wait FROM fork_hold_asks")
         .toArray()
         .map(({ due, wait }) => ({ inMs: Number(due) - Date.now(), wait: Number(wait) })),
     );
@@ -359,13 +359,13 @@ describe("a branch with pins", () => {
   const askNow = async (branch: BranchStub) => {
     await runInDurableObject(
       branch,
-      (_, { storage: { sql } }) => void sql.exec("UPDATE pin_asks SET due = 1"),
+      (_, { storage: { sql } }) => void sql.exec("UPDATE fork_hold_asks SET due = 1"),
     );
     await runDurableObjectAlarm(branch);
   };
 
   test("asks the fork an hour after, then at doubling times up to once a week, and no more when it has none", async () => {
-    const { parent, branch, copies } = await pinned(2);
+    const { parent, branch, copies } = await held(2);
     await atRest(branch, parent);
     const [first] = await asksOf(parent);
     expect(first).toEqual({ inMs: expect.any(Number), wait: HOUR_MS });
@@ -379,16 +379,16 @@ describe("a branch with pins", () => {
       expect(await alarmIn(parent)).toBeLessThanOrEqual(next?.wait ?? 0);
     }
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 168, 168]);
-    expect(await pinsOf(parent)).toBe(2);
+    expect(await forkHoldsOf(parent)).toBe(2);
     await branch.erasures.erase({ versions: copies });
-    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expect.poll(() => forkHoldsOf(parent)).toBe(0);
     expect(await asksOf(parent)).toEqual([]);
     await atRest(branch, parent);
     expect(await alarmIn(parent)).toBeNaN();
   });
 
   test("learns so of what it was never told, and of nothing from a fork that can't be asked", async () => {
-    const world = await pinned(30);
+    const world = await held(30);
     const { parent, branch, copies } = world;
     const away = vi.spyOn(forks, "giveBack").mockImplementation(async () => {
       throw new Error("away");
@@ -404,20 +404,20 @@ describe("a branch with pins", () => {
       throw new Error("away");
     });
     await askNow(parent);
-    expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 1]);
+    expect([await forkHoldsOf(parent), asked.mock.calls.length]).toEqual([30, 1]);
     asked.mockResolvedValue({ ok: true, versions: [], has: [] });
     await askNow(parent);
-    expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 2]);
+    expect([await forkHoldsOf(parent), asked.mock.calls.length]).toEqual([30, 2]);
     asked.mockRestore();
     await askNow(parent);
-    expect(await pinsOf(parent)).toBe(1);
+    expect(await forkHoldsOf(parent)).toBe(1);
     await atRest(parent, branch);
     expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
     await branch.erasures.erase({ versions: copies.slice(0, 1) });
     await expectGivenBack(world);
   });
 
-  test("has none for a fork that was gone before it was pinned for", async () => {
+  test("has none for a fork that was gone before it was held for", async () => {
     const { parent, branch, versions } = await withCopies(1);
     const held = await parent.erasures.erase({ versions });
     if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
@@ -425,6 +425,6 @@ describe("a branch with pins", () => {
     expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
     await expect.poll(async () => (await rowsOf(parent)).roots).toBe(0);
     expect(await parent.erasures.erase({ versions, forks })).toMatchObject({ ok: true });
-    expect(await pinsOf(parent)).toBe(0);
+    expect(await forkHoldsOf(parent)).toBe(0);
   });
 });

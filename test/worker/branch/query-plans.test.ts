@@ -40,7 +40,7 @@ const GROWING = [
   "lineages",
 ];
 /** Tables that grow, as statements name them whose names begin others. */
-const GROWING_TOO = ["f", "c", "other", "next", "erasures", "pins", "give_backs"];
+const GROWING_TOO = ["f", "c", "other", "next", "erasures", "fork_holds", "give_backs"];
 /** Sort what they found by index; bounded by NEAR_HEAD_CHANGES, NEAR_BIRTHS, the paths asked about, and the rules that there may be. */
 const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES, AT_WORK];
 

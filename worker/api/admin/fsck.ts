@@ -166,9 +166,9 @@ async function proveContent(
   if (verified.state === "damaged" && (await isStillThere(branch, content))) {
     const names = await branch.admin.namesOf({ ...content, limit: NAMES_TOLD });
     const { digest, size } = content;
-    const pinnedFor = await branch.admin.pinnedFor({ digest, size });
-    const pins = pinnedFor.length > 0 ? { pinnedFor } : {};
-    piece.faults.push({ content: name, message: verified.fault, names, ...pins });
+    const pinnedFor = await branch.admin.forksHolding({ digest, size });
+    const held = pinnedFor.length > 0 ? { pinnedFor } : {};
+    piece.faults.push({ content: name, message: verified.fault, names, ...held });
   }
   return null;
 }

@@ -78,7 +78,7 @@ async function branchUsage(
   if (!found.ok) return undefined;
   const { database, contents, deleted } = found;
   if (!contents) return { name: address.branch, database, contents: null };
-  const { holder, pins = [], ...amounts } = contents;
+  const { holder, forkHolds = [], ...amounts } = contents;
   const shown = holder && {
     kind: holder.kind,
     what: await holderText(asked, { holder, address }),
@@ -91,7 +91,7 @@ async function branchUsage(
     contents: {
       ...amounts,
       holder: shown,
-      pins: pins.map(({ bucket, count, bytes }) => ({ what: forkText(asked, bucket), count, bytes })),
+      pins: forkHolds.map(({ bucket, count, bytes }) => ({ what: forkText(asked, bucket), count, bytes })),
     },
   };
 }

@@ -53,9 +53,9 @@ export const admin: BranchFacet<AdminCalls> = {
     return ledger.exists ? await namesOf(ledger, { content, gen, limit, turn }) : [];
   },
 
-  async pinnedFor({ ledger }, content) {
+  async forksHolding({ ledger }, content) {
     if (!ledger.exists) return [];
-    return ledger.pins.forksOf(content).flatMap((fork) => ledger.roots.find(fork)?.bucket ?? []);
+    return ledger.forkHolds.forksOf(content).flatMap((fork) => ledger.roots.find(fork)?.bucket ?? []);
   },
 };
 

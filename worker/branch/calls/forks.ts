@@ -45,7 +45,7 @@ export const forks: BranchFacet<ForkCalls> = {
     if (!ledger.exists) return;
     ledger.transaction(() => {
       ledger.roots.drop(fork, now());
-      ledger.pins.drop(fork, ledger.pins.of(fork));
+      ledger.forkHolds.drop(fork, ledger.forkHolds.of(fork));
       ledger.contents.removeReleased(now());
     });
   },
@@ -59,7 +59,7 @@ export const forks: BranchFacet<ForkCalls> = {
     if (!ledger.exists) return { ok: true };
     ledger.transaction(() => {
       ledger.roots.gaveBack(fork, number);
-      ledger.pins.drop(fork, contents);
+      ledger.forkHolds.drop(fork, contents);
       ledger.contents.removeReleased(now());
     });
     return { ok: true };

@@ -10,7 +10,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
 
 /*
  * The life of a content: some bytes that a generation has, whatever has them. A row of `contents` says where they are and how
- * many keep it (`refs`): files of any commit, staged puts, uploads, pins, and contents that are put together from it.
+ * many keep it (`refs`): files of any commit, staged puts, uploads, holds of forks, and contents that are put together from it.
  *
  * 1. Born. `add`: bytes that came with an upload or a put. `bring`: small ones that came with an archive. `copy`: a fork has what
  *    its parent had. Its own blobs are counted in `blobs`, since a list may name one twice.
@@ -23,7 +23,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  *
  * On loan: a fork's content whose blobs are its parent's (work/forks/forker.ts). It is never dead. The ledger takes its
  * row out at the end of the very transaction that released it last (`takeUnkept`), and the parent is told
- * (work/outbox/give-back.ts). What a parent erases and a fork still has, a pin keeps in the parent (pin-store.ts).
+ * (work/outbox/give-back.ts). What a parent erases and a fork still has, a hold of that fork keeps in the parent (fork-hold-store.ts).
  *
  * Who wins each race:
  *

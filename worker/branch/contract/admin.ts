@@ -29,8 +29,8 @@ export interface AdminCalls {
   checkContents(request: { after: number }): Promise<ContentsToCheck | Refused<"no-such-branch">>;
   /** Some of the names that a content of a generation has. */
   namesOf(request: ContentId & { gen: number; limit: number }): Promise<CheckedName[]>;
-  /** The buckets of the forks that a content is pinned for, which this branch has erased. */
-  pinnedFor(request: ContentId): Promise<string[]>;
+  /** The buckets of the forks that a content is held for, which this branch has erased. */
+  forksHolding(request: ContentId): Promise<string[]>;
 }
 
 /** How a look for blobs that nothing names stands, or ended. */
@@ -105,7 +105,7 @@ export interface BranchUsage {
     /**
      * Contents of erased files that stay since a fork still has them, by its bucket. Absent: an earlier release answers.
      */
-    readonly pins?: readonly (Amount & { readonly bucket: string })[];
+    readonly forkHolds?: readonly (Amount & { readonly bucket: string })[];
   } | null;
 }
 

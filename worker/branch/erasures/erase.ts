@@ -163,7 +163,7 @@ export type EraseStores = Pick<
   | "reads"
   | "roots"
   | "exports"
-  | "pins"
+  | "forkHolds"
   | "erasures"
   | "erasedContents"
   | "subscribers"
@@ -310,7 +310,7 @@ function nameAt(path: string, seq: number): string {
 
 /**
  * The forks whose first commit had one of the rows, but for those that the caller has asked, and that gave back nothing since:
- * what a fork answered that it has, it may have given back by now, and a pin would stay for nothing.
+ * what a fork answered that it has, it may have given back by now, and a hold would stay for nothing.
  */
 function heldByForks(
   { roots }: Pick<Ledger, "roots">,
@@ -432,7 +432,7 @@ function goBack(
 /** What forks still have of bytes that they have on loan from this branch stays, until the fork is gone. */
 function holdOnLoan(
   _: Tx,
-  { pins, roots }: Pick<Ledger, "pins" | "roots">,
+  { forkHolds, roots }: Pick<Ledger, "forkHolds" | "roots">,
   {
     gen,
     rows,
@@ -444,9 +444,9 @@ function holdOnLoan(
   for (const { fork, has, number = Infinity } of request.forks ?? []) {
     const contents = has.filter((content) => erased.has(contentName(content)));
     const root = roots.find(fork);
-    // The fork may be gone since it answered, or have given back what it had: a pin would stay for nothing.
+    // The fork may be gone since it answered, or have given back what it had: a hold would stay for nothing.
     if (!root || root.goneAt !== null || number < root.given) continue;
-    if (contents.length > 0) pins.add(fork, { gen, contents, now });
+    if (contents.length > 0) forkHolds.add(fork, { gen, contents, now });
   }
 }
 

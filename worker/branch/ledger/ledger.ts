@@ -7,8 +7,8 @@ import { type TransactionStorage, Transactions, type Tx, type Woken } from "../.
 import { ExportStore } from "../archives/export-store.ts";
 import { ImportStore } from "../archives/import-store.ts";
 import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
+import { ForkHoldStore } from "../contents/fork-hold-store.ts";
 import { PendingDeletionStore } from "../contents/pending-deletion-store.ts";
-import { PinStore } from "../contents/pin-store.ts";
 import type { ModifiedOf } from "../contract/settings.ts";
 import { ForkStore } from "../forks/fork-store.ts";
 import { RootStore } from "../forks/root-store.ts";
@@ -77,7 +77,7 @@ export class Ledger {
   readonly applying: ApplyingStore;
   readonly forks: ForkStore;
   readonly roots: RootStore;
-  readonly pins: PinStore;
+  readonly forkHolds: ForkHoldStore;
   readonly giveBacks: GiveBackStore;
   readonly erasures: ErasureStore;
   readonly erasedContents: ErasedContentStore;
@@ -146,7 +146,7 @@ export class Ledger {
     this.applying = new ApplyingStore(sql);
     this.forks = new ForkStore(sql);
     this.roots = new RootStore(sql);
-    this.pins = new PinStore(sql, this.contents);
+    this.forkHolds = new ForkHoldStore(sql, this.contents);
     this.giveBacks = new GiveBackStore(sql);
     this.erasures = new ErasureStore(sql);
     this.erasedContents = new ErasedContentStore(sql);

@@ -466,23 +466,23 @@ const SCHEMA = `
   -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
   CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
   -- Contents of erased files that a fork still has on loan: each is one of the refs of the content.
-  CREATE TABLE pins (
+  CREATE TABLE fork_holds (
     fork TEXT NOT NULL,
     gen INTEGER NOT NULL,
     digest BLOB NOT NULL,
     size INTEGER NOT NULL,
     PRIMARY KEY (fork, digest, size)
   ) WITHOUT ROWID;
-  -- When a fork that has pins is asked what it still has of them, and how long after that again; milliseconds.
-  CREATE TABLE pin_asks (
+  -- When a fork that has holds is asked what it still has of them, and how long after that again; milliseconds.
+  CREATE TABLE fork_hold_asks (
     fork TEXT PRIMARY KEY,
     due INTEGER NOT NULL,
     wait INTEGER NOT NULL,
-    -- the last pin that it was asked for; empty: the first is next
+    -- the last hold that it was asked for; empty: the first is next
     digest BLOB NOT NULL DEFAULT x'',
     size INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
-  CREATE INDEX pin_asks_by_due ON pin_asks (due);
+  CREATE INDEX fork_hold_asks_by_due ON fork_hold_asks (due);
 
   -- history: archives
 

@@ -86,7 +86,7 @@ type UsageStores = Pick<
   | "forks"
   | "space"
   | "generations"
-  | "pins"
+  | "forkHolds"
   | "pendingDeletions"
   | "roots"
 >;
@@ -127,9 +127,9 @@ export async function branchUsage(
       .flatMap(({ sums }) => [...sums])
       .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
   const pending = ledger.pendingDeletions.total();
-  const pins = await pinsOf(ledger, turn);
+  const forkHolds = await forkHoldsOf(ledger, turn);
   const isGone =
-    !live && pending.count === 0 && pins.length === 0 && all.every(({ sums }) => sums.size === 0);
+    !live && pending.count === 0 && forkHolds.length === 0 && all.every(({ sums }) => sums.size === 0);
   if (isGone) return { ok: false, reason: "no-such-branch" };
   const holders = all.flatMap((one) => [...holdersOf(ledger, { ...one, now: now() })]);
   return {
@@ -145,20 +145,20 @@ export async function branchUsage(
         (most, one) => (most && most.count >= one.count ? most : one),
         null,
       ),
-      pins,
+      forkHolds,
     },
   };
 }
 
-/** What is pinned for each fork, added up in slices. */
-async function pinsOf(
-  { pins, roots }: Pick<Ledger, "pins" | "roots">,
+/** What is held for each fork, added up in slices. */
+async function forkHoldsOf(
+  { forkHolds, roots }: Pick<Ledger, "forkHolds" | "roots">,
   turn: BranchContext["turn"],
 ): Promise<(Amount & { bucket: string })[]> {
   const sums = new Map<string, Amount>();
   let after = { fork: "", digest: "", size: 0 };
   for (;;) {
-    const some = pins.all({ after, limit: ROWS });
+    const some = forkHolds.all({ after, limit: ROWS });
     for (const { fork, size } of some)
       sums.set(fork, plus(sums.get(fork) ?? NONE, { count: 1, bytes: size }));
     const last = some.at(-1);

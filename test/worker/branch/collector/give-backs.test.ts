@@ -7,10 +7,10 @@ import {
   blobsOf,
   contentOf,
   erase,
+  forkHoldsOf,
   idOf,
   numbers,
   pathOf,
-  pinsOf,
   putAnew,
   unheard,
   write,
@@ -67,7 +67,7 @@ async function chain() {
   expect(await erase(from, versions)).toMatchObject({ ok: true });
   const copies = operations.map(({ put: path }) => ({ path, version }));
   const branches = (): BranchStub[] => [from, middle, last].map(branchOf);
-  expect(await Promise.all(branches().map(pinsOf).slice(0, 2))).toEqual([FILES, FILES]);
+  expect(await Promise.all(branches().map(forkHoldsOf).slice(0, 2))).toEqual([FILES, FILES]);
   return { last, copies, branches };
 }
 
@@ -91,7 +91,7 @@ test.each([
     await erase(last, copies);
     await passTime(effects, 10 * MINUTE_MS, branches());
     const [first, middle, end] = branches() as [BranchStub, BranchStub, BranchStub];
-    expect([await pinsOf(first), await pinsOf(middle)]).toEqual([0, 0]);
+    expect([await forkHoldsOf(first), await forkHoldsOf(middle)]).toEqual([0, 0]);
     expect([await unheard(middle), await unheard(end)]).toEqual([0, 0]);
     expect(await ledgerOf(first)).toMatchObject({ refs: [], blobs: [], condemned: [] });
     expect([await rowsOf(middle), await rowsOf(end)]).toMatchObject([{ onLoan: 0 }, { onLoan: 0 }]);

@@ -1,14 +1,14 @@
 import { contentName } from "../../../../protocol/content.ts";
 import type { NamedLoop, Next } from "../../../objects/loop.ts";
-import type { PinPlace } from "../../contents/pin-store.ts";
+import type { HoldPlace } from "../../contents/fork-hold-store.ts";
 import type { BranchContext } from "../../context.ts";
 import type { BranchApi } from "../../contract/api.ts";
 import type { BranchLoop } from "../../store.ts";
 
-/** Most forks that one alarm asks, calls to each, and pins that one call is about. */
+/** Most forks that one alarm asks, calls to each, and holds that one call is about. */
 const FORKS = 5;
 const CALLS = 20;
-const PINS = 1000;
+const HOLDS = 1000;
 
 interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   /** Another branch. Its calls reject if it can't be reached. */
@@ -17,32 +17,32 @@ interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
 
 /**
  * If a version is erased and a fork has the same bytes elsewhere, the parent keeps them for the fork: a *hold of a fork*, which
- * is a row of `pins`. The fork tells the parent when it has them no more. The fork's ledger takes each content on loan out at
+ * is a row of `fork_holds`. The fork tells the parent when it has them no more. The fork's ledger takes each content on loan out at
  * the end of the transaction that released it last, so that nobody can keep it again, and writes down what to return. The
  * outbox sees to it that the parent hears (work/outbox/give-back.ts). In case it never does, the parent asks, later and later.
  *
- * This asks forks whose time has come what they still have of the bytes that are pinned for them, and drops the other pins. A fork
+ * This asks forks whose time has come what they still have of the bytes that are held for them, and drops the other holds. A fork
  * gives back by itself; this is for one that could not: a fork that was set back to an earlier time has forgotten what to give
  * back.
  */
 export function forkCheck(context: AskContext): NamedLoop {
   return {
     name: "fork check" satisfies BranchLoop,
-    due: () => context.ledger.pins.nextAsk(),
+    due: () => context.ledger.forkHolds.nextAsk(),
     step: () => askForks(context),
   };
 }
 
 async function askForks(context: AskContext): Promise<Next> {
   const { ledger, now } = context;
-  for (const { fork, after } of ledger.pins.dueAsks(now(), FORKS)) {
+  for (const { fork, after } of ledger.forkHolds.dueAsks(now(), FORKS)) {
     const stopped = await askFork(context, fork, after).catch((error) => {
       console.warn(`the fork ${fork} could not be asked what it still has; it is again later: ${error}`);
       return undefined;
     });
     ledger.transaction(() => {
-      if (stopped) ledger.pins.askedTo(fork, stopped);
-      else ledger.pins.asked(fork, now());
+      if (stopped) ledger.forkHolds.askedTo(fork, stopped);
+      else ledger.forkHolds.asked(fork, now());
     });
   }
   return "next alarm";
@@ -51,31 +51,31 @@ async function askForks(context: AskContext): Promise<Next> {
 /** What a fork says that is no more. */
 const GONE = { ok: true, has: [], number: 0 } as const;
 
-/** Returns where to go on; undefined if all of the fork's pins were asked for, or it does not know yet. */
-async function askFork(context: AskContext, fork: string, after: PinPlace): Promise<PinPlace | undefined> {
+/** Returns where to go on; undefined if all of the fork's holds were asked for, or it does not know yet. */
+async function askFork(context: AskContext, fork: string, after: HoldPlace): Promise<HoldPlace | undefined> {
   const { ledger, now, turn, branch } = context;
   let place = after;
   for (let call = 0; call < CALLS; call++) {
     if (call > 0) await turn();
     const root = ledger.roots.find(fork);
-    const pinned = ledger.pins.page(fork, { after: place, limit: PINS });
-    const last = pinned.at(-1);
+    const held = ledger.forkHolds.page(fork, { after: place, limit: HOLDS });
+    const last = held.at(-1);
     if (!last) return undefined;
     const isGone = !root || root.goneAt !== null;
-    const asked = { fork, paths: [], contents: pinned };
+    const asked = { fork, paths: [], contents: held };
     const answer = isGone ? GONE : await branch(root.bucket).forks.copies({ ...asked, given: root.given });
     // An object that knows nothing of the fork was lost, and may be brought back from a backup.
     if (!answer.ok || answer.number === undefined) return undefined;
     const has = new Set(answer.has.map(contentName));
     ledger.transaction(() => {
       // What it has no more never comes back to it as its parent's.
-      ledger.pins.drop(
+      ledger.forkHolds.drop(
         fork,
-        pinned.filter((content) => !has.has(contentName(content))),
+        held.filter((content) => !has.has(contentName(content))),
       );
       ledger.contents.removeReleased(now());
     });
-    if (pinned.length < PINS) return undefined;
+    if (held.length < HOLDS) return undefined;
     place = last;
   }
   return place;
