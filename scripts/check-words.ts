@@ -152,7 +152,6 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
     "collector",
     "courier",
     "hollow",
-    "judged",
     "need",
     "retainer",
     "ring",

@@ -250,7 +250,7 @@ describe("files expire", () => {
 describe("what somebody writes while a rule looks stays", () => {
   /** Stops a round when it has found what is due, does something, and lets it go on. */
   async function between(branch: BranchStub, work: () => Promise<unknown>): Promise<void> {
-    const crash = crashAt({ statement: /there\.born = staged\.judged/, nth: 1 });
+    const crash = crashAt({ statement: /there\.born = staged\.precondition/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await crash.reached();
     await work();
@@ -351,7 +351,7 @@ describe("rules that change", () => {
     for (const rules of [[], [{ ...LOGS, prefix: "logs/b/" }], [{ ...LOGS, enabled: false }]]) {
       const branch = await withLogs();
       await passed(branch, 9);
-      const crash = crashAt({ statement: /there\.born = staged\.judged/, nth: 1 });
+      const crash = crashAt({ statement: /there\.born = staged\.precondition/, nth: 1 });
       await runDurableObjectAlarm(branch);
       await crash.reached();
       await setRules(branch, ...rules);
@@ -413,7 +413,7 @@ describe("a branch that is not to be written to keeps its files, and they go onc
   test("protected after they were found", async () => {
     const branch = await withLogs();
     await passed(branch, 9);
-    const crash = crashAt({ statement: /there\.born = staged\.judged/, nth: 1 });
+    const crash = crashAt({ statement: /there\.born = staged\.precondition/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await crash.reached();
     await branch.settings.change({ writer: { key: "another" } });
@@ -524,7 +524,7 @@ describe("more files than one transaction takes", () => {
 
   test.each([
     /INSERT INTO applying/,
-    /there\.born = staged\.judged/,
+    /there\.born = staged\.precondition/,
     /UPDATE applying SET seq/,
     /UPDATE files SET died = \?4 FROM staged/,
     /INSERT INTO commits/,
@@ -543,7 +543,7 @@ describe("more files than one transaction takes", () => {
 
   test("stay, and writers go on, if the rule goes while they are looked at once more", async () => {
     const branch = await manyLogs();
-    const crash = crashAt({ statement: /there\.born = staged\.judged/, nth: 1 });
+    const crash = crashAt({ statement: /there\.born = staged\.precondition/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await crash.reached();
     const written = put(branch, "after");

@@ -26,7 +26,7 @@ export interface OpenCommitCalls {
   /**
    * Makes one commit of what an open commit holds; may be asked again. `applying`: it is large and goes on by itself, ask
    * again. `commit` null: nothing would change, none was made. If it is refused, the open commit is open as before.
-   * `conditions-changed`: somebody wrote where a condition had been judged.
+   * `conditions-changed`: somebody wrote where a condition had been checked.
    */
   finish(request: {
     openCommit: string;
@@ -45,7 +45,7 @@ export interface OpenCommitCalls {
 }
 
 /**
- * HEAD has something else at these paths than when conditions of the open commit were judged there. Nothing was
+ * HEAD has something else at these paths than when conditions of the open commit were checked there. Nothing was
  * committed, and the open commit stays open.
  */
 export interface ConditionsChanged {

@@ -300,14 +300,14 @@ const SCHEMA = `
     digest BLOB,
     size INTEGER,
     attributes TEXT,
-    -- what HEAD had at the path when a condition was first judged there: the commit that wrote it, 0 if nothing was there;
+    -- what HEAD had at the path when a condition was first checked there: the commit that wrote it, 0 if nothing was there;
     -- null if no condition stands
-    judged INTEGER,
+    precondition INTEGER,
     -- as in files; null: when the open commit is finished
     bytesAt INTEGER,
     PRIMARY KEY (session, gone, path)
   ) WITHOUT ROWID;
-  CREATE INDEX staged_judged ON staged (session, path) WHERE judged IS NOT NULL;
+  CREATE INDEX staged_preconditions ON staged (session, path) WHERE precondition IS NOT NULL;
 
   -- One row while a session becomes a commit in slices: nobody else makes a commit then.
   CREATE TABLE applying (
@@ -323,7 +323,7 @@ const SCHEMA = `
     births INTEGER NOT NULL,
     deaths INTEGER NOT NULL,
     -- while it is checked: the last path whose condition was looked at, and JSON of those where HEAD has changed
-    judged TEXT,
+    comparedTo TEXT,
     changed TEXT,
     -- JSON of an Annotation: what was said when it was finished
     annotation TEXT

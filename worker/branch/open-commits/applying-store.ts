@@ -44,7 +44,7 @@ export interface CheckProgress {
 /** How far the conditions of an open commit were looked at, and what was found. */
 export interface ConditionProgress {
   /** Through this path. */
-  readonly judged: string;
+  readonly comparedTo: string;
   readonly changed: FoundChanges;
 }
 export interface FoundChanges {
@@ -124,15 +124,15 @@ export class ApplyingStore extends BranchStore {
 
   /** How far the conditions were looked at. */
   conditions(): ConditionProgress {
-    const row = this.sql.first<{ judged: string | null; changed: string | null }>`
-      SELECT judged, changed FROM applying WHERE one = 1`;
+    const row = this.sql.first<{ comparedTo: string | null; changed: string | null }>`
+      SELECT comparedTo, changed FROM applying WHERE one = 1`;
     const changed = row?.changed ? JSON.parse(row.changed) : NONE_CHANGED;
-    return { judged: row?.judged ?? "", changed };
+    return { comparedTo: row?.comparedTo ?? "", changed };
   }
 
-  saveConditions({ judged, changed }: ConditionProgress): void {
+  saveConditions({ comparedTo, changed }: ConditionProgress): void {
     this.sql.run`
-      UPDATE applying SET judged = ${judged}, changed = ${JSON.stringify(changed)} WHERE one = 1`;
+      UPDATE applying SET comparedTo = ${comparedTo}, changed = ${JSON.stringify(changed)} WHERE one = 1`;
   }
 
   /** The check is over and rows are written from now on: nothing can stop the commit any more. */

@@ -8,8 +8,8 @@ import type { OpenCommit } from "./open-commit-store.ts";
 interface StagedOperation {
   /** Null: it deletes it. */
   readonly state: FileState | null;
-  /** What HEAD must still have there, as `judged.ts` says; null if no condition stands. */
-  readonly judged: number | null;
+  /** What HEAD must still have there, as `preconditions.ts` says; null if no condition stands. */
+  readonly precondition: number | null;
 }
 
 interface StoredRow {
@@ -36,10 +36,10 @@ export class StagedStore extends BranchStore {
   }
 
   find(openCommit: number, path: string): StagedOperation | undefined {
-    const row = this.sql.first<StoredRow & Pick<StagedOperation, "judged">>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt, judged FROM staged
+    const row = this.sql.first<StoredRow & Pick<StagedOperation, "precondition">>`
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt, precondition FROM staged
       WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
-    return row && { state: stateOf(row), judged: row.judged };
+    return row && { state: stateOf(row), precondition: row.precondition };
   }
 
   /**
@@ -48,11 +48,11 @@ export class StagedStore extends BranchStore {
    */
   stage(
     { number, gen }: Pick<OpenCommit, "number" | "gen">,
-    { path, state, judged, keep }: StagedOperation & { path: string; keep: () => void },
+    { path, state, precondition, keep }: StagedOperation & { path: string; keep: () => void },
   ): { added: number; changed: boolean } {
     const before = this.find(number, path);
     if (before && isSame(before.state, state)) {
-      if (before.judged !== judged) this.#judge(number, { path, state, judged });
+      if (before.precondition !== precondition) this.#setPrecondition(number, { path, state, precondition });
       return { added: 0, changed: false };
     }
     const isFile = kindOf(path) === "file";
@@ -63,15 +63,18 @@ export class StagedStore extends BranchStore {
         DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
     this.sql.run`
-      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytesAt, judged)
+      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytesAt, precondition)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
-        ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${judged})`;
+        ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${precondition})`;
     return { added: before ? 0 : 1, changed: true };
   }
 
-  #judge(openCommit: number, { path, state, judged }: StagedOperation & { path: string }): void {
+  #setPrecondition(
+    openCommit: number,
+    { path, state, precondition }: StagedOperation & { path: string },
+  ): void {
     this.sql.run`
-      UPDATE staged SET judged = ${judged}
+      UPDATE staged SET precondition = ${precondition}
       WHERE session = ${openCommit} AND gone = ${state ? 0 : 1} AND path = ${path}`;
   }
 

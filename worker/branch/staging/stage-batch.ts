@@ -19,14 +19,14 @@ const THERE = `
 const FORGET = `
   DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
 
-/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, what was judged, and times of bytes). */
+/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, preconditions, and times of bytes). */
 const PUT = `
-  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged, bytesAt)
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, precondition, bytesAt)
   SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
 
-/** Of (?1 open commit, ?2 JSON of paths and what was judged). */
+/** Of (?1 open commit, ?2 JSON of paths and preconditions). */
 const DELETE = `
-  INSERT OR REPLACE INTO staged (session, gone, path, judged)
+  INSERT OR REPLACE INTO staged (session, gone, path, precondition)
   SELECT ?1, 1, value ->> 0, value ->> 1 FROM json_each(?2)`;
 
 interface StagedRow {
@@ -41,15 +41,15 @@ type Put = readonly [
   digest: string,
   size: number,
   attributes: string | null,
-  judged: number | null,
+  precondition: number | null,
   bytesAt: number | null,
 ];
-type Deletion = readonly [path: string, judged: number | null];
+type Deletion = readonly [path: string, precondition: number | null];
 
 type BatchStores = Pick<Ledger, "sql" | "contents">;
 
 /**
- * Stages many operations whose contents are in the branch, all or none. `judged`: what HEAD must still have at paths with
+ * Stages many operations whose contents are in the branch, all or none. `preconditions`: what HEAD must still have at paths with
  * conditions. `added`: how many paths more the open commit has.
  */
 export function stageBatch(
@@ -58,16 +58,16 @@ export function stageBatch(
   {
     openCommit,
     states,
-    judged,
-  }: { openCommit: OpenCommit; states: FinalState; judged: ReadonlyMap<string, number> },
+    preconditions,
+  }: { openCommit: OpenCommit; states: FinalState; preconditions: ReadonlyMap<string, number> },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
-    state ? [putOf(path, { state, judged: judged.get(path) ?? null })] : [],
+    state ? [putOf(path, { state, precondition: preconditions.get(path) ?? null })] : [],
   );
   const missing = keepContents(ledger, { gen: openCommit.gen, puts });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
   const deletes = [...states].flatMap(([path, state]): Deletion[] =>
-    state ? [] : [[path, judged.get(path) ?? null]],
+    state ? [] : [[path, preconditions.get(path) ?? null]],
   );
   let added = 0;
   for (const some of batches(puts)) {
@@ -85,9 +85,9 @@ export function stageBatch(
 
 function putOf(
   path: string,
-  { state, judged }: { readonly state: FileState; readonly judged: number | null },
+  { state, precondition }: { readonly state: FileState; readonly precondition: number | null },
 ): Put {
-  return [path, state.digest, state.size, state.attributes, judged, state.bytesAt ?? null];
+  return [path, state.digest, state.size, state.attributes, precondition, state.bytesAt ?? null];
 }
 
 /** One more ref for each file that is put, or for none if a content is not there. Returns the path of that. */

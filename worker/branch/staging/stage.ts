@@ -4,8 +4,8 @@ import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contra
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { judgeConditions } from "./judged.ts";
 import { finalState } from "./plan.ts";
+import { takePreconditions } from "./preconditions.ts";
 import { stageBatch } from "./stage-batch.ts";
 
 type Answer = Committed | CommitRefused;
@@ -30,15 +30,15 @@ export function stageContent(
   const { path, content, attributes, upload, condition } = put;
   const { digest, size } = content;
   const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
-  const holding = judgeConditions(ledger, { live, openCommit, request: { operations: [operation] } });
+  const holding = takePreconditions(ledger, { live, openCommit, request: { operations: [operation] } });
   if (!holding.ok) return holding;
-  const judged = holding.judged.get(path) ?? null;
+  const precondition = holding.preconditions.get(path) ?? null;
   const { now } = moment;
   const { gen } = live;
   let added = 0;
   for (const [there, state] of finalState(holding.operations)) {
     const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
-    const staged = ledger.staged.stage(openCommit, { path: there, state, judged, keep });
+    const staged = ledger.staged.stage(openCommit, { path: there, state, precondition, keep });
     if (!staged.changed) ledger.contents.discard(content, now);
     added += staged.added;
   }
@@ -53,10 +53,14 @@ export function stageChanges(
 ): Answer {
   const { live, openCommit } = staging;
   const { upload, onFailedCondition } = request;
-  const holding = judgeConditions(ledger, { live, openCommit, request });
+  const holding = takePreconditions(ledger, { live, openCommit, request });
   if (!holding.ok) return holding;
-  const { judged } = holding;
-  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(holding.operations), judged });
+  const { preconditions } = holding;
+  const staged = stageBatch(tx, ledger, {
+    openCommit,
+    states: finalState(holding.operations),
+    preconditions,
+  });
   if (!staged.ok) return staged;
   const answer = concludeStaging(tx, ledger, { ...staging, added: staged.added, upload });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;

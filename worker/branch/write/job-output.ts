@@ -41,7 +41,7 @@ export function stageOutput(
   const states = finalState(operations);
   const staged = withBrought(tx, ledger, {
     ...{ contents: request.contents, gen: live.gen, now: moment.now },
-    work: () => stageBatch(tx, ledger, { openCommit, states, judged: NO_CONDITIONS }),
+    work: () => stageBatch(tx, ledger, { openCommit, states, preconditions: NO_CONDITIONS }),
   });
   if (!staged.ok) return staged;
   ledger.openCommits.written(openCommit, { added: staged.added, now: moment.now });

@@ -56,8 +56,8 @@ export function setTags(
 }
 
 /**
- * Stages them with the bytes that the open commit shows at the path. If those are HEAD's, they are judged, so that bytes which
- * somebody writes there meanwhile are not replaced by what was there when it was tagged. Set again, they are those of what HEAD
+ * Stages them with the bytes that the open commit shows at the path. If those are HEAD's, they become a precondition, so
+ * that bytes which somebody writes there meanwhile are not replaced by what was there when it was tagged. Set again, they are those of what HEAD
  * has by then.
  */
 function stageTags(
@@ -82,8 +82,8 @@ function stageTags(
   const attributes = withTags(there.attributes, tags);
   const answer = { modifiedAt: live.head.modifiedAt, version: null };
   const shown = staged?.state ?? there;
-  const judged = head?.born ?? staged?.judged ?? null;
-  if (attributes === shown.attributes && judged === (staged ? staged.judged : judged)) {
+  const precondition = head?.born ?? staged?.precondition ?? null;
+  if (attributes === shown.attributes && precondition === (staged ? staged.precondition : precondition)) {
     return { ok: true, commit: null, ...answer };
   }
   const { digest, size } = there;
@@ -93,7 +93,7 @@ function stageTags(
   const done = stageBatch(tx, ledger, {
     openCommit,
     states: new Map([[path, { digest, size, attributes, bytesAt }]]),
-    judged: new Map(judged === null ? [] : [[path, judged]]),
+    preconditions: new Map(precondition === null ? [] : [[path, precondition]]),
   });
   if (!done.ok) return done;
   const { added } = done;

@@ -3,8 +3,8 @@ import type { Tx } from "../../../objects/transaction.ts";
 import type { CommitRefused } from "../../contract/files.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying, CheckProgress, ConditionProgress } from "../../open-commits/applying-store.ts";
-import { checkConditions } from "../../staging/judged.ts";
 import { ancestorsOf } from "../../staging/plan.ts";
+import { checkConditions } from "../../staging/preconditions.ts";
 import { kindOf } from "../../tree/file-store.ts";
 import { justAfter, subtree } from "../../tree/path-ranges.ts";
 import { leaveOutWritten } from "../lifecycle-scan/expire.ts";
@@ -56,7 +56,7 @@ type Found = CheckProgress | "done" | Conflict;
 type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads" | "rounds">;
 
 /**
- * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was judged. Then
+ * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was checked. Then
  * at what it puts: whether a file is in the way above it, or something below it, in the tree as it will be. After the last
  * slice its rows may be written. The gate is closed all the while, so what was found to hold holds until then. A
  * condition that does not hold, and a conflict, open it again. What a lifecycle rule deletes is not refused for what
@@ -96,14 +96,14 @@ function leaveOut(
   { applying, cutoff, progress }: { applying: Applying; cutoff: number; progress: ConditionProgress },
 ): ConditionProgress | "hold" {
   const { gen, openCommit: number } = applying;
-  const after = progress.judged;
-  const judged = leaveOutWritten(tx, ledger, {
+  const after = progress.comparedTo;
+  const comparedTo = leaveOutWritten(tx, ledger, {
     openCommit: { gen, number },
     cutoff,
     after,
     limit: CONDITIONS,
   });
-  return judged === undefined ? "hold" : { ...progress, judged };
+  return comparedTo === undefined ? "hold" : { ...progress, comparedTo };
 }
 
 interface Check {

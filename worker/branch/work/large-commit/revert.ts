@@ -84,7 +84,7 @@ export function stageRevert(
     changes.map(({ path, after }) => [path, after ? stateAt(ledger, { gen, head, target, path }) : null]),
   );
   const openCommit = ledger.openCommits.get(applying.openCommit);
-  const staged = stageBatch(tx, ledger, { openCommit, states, judged: NO_CONDITIONS });
+  const staged = stageBatch(tx, ledger, { openCommit, states, preconditions: NO_CONDITIONS });
   if (!staged.ok) throw new Error(`what a commit has is not there: ${JSON.stringify(staged)}`);
   ledger.openCommits.written(openCommit, { added: staged.added, now });
   const last = rows.at(-1);

@@ -49,7 +49,7 @@ const LEAVE_OUT = `
   DELETE FROM staged
   WHERE session = ?2 AND gone = 1 AND path > ?3 AND path <= ?4 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
-    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL AND there.born = staged.judged
+    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL AND there.born = staged.precondition
       AND ifnull(there.renewed, 0) < ?5
   )`;
 
@@ -138,8 +138,8 @@ function stageDeletions(
   const openCommit = ledger.openCommits.findOpen(name, gen);
   if (!openCommit) return null;
   const states = new Map(due.map(({ path }) => [path, null]));
-  const judged = new Map(due.map(({ path, born }) => [path, born]));
-  const staged = stageBatch(tx, ledger, { openCommit, states, judged });
+  const preconditions = new Map(due.map(({ path, born }) => [path, born]));
+  const staged = stageBatch(tx, ledger, { openCommit, states, preconditions });
   if (!staged.ok) throw new Error(`a deletion is refused: ${JSON.stringify(staged)}`);
   ledger.openCommits.written(openCommit, { added: staged.added, now });
   return name;

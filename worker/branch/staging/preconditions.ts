@@ -14,49 +14,50 @@ import { holdingOperations } from "./conditions.ts";
 
 /**
  * Conditions of writes into an open commit. A write is staged now and committed later, and the answer to it is given
- * now. So its condition is judged twice:
+ * now. So its condition is checked twice:
  *
  * 1. When it is staged, against what the open commit shows: its own operation on the path if it has one, else HEAD. If
- *    it fails, nothing is staged. If it was HEAD that it held for, the row of `staged` keeps which version HEAD had.
+ *    it fails, nothing is staged. If it was HEAD that it held for, the row of `staged` keeps which version HEAD had: the
+ *    *precondition*.
  * 2. When the open commit is finished, in the transaction that commits it (of a large commit before its first slice is
  *    written, while other writers wait): HEAD must still have that version. Otherwise somebody else has written there
  *    meanwhile, and heard that it was done: the finish is refused, with the paths, and the open commit stays open.
  *
- * What was judged first stays: later conditions on the path are about the open commit's own operation, which stands or
+ * The first precondition stays: later conditions on the path are about the open commit's own operation, which stands or
  * falls with the first one. A write without a condition takes it away, since it says to overwrite whatever is there.
  */
 
 /** A version of a path at HEAD: the commit that wrote it, or that there is nothing. */
-type Judged = number;
-const NOTHING: Judged = 0;
+type Precondition = number;
+const NOTHING: Precondition = 0;
 
-/** Of (?1 gen, ?2 open commit, ?3 path, ?4 last path): those after a path whose version at HEAD is not the judged one. */
+/** Of (?1 gen, ?2 open commit, ?3 path, ?4 last path): those after a path whose version at HEAD is not the precondition. */
 const CHANGED = `
-  SELECT staged.path AS path, judged, there.born AS born
-  FROM staged INDEXED BY staged_judged
+  SELECT staged.path AS path, precondition, there.born AS born
+  FROM staged INDEXED BY staged_preconditions
   LEFT JOIN files AS there INDEXED BY head
     ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
-  WHERE session = ?2 AND judged IS NOT NULL AND staged.path > ?3 AND staged.path <= ?4
-    AND judged <> ifnull(there.born, 0)
+  WHERE session = ?2 AND precondition IS NOT NULL AND staged.path > ?3 AND staged.path <= ?4
+    AND precondition <> ifnull(there.born, 0)
   ORDER BY staged.path`;
 
-/** Of (?1 open commit, ?2 path, ?3 limit): the last of the next paths with conditions; null if there are none. */
-const NEXT_JUDGED = `
+/** Of (?1 open commit, ?2 path, ?3 limit): the last of the next paths with preconditions; null if there are none. */
+const NEXT_PRECONDITIONS = `
   SELECT max(path) AS last FROM (
-    SELECT path FROM staged INDEXED BY staged_judged
-    WHERE session = ?1 AND judged IS NOT NULL AND path > ?2 ORDER BY path LIMIT ?3
+    SELECT path FROM staged INDEXED BY staged_preconditions
+    WHERE session = ?1 AND precondition IS NOT NULL AND path > ?2 ORDER BY path LIMIT ?3
   )`;
 
-/** What holds of a request, and what its conditions were judged against, by path. */
+/** What holds of a request, and the preconditions that its conditions leave, by path. */
 interface Held {
   readonly ok: true;
   readonly operations: readonly Operation[];
   readonly leftOut: NonNullable<Committed["leftOut"]>;
-  readonly judged: ReadonlyMap<string, Judged>;
+  readonly preconditions: ReadonlyMap<string, Precondition>;
 }
 
-/** Judges the conditions of a request for an open commit against what that shows. */
-export function judgeConditions(
+/** Checks the conditions of a request for an open commit against what that shows, and says which preconditions they leave. */
+export function takePreconditions(
   ledger: Pick<Ledger, "staged" | "presentFile">,
   {
     live,
@@ -68,29 +69,29 @@ export function judgeConditions(
     request: Pick<CommitRequest, "operations" | "onFailedCondition">;
   },
 ): Held | CommitRefused {
-  const seen = new Map<string, Judged | null>();
+  const seen = new Map<string, Precondition | null>();
   const holding = holdingOperations(request, (path) => {
     const staged = ledger.staged.find(openCommit.number, path);
     const head = staged ? undefined : ledger.presentFile(live, path);
-    seen.set(path, staged ? staged.judged : (head?.born ?? NOTHING));
+    seen.set(path, staged ? staged.precondition : (head?.born ?? NOTHING));
     return staged ? (staged.state ?? undefined) : head;
   });
   if (!holding.ok) return holding;
-  const judged = new Map<string, Judged>();
+  const preconditions = new Map<string, Precondition>();
   for (const operation of holding.operations) {
     const version = operation.condition && seen.get(pathOf(operation));
-    if (version !== undefined && version !== null) judged.set(pathOf(operation), version);
+    if (version !== undefined && version !== null) preconditions.set(pathOf(operation), version);
   }
-  return { ...holding, judged };
+  return { ...holding, preconditions };
 }
 
-/** Why conditions that were judged do not hold any more; undefined if all of them do. For one that fits a transaction. */
+/** Why preconditions do not hold any more; undefined if all of them do. For one that fits a transaction. */
 export function changedConditions(
   _: Tx,
   { sql }: Pick<Ledger, "sql">,
   { gen, number }: OpenCommit,
 ): ConditionsChanged | undefined {
-  const last = sql.query<{ last: string | null }>(NEXT_JUDGED, [number, "", -1])[0]?.last ?? null;
+  const last = sql.query<{ last: string | null }>(NEXT_PRECONDITIONS, [number, "", -1])[0]?.last ?? null;
   if (last === null) return undefined;
   const changes = changesWithin(sql, { gen, openCommit: number, after: "", last });
   return refusalOf(withMore(NONE_CHANGED, changes));
@@ -105,29 +106,30 @@ export function checkConditions(
   {
     gen,
     openCommit,
-    progress: { judged: after, changed },
+    progress: { comparedTo: after, changed },
     limit,
   }: { gen: number; openCommit: number; progress: ConditionProgress; limit: number },
 ): ConditionProgress | "hold" | ConditionsChanged {
-  const last = sql.query<{ last: string | null }>(NEXT_JUDGED, [openCommit, after, limit])[0]?.last ?? null;
+  const last =
+    sql.query<{ last: string | null }>(NEXT_PRECONDITIONS, [openCommit, after, limit])[0]?.last ?? null;
   if (last === null) return refusalOf(changed) ?? "hold";
   const more = changesWithin(sql, { gen, openCommit, after, last });
-  return { judged: last, changed: withMore(changed, more) };
+  return { comparedTo: last, changed: withMore(changed, more) };
 }
 
 function changesWithin(
   sql: Ledger["sql"],
   { gen, openCommit, after, last }: { gen: number; openCommit: number; after: string; last: string },
 ): ChangedCondition[] {
-  const rows = sql.query<{ path: string; judged: Judged; born: number | null }>(CHANGED, [
+  const rows = sql.query<{ path: string; precondition: Precondition; born: number | null }>(CHANGED, [
     gen,
     openCommit,
     after,
     last,
   ]);
-  return rows.map(({ path, judged, born }) => ({
+  return rows.map(({ path, precondition, born }) => ({
     path,
-    change: judged === NOTHING ? "added" : born === null ? "deleted" : "changed",
+    change: precondition === NOTHING ? "added" : born === null ? "deleted" : "changed",
   }));
 }
 
