@@ -151,7 +151,6 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
     "bell",
     "collector",
     "courier",
-    "hollow",
     "need",
     "retainer",
     "ring",

@@ -8,7 +8,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { hearersOf } from "../outbox/erasure-store.ts";
 import { forgetCommits } from "../retention/mark.ts";
 import { protectionRefusal } from "../settings/settings.ts";
-import { type BornAgain, HOLLOW, NO_VERSION } from "../tree/file-store.ts";
+import { type BornAgain, NO_VERSION, PLACEHOLDER } from "../tree/file-store.ts";
 import type { GenerationRow, Live } from "../tree/generation-store.ts";
 import { moveHead } from "../write/commit.ts";
 import { blockedAtHead, withoutConflicts } from "./in-the-way.ts";
@@ -22,7 +22,7 @@ import { readTo } from "./news.ts";
  *    there is one row more, which was born later and says in `version` which commit it is of. All of them go.
  *  - A deletion is the death of a row that nothing replaced. Once the version that came at a death is erased, that death is
  *    no version either: the row says so (`unmarked`). If the row itself is erased and its deletion is not, the deletion stays
- *    as a *hollow* row, which was born and died at once, so that no commit shows it.
+ *    as a *placeholder*, a row that was born and died at once, so that no commit shows it.
  *
  * If what is erased was the newest version of its path, HEAD goes back to the version before, or to nothing. That is a commit,
  * and the row that is born keeps the name of its version. If something is in its way by now (a file where it needs a directory),
@@ -32,7 +32,7 @@ import { readTo } from "./news.ts";
  * asked them: worker/erase.ts erases their copies first. Contents that nothing keeps any more go afterwards, in slices.
  *
  * Subscribers that have read a commit which had the path must hear that it is gone, although the row that told of its death is
- * not there any more. So until they have read so far, each birth and death of an erased row stays as a hollow row that is no
+ * not there any more. So until they have read so far, each birth and death of an erased row stays as a placeholder that is no
  * version (`version` 0): their feed tells of it as of a deletion (news.ts).
  *
  * All of one request is one transaction. Everybody else waits for it, so each statement takes all versions of the request: a
@@ -52,12 +52,12 @@ const ROWS = `
     lower(hex(f.digest)) AS digest, f.size AS size
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = asked.value
-  WHERE f.version IS NULL AND f.kind < ${HOLLOW}
+  WHERE f.version IS NULL AND f.kind < ${PLACEHOLDER}
   UNION ALL
   SELECT asked.value, f.path, f.born, f.died, f.kind, lower(hex(f.digest)), f.size FROM json_each(?2) AS asked
   CROSS JOIN revived ON revived.gen = ?1 AND revived.version = asked.value AND revived.path = asked.key
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = revived.path AND f.born = revived.born
-  WHERE f.kind < ${HOLLOW}`;
+  WHERE f.kind < ${PLACEHOLDER}`;
 
 /** Of the same: the rows that are at these paths at these commits. */
 const THERE = `
@@ -66,15 +66,15 @@ const THERE = `
     SELECT max(born) FROM files WHERE gen = ?1 AND path = asked.key AND born <= asked.value)
   WHERE f.died IS NULL OR f.died > asked.value`;
 
-/** Of the same: the deletions that these versions are, each by the row that died or by its hollow row. */
+/** Of the same: the deletions that these versions are, each by the row that died or by its placeholder. */
 const DELETIONS = `
-  SELECT f.path AS path, f.born AS born, f.died AS died, f.kind = ${HOLLOW} AS isHollow
+  SELECT f.path AS path, f.born AS born, f.died AS died, f.kind = ${PLACEHOLDER} AS isPlaceholder
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f INDEXED BY by_died ON f.gen = ?1 AND f.died = asked.value AND f.path = asked.key
   WHERE f.died IS NOT NULL AND f.unmarked IS NULL AND f.version IS NOT ${NO_VERSION}
     AND NOT EXISTS (
       SELECT 1 FROM files AS next
-      WHERE next.gen = ?1 AND next.path = f.path AND next.born = f.died AND next.kind < ${HOLLOW}
+      WHERE next.gen = ?1 AND next.path = f.path AND next.born = f.died AND next.kind < ${PLACEHOLDER}
     )`;
 
 /** Of (?1 gen, ?2 paths at commits): what died there is not to be taken for deleted. Found by what is asked, as the dead are many. */
@@ -83,20 +83,20 @@ const UNMARK = `
     SELECT f.path, f.born FROM json_each(?2) AS asked
     CROSS JOIN files AS f INDEXED BY by_died
       ON f.gen = ?1 AND f.died IS NOT NULL AND f.died = asked.value AND f.path = asked.key
-    WHERE f.kind < ${HOLLOW})`;
+    WHERE f.kind < ${PLACEHOLDER})`;
 
-/** Of (?1 gen, ?2 paths at births): the deletion of a row that is about to go stays as a hollow row. */
+/** Of (?1 gen, ?2 paths at births): the deletion of a row that is about to go stays as a placeholder. */
 const KEEP_DELETIONS = `
   INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
-  SELECT ?1, f.path, f.died, f.died, ${HOLLOW}, x'', 0, NULL FROM json_each(?2) AS gone
+  SELECT ?1, f.path, f.died, f.died, ${PLACEHOLDER}, x'', 0, NULL FROM json_each(?2) AS gone
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = gone.key AND f.born = gone.value
   WHERE f.died IS NOT NULL AND f.unmarked IS NULL
   ON CONFLICT DO NOTHING`;
 
 /** Of (?1 gen, ?2 paths at commits): something happened there, which is no version. */
-const HOLLOW_OUT = `
+const LEAVE_PLACEHOLDERS = `
   INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version)
-  SELECT ?1, key, value, value, ${HOLLOW}, x'', 0, NULL, ${NO_VERSION} FROM json_each(?2)
+  SELECT ?1, key, value, value, ${PLACEHOLDER}, x'', 0, NULL, ${NO_VERSION} FROM json_each(?2)
   WHERE true ON CONFLICT DO NOTHING`;
 
 /** Of (?1 gen, ?2 paths at births). */
@@ -120,7 +120,7 @@ const NEWEST = `
     WHERE other.gen = ?1 AND other.path = asked.value AND other.version IS NOT ${NO_VERSION}
     ORDER BY born DESC LIMIT 1
   )
-  WHERE f.kind < ${HOLLOW} AND f.died IS NOT NULL AND f.unmarked IS NOT NULL`;
+  WHERE f.kind < ${PLACEHOLDER} AND f.died IS NOT NULL AND f.unmarked IS NOT NULL`;
 
 /** Dead contents that the step removes itself. The alarm removes the others: they need not go with the answer. */
 const REMOVED_CONTENTS = 20;
@@ -142,7 +142,7 @@ interface DeletionRow {
   readonly path: string;
   readonly born: number;
   readonly died: number;
-  readonly isHollow: 0 | 1;
+  readonly isPlaceholder: 0 | 1;
 }
 
 type NewestRow = BornAgain & Keeping;
@@ -342,11 +342,13 @@ function eraseDeletions(
 ): void {
   if (deletions.length === 0) return;
   sql.execute(UNMARK, [gen, pathsAt(deletions.map(({ path, died }) => ({ path, seq: died })))]);
-  const hollow = deletions.flatMap(({ isHollow, path, born }) => (isHollow ? [{ path, seq: born }] : []));
-  if (hollow.length === 0) return;
-  sql.execute(FORGET, [gen, pathsAt(hollow)]);
+  const placeholders = deletions.flatMap(({ isPlaceholder, path, born }) =>
+    isPlaceholder ? [{ path, seq: born }] : [],
+  );
+  if (placeholders.length === 0) return;
+  sql.execute(FORGET, [gen, pathsAt(placeholders)]);
   // What died there tells readers of it, unless it was erased.
-  tellFeed(sql, { gen, at: hollow, read });
+  tellFeed(sql, { gen, at: placeholders, read });
 }
 
 function eraseRows(
@@ -376,7 +378,7 @@ function tellFeed(
   { gen, at, read }: { gen: number; at: readonly PathAt[]; read: number },
 ): void {
   const unread = at.filter(({ seq }) => seq > read);
-  if (unread.length > 0) sql.execute(HOLLOW_OUT, [gen, pathsAt(unread)]);
+  if (unread.length > 0) sql.execute(LEAVE_PLACEHOLDERS, [gen, pathsAt(unread)]);
 }
 
 interface GoingBack {

@@ -71,7 +71,7 @@ const SCHEMA = `
     path TEXT NOT NULL,
     born INTEGER NOT NULL,
     died INTEGER,
-    -- 0 file; 1 empty directory (the path ends in a slash); 2 hollow: it was born and died at once, and has no content. It is
+    -- 0 file; 1 empty directory (the path ends in a slash); 2 placeholder: it was born and died at once, and has no content. It is
     -- a deletion whose row was erased, or with version 0 nothing but news for the feed
     kind INTEGER NOT NULL,
     digest BLOB NOT NULL,

@@ -4,7 +4,7 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { Refused } from "../contract/answers.ts";
 import type { ListVersions, VersionEntry, VersionList, VersionMark } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { HOLLOW } from "../tree/file-store.ts";
+import { PLACEHOLDER } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
 import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
@@ -259,7 +259,7 @@ class VersionPage {
     for (const row of rows) {
       const { path, born, died, version, unmarked, kind } = row;
       const first = last === this.#next;
-      if (kind === HOLLOW) {
+      if (kind === PLACEHOLDER) {
         this.#entries.push({ path, seq: born, row: null, latest: first });
         last = born;
       } else {

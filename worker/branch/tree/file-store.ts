@@ -6,9 +6,9 @@ import type { ReadCache } from "./read-cache.ts";
 
 /** The kind of a row of `files`, by its number. */
 export const FILE_KINDS = ["file", "dir"] as const;
-/** The kind of a hollow row, which an erasure leaves (erasures/erase.ts). */
-export const HOLLOW = 2;
-/** `version` of a hollow row that is no version of its path. */
+/** The kind of a placeholder, which an erasure leaves (erasures/erase.ts). */
+export const PLACEHOLDER = 2;
+/** `version` of a placeholder that is no version of its path. */
 export const NO_VERSION = 0;
 type FileKind = (typeof FILE_KINDS)[number];
 
@@ -230,7 +230,7 @@ export class FileStore extends BranchStore {
       WHERE gen = ${gen} AND died IS NOT NULL AND died = ${seq} AND path = ${path}
         AND unmarked IS NULL AND version IS NOT ${NO_VERSION} AND NOT EXISTS (
           SELECT 1 FROM files AS next
-          WHERE next.gen = gone.gen AND next.path = gone.path AND next.born = gone.died AND next.kind < ${HOLLOW})`;
+          WHERE next.gen = gone.gen AND next.path = gone.path AND next.born = gone.died AND next.kind < ${PLACEHOLDER})`;
   }
 
   kill(path: string, { gen, born, seq }: { gen: number; born: number; seq: number }): void {

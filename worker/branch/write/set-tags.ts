@@ -57,8 +57,8 @@ export function setTags(
 
 /**
  * Stages them with the bytes that the open commit shows at the path. If those are HEAD's, they become a precondition, so
- * that bytes which somebody writes there meanwhile are not replaced by what was there when it was tagged. Set again, they are those of what HEAD
- * has by then.
+ * that bytes which somebody writes there meanwhile are not replaced by what was there when it was tagged. Set again,
+ * they are those of what HEAD has by then.
  */
 function stageTags(
   tx: Tx,

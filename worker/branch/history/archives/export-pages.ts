@@ -14,7 +14,7 @@ import { INLINE_KIND } from "../../contents/stored-body.ts";
 import type { ArchivedBytes } from "../../contract/archives.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Position } from "../../tree/commit-store.ts";
-import { HOLLOW, kindOf, NO_VERSION } from "../../tree/file-store.ts";
+import { kindOf, NO_VERSION, PLACEHOLDER } from "../../tree/file-store.ts";
 
 /** Most rows of files, and about the most text, that one slice reads: what takes some milliseconds. */
 const SLICE_ROWS = 250;
@@ -145,7 +145,7 @@ export class FilePage {
   #add(row: FileRow, head: number): number {
     const { path, born, died: diedAt, digest, size, attributes, kind, bytes } = row;
     const { bytesAt, renewed, version, unmarked } = row;
-    if (kind === HOLLOW) {
+    if (kind === PLACEHOLDER) {
       this.files.push([path, born, born, EMPTY_DIGEST, 0, null, { deletion: true }]);
       return ROW_BYTES + path.length;
     }

@@ -6,7 +6,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 const ROWS = 5000;
 
 /**
- * Of (?1 gen, ?2 seq, ?3 path, ?4 limit): rows of files behind a place, counted by the commit that they were born at. Hollow ones
+ * Of (?1 gen, ?2 seq, ?3 path, ?4 limit): rows of files behind a place, counted by the commit that they were born at. Placeholders
  * are no births.
  */
 const BORN = `

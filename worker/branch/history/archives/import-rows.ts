@@ -18,7 +18,7 @@ import type { Lineage } from "../../contract/pipelines.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { attributesText } from "../../tree/attributes.ts";
 import type { CommitRow } from "../../tree/commit-store.ts";
-import { FILE_KINDS, HOLLOW, kindOf } from "../../tree/file-store.ts";
+import { FILE_KINDS, kindOf, PLACEHOLDER } from "../../tree/file-store.ts";
 
 /** A content of a page that the branch does not have. */
 export interface LackedContent {
@@ -74,7 +74,7 @@ const THERE = `
 
 /**
  * Of (?1 gen, ?2 JSON of files and of a life below each, its birth and its death): the first life during which the file is
- * there. Lives of one path do not overlap, so that only the last one that begins before that end can. A hollow row tells that
+ * there. Lives of one path do not overlap, so that only the last one that begins before that end can. A placeholder tells that
  * the file was there just before.
  */
 const DURING = `
@@ -199,7 +199,7 @@ export function importFiles(
     more?.renewed ?? null,
     more?.version ?? null,
     more?.unmarked ? 1 : null,
-    more?.deletion ? HOLLOW : FILE_KINDS.indexOf(kindOf(path)),
+    more?.deletion ? PLACEHOLDER : FILE_KINDS.indexOf(kindOf(path)),
     more?.bytesAt ?? null,
   ]);
   sql.execute(FILES, [gen, JSON.stringify(rows)]);
