@@ -155,7 +155,6 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
     "retainer",
     "ring",
     "round",
-    "single",
     "sweeper",
     "tidy",
     "told",

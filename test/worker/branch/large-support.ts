@@ -131,7 +131,7 @@ export async function expectRefsRight(branch: BranchStub): Promise<void> {
 
 /**
  * Commits of the living generation with which more rows came or went than they say, and the newest one, if not as many are
- * there. Hollow rows are no births, and those that only bring news are no deaths.
+ * there. Placeholders are no births, and those that only bring news are no deaths.
  */
 const MISCOUNTED = `
   WITH said AS (

@@ -75,7 +75,7 @@ interface LogRow {
   readonly annotation: string | null;
 }
 
-/** Those of the range that is kept, then the single ones below it. */
+/** Those of the range that is kept, then those below it that are retained by name. */
 function entriesBefore(
   { sql, horizons, imports }: Pick<Ledger, "sql" | "horizons" | "imports">,
   { live: { gen, uid }, before, limit }: { live: Live; before: number; limit: number },

@@ -15,7 +15,7 @@ const SLICE_END = `
 /**
  * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 horizon, ?7 the last commit of a deleted generation,
  * at which died what lived until then; null: it lives; ?8 the horizon that is asked for): rows by who has them. A dead row that
- * died at the horizon or before is had by the first single commit in its life, or by nobody.
+ * died at the horizon or before is had by the first commit in its life that is retained by name, or by nobody.
  */
 const SUM = `
   SELECT
@@ -29,7 +29,7 @@ const SUM = `
   GROUP BY owner`;
 
 interface Sum extends Amount {
-  /** `kept`: by what `keep` says. `needed`: by others alone, beyond that. A number: by a single commit. */
+  /** `kept`: by what `keep` says. `needed`: by others alone, beyond that. A number: by a commit that is retained by name. */
   readonly owner: "live" | "kept" | "needed" | "reclaimable" | number;
 }
 
@@ -215,7 +215,7 @@ function plus(one: Amount, other: Amount): Amount {
 
 /**
  * Who holds history of a generation: what `keep` says, the subscriber that needs most beyond that, the exports that are under
- * way, and single commits with what names them.
+ * way, and commits that are retained by name, with what names them.
  */
 function* holdersOf(
   ledger: UsageStores,
@@ -259,7 +259,7 @@ function* holdersOf(
 
 type NamedCommit = Omit<Extract<Holder, { kind: "commit" }>, "count">;
 
-/** A single commit, with what names it. */
+/** A commit that is retained by name, with what names it. */
 function namedCommit(
   { sql, commits }: Pick<Ledger, "sql" | "commits">,
   { gen, seq, isLive }: { gen: number; seq: number; isLive: boolean },

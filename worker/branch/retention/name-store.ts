@@ -34,7 +34,7 @@ export const IS_ROOT = `EXISTS (
 const NAMES = `SELECT 1 FROM commits AS named WHERE named.gen = ?1 AND named.seq = ?2 AND ${IS_NAMED}`;
 const ROOTS = `SELECT 1 FROM commits AS named WHERE named.gen = ?1 AND named.seq = ?2 AND ${IS_ROOT}`;
 
-/** What names single commits, so that they stay when the history around them goes. */
+/** What retains commits by name, so that they stay when the history around them goes. */
 export class NameStore extends BranchStore {
   /** Whether anything names a commit of the live generation. */
   has({ gen, seq }: Position): boolean {
