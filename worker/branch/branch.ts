@@ -23,15 +23,15 @@ import { openPuts } from "./calls/write.ts";
 import type { BranchContext } from "./context.ts";
 import type { BranchApi } from "./contract/api.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { Collector } from "./work/blob-reaper.ts";
+import { BlobReaper } from "./work/blob-reaper.ts";
 import { forkCheck } from "./work/forks/fork-check.ts";
 import { Forker } from "./work/forks/forker.ts";
-import { Retainer } from "./work/history-gc/retainer.ts";
+import { HistoryGc } from "./work/history-gc/history-gc.ts";
 import { housekeeping } from "./work/housekeeping.ts";
 import { Importer } from "./work/importer.ts";
 import { Applier } from "./work/large-commit/applier.ts";
 import { Rounds } from "./work/lifecycle-scan/rounds.ts";
-import { Sweeper } from "./work/orphan-scan.ts";
+import { OrphanScan } from "./work/orphan-scan.ts";
 import { Courier } from "./work/outbox/courier.ts";
 import { openReceivers } from "./work/outbox/receivers.ts";
 import { Committer } from "./write/committer.ts";
@@ -94,13 +94,13 @@ export class Branch extends DurableObject<Env> implements Faceted {
       loops: [
         courier,
         housekeeping(context),
-        new Collector({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
-        new Sweeper({ ...context, store: () => openBlobStore(this.env), bucket }),
+        new BlobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
+        new OrphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
         new Applier({ ...context, committer, gate }),
         forker,
         forkCheck({ ...context, branch }),
         new Rounds({ ...context, committer }),
-        new Retainer(context),
+        new HistoryGc(context),
         new Importer(context),
       ],
     });

@@ -31,7 +31,7 @@ export const READ_CASES: readonly StoreCase[] = [
       if (clock.ms !== HOLD_EVERY_MS) throw new Error(`it is held every ${clock.ms} ms`);
       await clock.strike();
       if (kept.flat().join() !== reader.blobs.join()) throw new Error(`it holds ${kept.flat()}`);
-      // As a collector that leaves what is held.
+      // As a blob reaper that leaves what is held.
       await store.delete(reader.blobs.filter((blob) => !kept.flat().includes(blob)));
       const { read, failed } = await reader.rest();
       if (failed || read !== 3 * MIB) throw new Error(`it was cut off after ${read} bytes`);

@@ -95,7 +95,7 @@ function ownBlobs({ body, keeps }: Content): string[] {
 /** Does random things to a branch and a model alike. */
 class Play {
   readonly #branch: BranchStub;
-  /** What the collector has deleted. */
+  /** What the blob reaper has deleted. */
   readonly #deleted = new Set<string>();
   /** Completions whose parts were read, and that are still to be asked for. */
   readonly #late: CompleteMultipart[] = [];

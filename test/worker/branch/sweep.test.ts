@@ -252,7 +252,7 @@ describe("a sweep", () => {
     expect(await env.BLOBS.head(theirs)).toBeNull();
   });
 
-  test("leaves what is condemned to the collector, and what a condemned manifest lists", async () => {
+  test("leaves what is condemned to the blob reaper, and what a condemned manifest lists", async () => {
     const upload = await open();
     const [small, large] = [await brought(upload), await broughtLarge(upload)];
     await branch.uploads.add({ upload, contents: [small.content, large.content] });
@@ -264,7 +264,7 @@ describe("a sweep", () => {
     expect(await stored()).toEqual([]);
   });
 
-  test("goes on behind a condemned manifest that can't be read, once the collector could not read it either", async () => {
+  test("goes on behind a condemned manifest that can't be read, once the blob reaper could not read it either", async () => {
     const upload = await open();
     const { content, blobs } = await broughtLarge(upload);
     const manifest = blobs.at(-1) ?? "";

@@ -53,7 +53,7 @@ function dueIn(of = bucket, but = 0): Promise<number | undefined> {
   });
 }
 
-/** So much time passes, and the collector does what is due. */
+/** So much time passes, and the blob reaper does what is due. */
 async function passed(ms: number, of = bucket): Promise<void> {
   await runInDurableObject(branch(of), (_, { storage: { sql } }) => {
     sql.exec("UPDATE pending_deletions SET due = due - ?", ms);

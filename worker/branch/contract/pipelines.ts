@@ -7,7 +7,7 @@ import type { PathDifference } from "./history.ts";
 
 /** The history for pipelines, which follow it and read the tree at positions in it. */
 export interface FeedCalls {
-  /** From now on this pipeline's doorbell is rung after each commit. Makes the object's tables if need be, but not the branch. Idempotent. */
+  /** From now on each commit wakes this pipeline. Makes the object's tables if need be, but not the branch. Idempotent. */
   subscribe(request: Subscription): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
   /** `stopped`: the pipeline may be started again; the commits that its inputs start after stay. */
   unsubscribe(request: { uid: string; stopped?: true }): Promise<void>;

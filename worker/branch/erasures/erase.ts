@@ -514,7 +514,7 @@ function shown({ gen, targets, rows, deletions, contents, dead, head }: Shown): 
 
 /**
  * Pipelines that read the branch, and the one whose output it is, are to look for jobs and results that have what was erased.
- * A commit rings their bells by itself.
+ * A commit wakes them by itself.
  */
 function tellReaders(
   _: Tx,

@@ -6,7 +6,7 @@ import type { BranchLoop } from "../store.ts";
 /** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
 const BLOBS = 1000;
 
-interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
+interface BlobReaperOptions extends Pick<BranchContext, "ledger" | "now"> {
   /** Deletes blobs. */
   readonly remove: (unwanted: readonly UnwantedBlob[]) => Promise<Removed>;
 }
@@ -26,11 +26,11 @@ interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
  * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
  * that can't be read. What it lists goes with it then, or with a sweep (work/orphan-scan.ts), which finds that nothing names it.
  */
-export class Collector implements NamedLoop {
+export class BlobReaper implements NamedLoop {
   readonly name = "blob reaper" satisfies BranchLoop;
-  readonly #options: CollectorOptions;
+  readonly #options: BlobReaperOptions;
 
-  constructor(options: CollectorOptions) {
+  constructor(options: BlobReaperOptions) {
     this.#options = options;
   }
 

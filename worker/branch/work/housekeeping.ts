@@ -16,7 +16,7 @@ const STAGED = 1000;
 const UNTAGGED = 1000;
 const DEAD_CONTENTS = 100;
 
-type TidyStores = Pick<
+type HousekeepingStores = Pick<
   Ledger,
   | "uploads"
   | "completions"
@@ -34,7 +34,7 @@ type TidyStores = Pick<
  * One slice of what time brings: ends uploads and open commits that ran out, lets go of commits whose tags went long ago,
  * forgets old completions and news that all have read, removes dead contents.
  */
-function tidy(tx: Tx, ledger: TidyStores, now: number): void {
+function endExpired(tx: Tx, ledger: HousekeepingStores, now: number): void {
   const { uploads, completions, contents, exports, untagged } = ledger;
   exports.forgetOld(now);
   untagged.forgetOld(now, UNTAGGED);
@@ -65,7 +65,7 @@ function endOpenCommits(
 }
 
 /** When time brings something next; undefined if nothing waits. */
-function nextTidy(ledger: Ledger): number | undefined {
+function nextDue(ledger: Ledger): number | undefined {
   const { uploads, completions, openCommits, contents, exports, untagged } = ledger;
   if (contents.hasDead || uploads.hasEnded || hasOldNews(ledger)) return 0;
   return earliest(
@@ -79,12 +79,12 @@ function nextTidy(ledger: Ledger): number | undefined {
 
 /** Does what time brings, slice by slice. */
 export function housekeeping({ ledger, now }: Pick<BranchContext, "ledger" | "now">): NamedLoop {
-  const due = () => nextTidy(ledger);
+  const due = () => nextDue(ledger);
   return {
     name: "housekeeping" satisfies BranchLoop,
     due,
     step: () => {
-      ledger.transaction((tx) => tidy(tx, ledger, now()));
+      ledger.transaction((tx) => endExpired(tx, ledger, now()));
       return (due() ?? Number.POSITIVE_INFINITY) <= now();
     },
   };

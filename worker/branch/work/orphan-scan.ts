@@ -21,7 +21,7 @@ const RETRY_MS = 60_000;
 /** How often a sweep waits so for orphans that can't be deleted, before it goes on without them. */
 const TRIES = 5;
 
-interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
+interface OrphanScanOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
   readonly store: () => BlobStore;
   /** The object's own bucket. */
   readonly bucket: () => string;
@@ -48,11 +48,11 @@ interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> 
  * have died with the gateway; or a request could not remove what it had brought. A branch whose uploads all end well is
  * never listed. An orphan that can't be deleted is left to another sweep after some tries. What is done is written down with each step; a crash does the last one again.
  */
-export class Sweeper implements NamedLoop {
+export class OrphanScan implements NamedLoop {
   readonly name = "orphan scan" satisfies BranchLoop;
-  readonly #options: SweeperOptions;
+  readonly #options: OrphanScanOptions;
 
-  constructor(options: SweeperOptions) {
+  constructor(options: OrphanScanOptions) {
     this.#options = options;
   }
 

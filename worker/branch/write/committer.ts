@@ -9,7 +9,7 @@ export type Work<A> = (tx: Tx, moment: Moment) => A;
 
 type CommitterOptions = Pick<BranchContext, "ledger" | "moment">;
 
-/** Makes commits. The bells that they ring are written down in the same transaction, so that no commit stays unheard. */
+/** Makes commits. The wake-ups that they owe are written down in the same transaction, so that no commit stays unheard. */
 export class Committer {
   readonly #options: CommitterOptions;
 

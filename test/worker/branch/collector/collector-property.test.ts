@@ -248,7 +248,7 @@ async function firstFault(): Promise<string> {
   return "no history has found it";
 }
 
-describe("a collector that is broken is caught by a history:", () => {
+describe("a blob reaper that is broken is caught by a history:", () => {
   test("a commit that has a name holds no row", { timeout: 240_000 }, async () => {
     rewrite(/held\.seq < died/g, "held.seq < born");
     expect(await firstFault()).toMatch(/lists|has not the bytes|lacks/);

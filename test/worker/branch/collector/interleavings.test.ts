@@ -6,7 +6,7 @@ import { everyOrder, exploresOrders, meetings, nameOf } from "./walks.ts";
 exploresOrders();
 
 describe("in every order of their steps, names read their bytes and nothing else is left:", () => {
-  test("a part that comes again, a completion that read the parts before, and the collector", async () => {
+  test("a part that comes again, a completion that read the parts before, and the blob reaper", async () => {
     const { states } = await everyOrder("COMPLETION", "PART_AGAIN", "COLLECTION");
     expect(states).toBeGreaterThan(20);
   });
@@ -19,7 +19,7 @@ describe("in every order of their steps, names read their bytes and nothing else
   }
 });
 
-describe("a collector that is broken is caught, since names lose their bytes or something is left:", () => {
+describe("a blob reaper that is broken is caught, since names lose their bytes or something is left:", () => {
   test("a completion names blobs of a part that has gone meanwhile", async () => {
     vi.spyOn(ContentStore.prototype, "lacksKept").mockReturnValue(false);
     await expect(everyOrder("COMPLETION", "PART_AGAIN", "COLLECTION")).rejects.toThrow(/m of \{\}|is gone/);

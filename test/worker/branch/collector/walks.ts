@@ -181,7 +181,7 @@ export function everyOrder(...names: readonly WalkName[]): Promise<Explored> {
   });
 }
 
-/** Each two of them meet, with the collector. */
+/** Each two of them meet, with the blob reaper. */
 const EVERYBODY = ["UPLOAD", "COPY", "COMPLETION", "DELETION", "FORGETTING", "OPEN_COMMIT", "FORK"] as const;
 
 const MORE: readonly (readonly WalkName[])[] = [

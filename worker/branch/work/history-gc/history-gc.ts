@@ -11,17 +11,17 @@ import { freeAliveSlice, freeLineages, freeSlice, purgeRest } from "./free.ts";
 const REST_FACTOR = 3;
 const LONGEST_REST_MS = 200;
 
-type RetainerOptions = Pick<BranchContext, "ledger" | "now" | "pause">;
+type HistoryGcOptions = Pick<BranchContext, "ledger" | "now" | "pause">;
 
 /**
  * Gives back what no kept commit has (free.ts tells how), in rounds: the horizons rise as far as they may, and then rows go in
  * slices until none is left. Between two slices it rests for a multiple of what the slice took, so that a branch at work
  * keeps most of its time. What a crash cuts off begins again, from what is written down.
  */
-export class Retainer implements NamedLoop {
+export class HistoryGc implements NamedLoop {
   readonly name = "history GC" satisfies BranchLoop;
   readonly checksDue = true;
-  readonly #options: RetainerOptions;
+  readonly #options: HistoryGcOptions;
   /** What is left of the round that goes on. */
   #round: Generator<void> | undefined;
   /** When its last slice began. */
@@ -30,7 +30,7 @@ export class Retainer implements NamedLoop {
   /** Whether a held commit may be named no more. Nobody knows what an earlier instance was about to look at. */
   #namesChanged = true;
 
-  constructor(options: RetainerOptions) {
+  constructor(options: HistoryGcOptions) {
     this.#options = options;
   }
 
