@@ -30,7 +30,7 @@ import { HistoryGc } from "./work/history-gc/history-gc.ts";
 import { housekeeping } from "./work/housekeeping.ts";
 import { Importer } from "./work/importer.ts";
 import { Applier } from "./work/large-commit/applier.ts";
-import { Rounds } from "./work/lifecycle-scan/rounds.ts";
+import { LifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
 import { OrphanScan } from "./work/orphan-scan.ts";
 import { Courier } from "./work/outbox/courier.ts";
 import { openReceivers } from "./work/outbox/receivers.ts";
@@ -99,7 +99,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
         new Applier({ ...context, committer, gate }),
         forker,
         forkCheck({ ...context, branch }),
-        new Rounds({ ...context, committer }),
+        new LifecycleScans({ ...context, committer }),
         new HistoryGc(context),
         new Importer(context),
       ],

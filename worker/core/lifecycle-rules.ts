@@ -27,11 +27,11 @@ export interface LifecycleRule {
   readonly noncurrentDays?: number;
 }
 
-/** What a rule does again and again: one walk over what it is about is a round. */
-export type RoundAction = "expire" | "abort";
+/** What a rule does again and again: one walk over what it is about is a scan. */
+export type RuleAction = "expire" | "abort";
 
 /** The term of a rule's action; undefined if it does nothing of the kind. */
-export function termOf({ enabled, ...rule }: LifecycleRule, action: RoundAction): Term | undefined {
+export function termOf({ enabled, ...rule }: LifecycleRule, action: RuleAction): Term | undefined {
   if (!enabled) return undefined;
   if (action === "expire") return rule.expiration;
   return rule.abortDays === undefined ? undefined : { days: rule.abortDays };
@@ -91,10 +91,10 @@ export function dueMidnight(term: Term, writtenAt: number): number {
 }
 
 /**
- * When a round for a midnight begins: within the hour after it, at a minute of the branch's own, so that branches of one
+ * When a scan for a midnight begins: within the hour after it, at a minute of the branch's own, so that branches of one
  * host do not all begin at once. `after`: it is at the next midnight after this time at the earliest.
  */
-export function roundTime({
+export function scanTime({
   midnight,
   after,
   uid,

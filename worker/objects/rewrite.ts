@@ -7,7 +7,7 @@ import type { Tx } from "./transaction.ts";
  * one row of the table `rewrite`. The host pays while workerd does not run (embedded/scrub/). On Cloudflare nobody does.
  *
  * Whatever removes the last row that names something erased owes anew, since the host may have paid in between. Rows that
- * only live for a day or two, such as those of finished open commits, completed uploads and rounds of lifecycle rules, may
+ * only live for a day or two, such as those of finished open commits, completed uploads and scans of lifecycle rules, may
  * name it as well. For them the debt stands for `REMEMBERED_MS`: the host pays at once, and once more after that.
  */
 

@@ -33,7 +33,7 @@ async function passed(bucket: string, days: number): Promise<void> {
     ["commits", ["createdAt"]],
     ["files", ["bytesAt"]],
     ["multiparts", ["initiatedAt"]],
-    ["rounds", ["due", "midnight", "cutoff", "oldest"]],
+    ["lifecycle_scans", ["due", "midnight", "cutoff", "oldest"]],
   ] as const) {
     database.exec(
       `UPDATE ${table} SET ${columns.map((column) => `${column} = ${column} - ${days * DAY_MS}`)}`,

@@ -171,7 +171,7 @@ const SCENARIOS: readonly Scenario[] = [
   {
     loop: "lifecycle scan",
     what: "a rule is to delete what will have expired",
-    wokenBy: ["RoundStore.plan"],
+    wokenBy: ["LifecycleScanStore.plan"],
     async prepare() {
       const bucket = freshBucket();
       const branch = await freshBranch(bucket);
@@ -181,7 +181,7 @@ const SCENARIOS: readonly Scenario[] = [
       return {
         name: bucket,
         begin: () => branch.settings.change({ lifecycle: { rules, key: "operator" } }),
-        passes: `UPDATE commits SET createdAt = createdAt - ${9 * DAY_MS}; UPDATE rounds SET due = 1`,
+        passes: `UPDATE commits SET createdAt = createdAt - ${9 * DAY_MS}; UPDATE lifecycle_scans SET due = 1`,
         isDone: async () => {
           const page = await branchOf(bucket).files.list({ prefix: "", limit: 10, after: "" });
           return page.ok && page.entries.length === 0;

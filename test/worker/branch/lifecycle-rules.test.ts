@@ -43,7 +43,7 @@ afterEach(() => {
 
 /**
  * The clock goes on from the noon (UTC) of a day to come. So no midnight falls into a test, after which what is written is
- * of another day, nor the hour after one, in which rounds begin. And since the platform's clock is behind, alarms ring when
+ * of another day, nor the hour after one, in which scans begin. And since the platform's clock is behind, alarms ring when
  * a test says so.
  */
 function beginAtNoon(): void {
@@ -67,7 +67,7 @@ async function passed(branch: BranchStub, days: number): Promise<void> {
       ["commits", ["createdAt"]],
       ["multiparts", ["initiatedAt"]],
       ["files", ["renewed", "bytesAt"]],
-      ["rounds", ["due", "midnight", "cutoff", "oldest"]],
+      ["lifecycle_scans", ["due", "midnight", "cutoff", "oldest"]],
       ["clock", ["promised"]],
     ] as const) {
       sql.exec(`UPDATE ${table} SET ${columns.map((column) => `${column} = ${column} - ?1`)}`, days * DAY_MS);
@@ -89,10 +89,10 @@ async function night(branch: BranchStub): Promise<void> {
     .toEqual([]);
 }
 
-/** The rounds that go on or are due. */
+/** The scans that go on or are due. */
 function workOf(branch: BranchStub): Promise<unknown[]> {
   return runInDurableObject(branch, (_, { storage: { sql } }) =>
-    sql.exec("SELECT rule FROM rounds WHERE midnight IS NOT NULL OR due <= ?", Date.now()).toArray(),
+    sql.exec("SELECT rule FROM lifecycle_scans WHERE midnight IS NOT NULL OR due <= ?", Date.now()).toArray(),
   );
 }
 
@@ -248,7 +248,7 @@ describe("files expire", () => {
 });
 
 describe("what somebody writes while a rule looks stays", () => {
-  /** Stops a round when it has found what is due, does something, and lets it go on. */
+  /** Stops a scan when it has found what is due, does something, and lets it go on. */
   async function between(branch: BranchStub, work: () => Promise<unknown>): Promise<void> {
     const crash = crashAt({ statement: /there\.born = staged\.precondition/, nth: 1 });
     await runDurableObjectAlarm(branch);
@@ -467,12 +467,12 @@ describe("an object rests", () => {
 describe("a crash", () => {
   test.each(
     Array.from({ length: 6 }, (_, n) => n + 1),
-  )("at slice %i of a round loses nothing, and makes no second commit", async (nth) => {
+  )("at slice %i of a scan loses nothing, and makes no second commit", async (nth) => {
     const branch = await withLogs();
     await passed(branch, 9);
     const before = await countCommits(branch);
     const crash = crashAt({
-      statement: /UPDATE rounds SET (midnight|path|due)|INSERT INTO commits|DELETE FROM staged/,
+      statement: /UPDATE lifecycle_scans SET (midnight|path|due)|INSERT INTO commits|DELETE FROM staged/,
       nth,
     });
     await runDurableObjectAlarm(branch);
@@ -557,7 +557,7 @@ describe("more files than one transaction takes", () => {
   });
 
   test("written again as they are by a large commit have their days again", async () => {
-    // None is due when they are written again: a round begins with the first call of that day.
+    // None is due when they are written again: a scan begins with the first call of that day.
     const branch = await manyLogs({ days: 5 });
     const openCommit = await startOpenCommit(branch);
     for (const page of pagesOf(PATHS)) {
@@ -658,7 +658,10 @@ describe("a rule of tags", () => {
 
   /** When the rule looks next; null: when something comes. */
   const dueOf = (branch: BranchStub): Promise<unknown> =>
-    runInDurableObject(branch, (_, { storage: { sql } }) => sql.exec("SELECT due FROM rounds").one().due);
+    runInDurableObject(
+      branch,
+      (_, { storage: { sql } }) => sql.exec("SELECT due FROM lifecycle_scans").one().due,
+    );
 
   test("lets files go that have all of them, below its prefix, and no others", async () => {
     const branch = await freshBranch();
@@ -694,7 +697,7 @@ describe("a rule of tags", () => {
     expect(await listed(branch)).toEqual(["logs/b", "logs/young"]);
   });
 
-  test("spares what loses its tags while a round goes on, and finds in the next what gets them then", async () => {
+  test("spares what loses its tags while a scan goes on, and finds in the next what gets them then", async () => {
     const branch = await freshBranch();
     for (const path of ["logs/gets", "logs/z-goes", "logs/z-loses"]) await put(branch, path);
     for (const path of ["logs/z-goes", "logs/z-loses"]) await branch.files.setTags({ path, tags: ALL });
@@ -703,7 +706,7 @@ describe("a rule of tags", () => {
     const stopped = crashAt({ statement: /DELETE FROM staged\s+WHERE session/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await stopped.reached();
-    // What it has staged is not committed yet: the round has gone by both.
+    // What it has staged is not committed yet: the scan has gone by both.
     await branch.files.setTags({ path: "logs/z-loses", tags: [] });
     await branch.files.setTags({ path: "logs/gets", tags: ALL });
     stopped.resume();
@@ -754,12 +757,14 @@ describe("a rule of tags", () => {
     await night(branch);
     const planned = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
-        sql.exec("SELECT rule, due IS NULL AS rests FROM rounds ORDER BY rule").toArray(),
+        sql.exec("SELECT rule, due IS NULL AS rests FROM lifecycle_scans ORDER BY rule").toArray(),
       );
     expect(await planned()).toMatchObject([{ rests: 1 }, { rests: 1 }]);
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       sql.exec("CREATE TABLE written (rule TEXT)");
-      sql.exec("CREATE TRIGGER tell AFTER UPDATE ON rounds BEGIN INSERT INTO written VALUES (new.rule); END");
+      sql.exec(
+        "CREATE TRIGGER tell AFTER UPDATE ON lifecycle_scans BEGIN INSERT INTO written VALUES (new.rule); END",
+      );
     });
     for (const team of ["a", "b", "c"]) {
       expect(await branch.files.setTags({ path: "logs/a", tags: [["team", team]] })).toMatchObject({

@@ -4,7 +4,7 @@ import type { Branch } from "../../../worker/branch/branch.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { DIFFERENCES } from "../../../worker/branch/history/diff.ts";
 import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
-import { AT_WORK } from "../../../worker/branch/settings/round-store.ts";
+import { AT_WORK } from "../../../worker/branch/settings/lifecycle-scan-store.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";

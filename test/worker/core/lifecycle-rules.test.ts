@@ -7,7 +7,7 @@ import {
   type LifecycleRule,
   midnightAfter,
   midnightOf,
-  roundTime,
+  scanTime,
   termOf,
 } from "../../../worker/core/lifecycle-rules.ts";
 
@@ -52,9 +52,9 @@ describe("when something is due", () => {
   });
 });
 
-test("a round begins within the hour after a midnight, later than a given time, at a minute of the branch's own", () => {
+test("a scan begins within the hour after a midnight, later than a given time, at a minute of the branch's own", () => {
   const after = utc("2026-01-01T12:00");
-  const at = (uid: string, midnight = 0) => roundTime({ midnight, after, uid });
+  const at = (uid: string, midnight = 0) => scanTime({ midnight, after, uid });
   const starts = Array.from({ length: 200 }, (_, n) => at(`01J${n}`));
   for (const start of starts) {
     expect(start).toBeGreaterThanOrEqual(midnightAfter(after));

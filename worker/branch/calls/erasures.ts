@@ -5,7 +5,7 @@ import { eraseVersions, hasVersion, spansOfFiles } from "../erasures/erase.ts";
 import { readHolders } from "../erasures/holders.ts";
 import { rowidsAhead } from "../erasures/rowids.ts";
 import { forgetErasures, hearersOf } from "../outbox/erasure-store.ts";
-import { hastenRounds } from "../settings/rounds.ts";
+import { hastenScans } from "../settings/lifecycle-scans.ts";
 import { commitChanges } from "../write/commit.ts";
 import { absent, type BranchFacet, type Reach, told } from "./facet.ts";
 
@@ -74,7 +74,7 @@ function erase(
       deletions.length > 0 ? commitChanges(tx, ledger, { request: changes, moment }) : undefined;
     const event = deleted?.ok && deleted.commit ? deleted.commit : answer.commit;
     if (event !== null) ledger.outbox.ring(ledger.subscribers.all(), { event, now: moment.now });
-    hastenRounds(tx, ledger, { before, now: moment.now, by: "erasure" });
+    hastenScans(tx, ledger, { before, now: moment.now, by: "erasure" });
     return { ...answer, ...(deleted && { deleted }) };
   });
 }

@@ -3,7 +3,7 @@ import { type Done, type Refused, refused } from "../contract/answers.ts";
 import type { MultipartCalls } from "../contract/multipart.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { notOpen } from "../read/views.ts";
-import { expectRounds } from "../settings/rounds.ts";
+import { expectScans } from "../settings/lifecycle-scans.ts";
 import { protectionRefusal } from "../settings/settings.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Multipart } from "../uploads/multipart-store.ts";
@@ -32,7 +32,7 @@ export const multipart: BranchFacet<MultipartCalls> = {
     const refusal = ledger.transaction((tx) => {
       const refusal = protectionRefusal(tx, ledger, { gen, key: annotation?.key });
       if (refusal) return refusal;
-      if (openCommit === null) expectRounds(tx, ledger, { action: "abort", writtenAt: now });
+      if (openCommit === null) expectScans(tx, ledger, { action: "abort", writtenAt: now });
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
       ledger.multiparts.add({
         upload,

@@ -24,7 +24,7 @@ import { NameStore } from "../retention/name-store.ts";
 import { StartStore } from "../retention/start-store.ts";
 import { UntaggedStore } from "../retention/untagged-store.ts";
 import { ClaimStore } from "../settings/claim-store.ts";
-import { RoundStore } from "../settings/round-store.ts";
+import { LifecycleScanStore } from "../settings/lifecycle-scan-store.ts";
 import { SettingsStore } from "../settings/settings-store.ts";
 import type { BranchLoop } from "../store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
@@ -40,8 +40,8 @@ import { UploadStore } from "../uploads/upload-store.ts";
 import { CommitClock } from "./clock.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-/** How long after one round of giving history back the next one may begin, so that many commits are one round; milliseconds. */
-export const BETWEEN_ROUNDS_MS = 5000;
+/** How long after one pass of history GC the next one may begin, so that many commits are one pass; milliseconds. */
+export const BETWEEN_PASSES_MS = 5000;
 
 /** Parts of what an object's database may have: from where on it takes commits of deletions alone, and none. The rest is for what is under way. */
 const FULL_AT = 0.95;
@@ -85,7 +85,7 @@ export class Ledger {
   readonly imports: ImportStore;
   readonly claim: ClaimStore;
   readonly settings: SettingsStore;
-  readonly rounds: RoundStore;
+  readonly lifecycleScans: LifecycleScanStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
   readonly clock: CommitClock;
@@ -154,7 +154,7 @@ export class Ledger {
     this.imports = new ImportStore(sql);
     this.claim = new ClaimStore(sql);
     this.settings = new SettingsStore(sql, modified);
-    this.rounds = new RoundStore(sql);
+    this.lifecycleScans = new LifecycleScanStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
     this.clock = new CommitClock({
@@ -220,7 +220,7 @@ export class Ledger {
     this.applying.forget();
     this.claim.forget();
     this.settings.forget();
-    this.rounds.forget();
+    this.lifecycleScans.forget();
     this.horizons.forget();
     this.subscribers.forget();
   }
@@ -236,9 +236,9 @@ export class Ledger {
     if (this.contents.mayHaveDead) this.wake("housekeeping");
     const committedAt = this.generations.takeAdvance();
     const gen = committedAt === undefined ? undefined : this.generations.live()?.gen;
-    // What the commit replaced may go soon. Many commits are one round.
+    // What the commit replaced may go soon. Many commits are one pass.
     if (committedAt !== undefined && gen !== undefined && this.settings.of(gen).keep !== null) {
-      this.wake("history GC", committedAt + BETWEEN_ROUNDS_MS);
+      this.wake("history GC", committedAt + BETWEEN_PASSES_MS);
     }
   }
 

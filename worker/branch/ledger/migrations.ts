@@ -562,16 +562,16 @@ const SCHEMA = `
   INSERT INTO writer (one, epoch) VALUES (1, 0);
 
   -- What the rules of the live generation have to do: a row for each of their actions.
-  CREATE TABLE rounds (
+  CREATE TABLE lifecycle_scans (
     gen INTEGER NOT NULL,
     rule TEXT NOT NULL,
     -- 0 files expire, 1 multipart uploads are aborted
     action INTEGER NOT NULL,
-    -- when the next round begins; null: nothing is there that can become due
+    -- when the next scan begins; null: nothing is there that can become due
     due INTEGER,
-    -- the newest commit when the last round ended
+    -- the newest commit when the last scan ended
     seen INTEGER,
-    -- while a round goes on, the midnight that it is for; what was written before cutoff is due
+    -- while a scan goes on, the midnight that it is for; what was written before cutoff is due
     midnight INTEGER,
     cutoff INTEGER,
     -- it has looked at all up to here; 1: at everything
@@ -582,7 +582,7 @@ const SCHEMA = `
     oldest INTEGER,
     -- the id of the open commit that the deletions are staged in
     openCommit TEXT,
-    -- 1: tags alone were set somewhere since the round began, so that it is not known what is due next
+    -- 1: tags alone were set somewhere since the scan began, so that it is not known what is due next
     retagged INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (gen, rule, action)
   ) WITHOUT ROWID;

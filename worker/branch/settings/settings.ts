@@ -6,7 +6,7 @@ import type { Outbox } from "../outbox/outbox-store.ts";
 import type { FileStore } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { type PlanStores, planRounds } from "./rounds.ts";
+import { type PlanStores, planScans } from "./lifecycle-scans.ts";
 import type { Settings, SettingsStore } from "./settings-store.ts";
 
 interface SettingStores {
@@ -50,7 +50,7 @@ export function changeSettings(
   const { revision, ...settled } = before;
   const wanted = { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
   if (JSON.stringify(wanted) === JSON.stringify(settled)) return { ok: true };
-  planRounds(tx, ledger, { live, before: before.lifecycle, after: lifecycle, now });
+  planScans(tx, ledger, { live, before: before.lifecycle, after: lifecycle, now });
   settings.save(gen, { ...wanted, revision: revision + 1 });
   outbox.tellSettings({ event: `${uid}.${revision + 1}`, now });
   return { ok: true };

@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
-import { expectRounds, hastenRounds } from "../settings/rounds.ts";
+import { expectScans, hastenScans } from "../settings/lifecycle-scans.ts";
 
 /** An answer that may have made a commit. */
 export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };
@@ -46,8 +46,8 @@ export class Committer {
       if (!last?.ok || !last.commit) return answer;
       ledger.outbox.ring(ledger.subscribers.all(), { event: last.commit, now });
       if ((ledger.live?.head.births ?? 0) === before.births) return answer;
-      expectRounds(tx, ledger, { action: "expire", writtenAt: now });
-      hastenRounds(tx, ledger, { before, now, by: "commit" });
+      expectScans(tx, ledger, { action: "expire", writtenAt: now });
+      hastenScans(tx, ledger, { before, now, by: "commit" });
       return answer;
     });
   }

@@ -29,7 +29,7 @@ export function endGeneration(
     | "generations"
     | "tags"
     | "settings"
-    | "rounds"
+    | "lifecycleScans"
     | "uploads"
     | "openCommits"
     | "outbox"
@@ -49,7 +49,7 @@ export function endGeneration(
   ledger.uploads.expireMultiparts(gen, now);
   ledger.openCommits.endGeneration(gen, now);
   ledger.tags.endGeneration();
-  ledger.rounds.endGeneration(gen);
+  ledger.lifecycleScans.endGeneration(gen);
   ledger.outbox.tellCatalogue({ event: id, now });
   if (ledger.settings.of(gen).revision > 0) ledger.outbox.tellSettings({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });

@@ -1,7 +1,7 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
-import { BETWEEN_ROUNDS_MS, type Ledger } from "../../ledger/ledger.ts";
+import { BETWEEN_PASSES_MS, type Ledger } from "../../ledger/ledger.ts";
 import { horizonNow } from "../../retention/horizon.ts";
 import { markSlice, unholdSlice } from "../../retention/mark.ts";
 import type { BranchLoop } from "../../store.ts";
@@ -47,7 +47,7 @@ export class HistoryGc implements NamedLoop {
   due(): number | undefined {
     if (this.#round) return 0;
     const due = this.#dueAt(this.#options.now());
-    return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_ROUNDS_MS);
+    return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_PASSES_MS);
   }
 
   /** One slice of a round. */

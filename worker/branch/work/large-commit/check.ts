@@ -53,7 +53,10 @@ type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
 /** How far the check came, `done` if nothing is left to look at, or what is in the way. */
 type Found = CheckProgress | "done" | Conflict;
 
-type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads" | "rounds">;
+type CheckStores = Pick<
+  Ledger,
+  "sql" | "applying" | "generations" | "openCommits" | "reads" | "lifecycleScans"
+>;
 
 /**
  * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was checked. Then
@@ -69,7 +72,7 @@ export function checkSlice(
 ): void {
   const { gen, openCommit } = applying;
   const progress = ledger.applying.conditions();
-  const cutoff = ledger.rounds.ofOpenCommit(applying.id)?.work?.cutoff ?? null;
+  const cutoff = ledger.lifecycleScans.ofOpenCommit(applying.id)?.work?.cutoff ?? null;
   const conditions =
     cutoff === null
       ? checkConditions(ledger, { gen, openCommit, progress, limit: CONDITIONS })

@@ -1,7 +1,7 @@
 import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Round, RoundWork } from "../../settings/round-store.ts";
+import type { LifecycleScan, ScanProgress } from "../../settings/lifecycle-scan-store.ts";
 import { rangeOf } from "../../tree/path-ranges.ts";
 import { RELEASED } from "../../uploads/upload-store.ts";
 
@@ -18,12 +18,12 @@ const BEGUN = `
 /** Ends some more multipart uploads that began long enough ago. What is to go into an open commit ends with that. */
 export function abortSlice(
   _: Tx,
-  ledger: Pick<Ledger, "sql" | "uploads" | "contents" | "rounds">,
-  { round, work, rule, now }: { round: Round; work: RoundWork; rule: LifecycleRule; now: number },
+  ledger: Pick<Ledger, "sql" | "uploads" | "contents" | "lifecycleScans">,
+  { scan, work, rule, now }: { scan: LifecycleScan; work: ScanProgress; rule: LifecycleRule; now: number },
 ): void {
   const { lower, upper } = rangeOf(rule.prefix);
   const begun = ledger.sql.query<{ path: string; upload: string; initiatedAt: number }>(BEGUN, [
-    round.gen,
+    scan.gen,
     work.path,
     work.upload,
     lower,
@@ -46,5 +46,5 @@ export function abortSlice(
     at = { path, upload };
   }
   if (ended > 0) ledger.contents.removeReleased(now);
-  ledger.rounds.save(round, { ...at, through, oldest, openCommit: null });
+  ledger.lifecycleScans.save(scan, { ...at, through, oldest, openCommit: null });
 }

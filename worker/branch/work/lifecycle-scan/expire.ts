@@ -7,7 +7,7 @@ import type { Annotation } from "../../contract/answers.ts";
 import type { CommitRefused, Committed } from "../../contract/files.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { OpenCommit } from "../../open-commits/open-commit-store.ts";
-import type { Round, RoundWork } from "../../settings/round-store.ts";
+import type { LifecycleScan, ScanProgress } from "../../settings/lifecycle-scan-store.ts";
 import { writableBranch } from "../../staging/admission.ts";
 import { stageBatch } from "../../staging/stage-batch.ts";
 import type { Live } from "../../tree/generation-store.ts";
@@ -16,7 +16,7 @@ import { type FinishStores, writeOrBegin } from "../../write/finish.ts";
 
 /** Most files that one slice looks at: what a transaction of some ten milliseconds takes. */
 const FILES = 1000;
-/** How long the open commit of a round stays if nobody goes on with it; milliseconds. */
+/** How long the open commit of a scan stays if nobody goes on with it; milliseconds. */
 const KEPT_MS = 60 * 60 * 1000;
 
 /**
@@ -59,14 +59,14 @@ const NEXT_DELETED = `
     SELECT path FROM staged WHERE session = ?1 AND gone = 1 AND path > ?2 ORDER BY path LIMIT ?3
   )`;
 
-type FindStores = Pick<Ledger, "sql" | "contents" | "openCommits" | "rounds">;
+type FindStores = Pick<Ledger, "sql" | "contents" | "openCommits" | "lifecycleScans">;
 
 /**
- * Looks at some more files of a round, and stages the deletion of those that are due, each with the version that it is
+ * Looks at some more files of a scan, and stages the deletion of those that are due, each with the version that it is
  * about. The gate is open meanwhile: who writes to one of them afterwards keeps what he wrote, since it is looked again in
  * the transaction that deletes.
  */
-export function findExpired(tx: Tx, ledger: FindStores, { live, round, work, rule, moment }: Finding): void {
+export function findExpired(tx: Tx, ledger: FindStores, { live, scan, work, rule, moment }: Finding): void {
   const { gen } = live;
   const { lower, upper } = rangeOf(rule.prefix);
   const from = work.path === "" ? lower : justAfter(work.path);
@@ -82,11 +82,11 @@ export function findExpired(tx: Tx, ledger: FindStores, { live, round, work, rul
     due.length === 0 ? work.openCommit : stageDeletions(tx, ledger, { gen, work, rule, due, moment });
   // What was staged is gone: it begins again.
   if (due.length > 0 && openCommit === null) {
-    ledger.rounds.begin(round, { ...work, seen: live.head.seq });
+    ledger.lifecycleScans.begin(scan, { ...work, seen: live.head.seq });
     return;
   }
   const oldest = Math.min(...young, work.oldest ?? Number.POSITIVE_INFINITY);
-  ledger.rounds.save(round, {
+  ledger.lifecycleScans.save(scan, {
     path: last?.path ?? work.path,
     upload: "",
     through,
@@ -103,8 +103,8 @@ function hasTags(text: string | null | undefined, asked: readonly ObjectTag[] = 
 
 interface Finding {
   readonly live: Live;
-  readonly round: Round;
-  readonly work: RoundWork;
+  readonly scan: LifecycleScan;
+  readonly work: ScanProgress;
   readonly rule: LifecycleRule;
   readonly moment: Moment;
 }
@@ -145,24 +145,24 @@ function stageDeletions(
   return name;
 }
 
-/** What the commit of a round says: the rule, and the key that put it. A message is one line, and an id may have more. */
+/** What the commit of a scan says: the rule, and the key that put it. A message is one line, and an id may have more. */
 function annotationOf({ id }: LifecycleRule, key: string | undefined): Annotation {
   const shown = id.toWellFormed().replace(/[\u0000-\u001f\u007f]/g, " ");
   return { ...(key !== undefined && { key }), message: `expired by the lifecycle rule '${shown}'` };
 }
 
-/** What became of the files that a round has found: a commit of them, maybe none, one that is being applied, or why it can't be. */
+/** What became of the files that a scan has found: a commit of them, maybe none, one that is being applied, or why it can't be. */
 type Concluded = Committed | { readonly ok: false; readonly reason: "applying" | "again" } | CommitRefused;
 
 /**
- * Deletes what a round has found, as one commit. It is a write of the key that put the rules: a branch that is protected
+ * Deletes what a scan has found, as one commit. It is a write of the key that put the rules: a branch that is protected
  * for somebody else keeps its files. If that is too much for one transaction it is only begun, and `leaveOutWritten` looks
  * again, slice by slice, while the gate is closed.
  */
 export function expireFound(
   tx: Tx,
-  ledger: FinishStores & Pick<Ledger, "rounds">,
-  { live, work, rule, key, moment }: Omit<Finding, "round"> & { readonly key: string | undefined },
+  ledger: FinishStores & Pick<Ledger, "lifecycleScans">,
+  { live, work, rule, key, moment }: Omit<Finding, "scan"> & { readonly key: string | undefined },
 ): Concluded {
   const none: Committed = { ok: true, commit: null, modifiedAt: live.head.modifiedAt };
   if (work.openCommit === null || work.cutoff === null) return none;
@@ -173,7 +173,7 @@ export function expireFound(
     ledger.openCommits.remove(openCommit.number);
     return none;
   }
-  // An earlier release has no such rounds, and may have refused it for what was written since.
+  // An earlier release has no such scans, and may have refused it for what was written since.
   ledger.openCommits.takeRefusal(openCommit);
   const { operations } = openCommit;
   const writable = writableBranch(tx, ledger, { operations, of: "deletions", key });
@@ -192,7 +192,7 @@ export function expireFound(
 }
 
 /**
- * Takes deletions out of what a round has staged, of files that somebody has written to since they were found.
+ * Takes deletions out of what a scan has staged, of files that somebody has written to since they were found.
  * `after`: it has looked at paths up to this one. Returns how far it came; undefined if nothing is left to look at.
  */
 export function leaveOutWritten(

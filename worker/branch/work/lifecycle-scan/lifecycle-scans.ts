@@ -3,15 +3,15 @@ import {
   dueMidnight,
   type LifecycleRule,
   midnightOf,
-  roundTime,
+  scanTime,
   type Term,
   termOf,
 } from "../../../core/lifecycle-rules.ts";
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { BranchContext } from "../../context.ts";
-import type { Round, RoundWork } from "../../settings/round-store.ts";
-import { nextRound } from "../../settings/rounds.ts";
+import type { LifecycleScan, ScanProgress } from "../../settings/lifecycle-scan-store.ts";
+import { nextScan } from "../../settings/lifecycle-scans.ts";
 import { writableBranch } from "../../staging/admission.ts";
 import type { BranchLoop } from "../../store.ts";
 import type { Live } from "../../tree/generation-store.ts";
@@ -19,14 +19,14 @@ import type { Committer } from "../../write/committer.ts";
 import { abortSlice } from "./abort-uploads.ts";
 import { expireFound, findExpired } from "./expire.ts";
 
-interface RoundsOptions extends Pick<BranchContext, "ledger" | "now" | "moment"> {
+interface LifecycleScansOptions extends Pick<BranchContext, "ledger" | "now" | "moment"> {
   readonly committer: Committer;
 }
 
 /** What a slice is about. */
 interface Doing {
   readonly live: Live;
-  readonly round: Round;
+  readonly scan: LifecycleScan;
   readonly rule: LifecycleRule;
   readonly term: Term;
   /** Who put the rules. */
@@ -34,7 +34,7 @@ interface Doing {
 }
 
 /**
- * Does what lifecycle rules say. Each rule has a *round* for each of its actions, which begins shortly after a midnight
+ * Does what lifecycle rules say. Each rule has a *scan* for each of its actions, which begins shortly after a midnight
  * (UTC), and not before something is due, as far as is known:
  *
  * 1. Walk. Files of the rule's prefix are looked at in slices, and the deletion of those that are due is staged in an open
@@ -42,22 +42,22 @@ interface Doing {
  * 2. Commit. Up to 10,000 deletions are one transaction, in which each is looked at again: what somebody has written since
  *    is left out. More are a large commit like others (work/large-commit/applier.ts), and looked at again while the gate is
  *    closed. If nothing is left there is no commit.
- * 3. Plan. The oldest of what stays says when the next round is. If nothing stays there is none, until something is
+ * 3. Plan. The oldest of what stays says when the next scan is. If nothing stays there is none, until something is
  *    written: then the object has no alarm.
  *
- * Each slice is a transaction that says how far it is, and a round is for the midnight before it began, however long it
+ * Each slice is a transaction that says how far it is, and a scan is for the midnight before it began, however long it
  * takes: after a crash it goes on, or begins again and finds dead what it has deleted, and makes no second commit.
  */
-export class Rounds implements NamedLoop {
+export class LifecycleScans implements NamedLoop {
   readonly name = "lifecycle scan" satisfies BranchLoop;
-  readonly #options: RoundsOptions;
+  readonly #options: LifecycleScansOptions;
 
-  constructor(options: RoundsOptions) {
+  constructor(options: LifecycleScansOptions) {
     this.#options = options;
   }
 
   due(): number | undefined {
-    return nextRound(this.#options.ledger, this.#options.now());
+    return nextScan(this.#options.ledger, this.#options.now());
   }
 
   /** One slice. Rests while a large commit is applied, whose end wakes it. */
@@ -70,15 +70,15 @@ export class Rounds implements NamedLoop {
     const { ledger, now } = this.#options;
     const { live } = ledger;
     if (!live || ledger.applying.get()) return false;
-    const round = ledger.rounds.atWork(live.gen, now());
+    const scan = ledger.lifecycleScans.atWork(live.gen, now());
     const lifecycle = ledger.settings.of(live.gen).lifecycle;
-    const rule = lifecycle?.rules.find(({ id }) => id === round?.rule);
-    const term = round && rule && termOf(rule, round.action);
-    if (!round) return false;
-    if (!rule || !term) ledger.transaction(() => ledger.rounds.remove(round));
+    const rule = lifecycle?.rules.find(({ id }) => id === scan?.rule);
+    const term = scan && rule && termOf(rule, scan.action);
+    if (!scan) return false;
+    if (!rule || !term) ledger.transaction(() => ledger.lifecycleScans.remove(scan));
     else {
-      const doing = { live, round, rule, term, key: lifecycle?.key };
-      const { work } = round;
+      const doing = { live, scan, rule, term, key: lifecycle?.key };
+      const { work } = scan;
       if (!work) this.#begin(doing);
       else if (!work.through) this.#walk({ ...doing, work });
       else this.#conclude({ ...doing, work });
@@ -87,18 +87,18 @@ export class Rounds implements NamedLoop {
   }
 
   /** A branch into which nothing may be written is not looked through. */
-  #begin({ live, round, term, key }: Pick<Doing, "live" | "round" | "term" | "key">): void {
+  #begin({ live, scan, term, key }: Pick<Doing, "live" | "scan" | "term" | "key">): void {
     const { ledger, now } = this.#options;
     const midnight = midnightOf(now());
     ledger.transaction((tx) => {
-      const reason = round.action === "expire" ? this.#refusal(tx, key) : undefined;
+      const reason = scan.action === "expire" ? this.#refusal(tx, key) : undefined;
       if (reason === undefined)
-        ledger.rounds.begin(round, {
+        ledger.lifecycleScans.begin(scan, {
           midnight,
           cutoff: cutoffOf(term, midnight) ?? null,
           seen: live.head.seq,
         });
-      else this.#putOff({ live, round, reason });
+      else this.#putOff({ live, scan, reason });
     });
   }
 
@@ -107,55 +107,63 @@ export class Rounds implements NamedLoop {
     return writable.ok ? undefined : writable.reason;
   }
 
-  #walk(walking: Pick<Doing, "live" | "round" | "rule"> & { work: RoundWork }): void {
+  #walk(walking: Pick<Doing, "live" | "scan" | "rule"> & { work: ScanProgress }): void {
     const { ledger } = this.#options;
     const moment = this.#options.moment();
     ledger.transaction((tx) => {
-      if (walking.round.action === "expire") findExpired(tx, ledger, { ...walking, moment });
+      if (walking.scan.action === "expire") findExpired(tx, ledger, { ...walking, moment });
       else abortSlice(tx, ledger, { ...walking, now: moment.now });
     });
   }
 
-  #conclude(concluding: Doing & { work: RoundWork }): void {
+  #conclude(concluding: Doing & { work: ScanProgress }): void {
     const { ledger, committer } = this.#options;
-    const { live, round, work } = concluding;
+    const { live, scan, work } = concluding;
     committer.one((tx, moment) => {
       const answer = expireFound(tx, ledger, { ...concluding, moment });
       if (answer.ok) this.#end(concluding);
-      else if (answer.reason === "again") ledger.rounds.begin(round, { ...work, seen: live.head.seq });
-      else if (answer.reason !== "applying") this.#putOff({ live, round, reason: answer.reason });
+      else if (answer.reason === "again") ledger.lifecycleScans.begin(scan, { ...work, seen: live.head.seq });
+      else if (answer.reason !== "applying") this.#putOff({ live, scan, reason: answer.reason });
       return answer;
     });
   }
 
-  /** What came while the round went on, behind its back, is not older than the round, unless tags alone were set. */
-  #end({ live: { gen, uid }, round, rule, term, work }: Doing & { work: RoundWork }): void {
+  /** What came while the scan went on, behind its back, is not older than the scan, unless tags alone were set. */
+  #end({ live: { gen, uid }, scan, rule, term, work }: Doing & { work: ScanProgress }): void {
     const { ledger, now } = this.#options;
-    const oldest = work.oldest ?? (this.#isLeft({ gen, round, rule }) ? work.midnight : null);
+    const oldest = work.oldest ?? (this.#isLeft({ gen, scan, rule }) ? work.midnight : null);
     const midnight = oldest === null ? null : dueMidnight(term, oldest);
-    const planned = midnight === null ? null : roundTime({ midnight, after: work.midnight, uid });
-    // It may have been said since this round was read.
-    const again = ledger.rounds.find(round)?.work?.retagged
-      ? roundTime({ midnight: 0, after: now(), uid })
+    const planned = midnight === null ? null : scanTime({ midnight, after: work.midnight, uid });
+    // It may have been said since this scan was read.
+    const again = ledger.lifecycleScans.find(scan)?.work?.retagged
+      ? scanTime({ midnight: 0, after: now(), uid })
       : undefined;
-    ledger.rounds.end(round, {
+    ledger.lifecycleScans.end(scan, {
       due: again === undefined ? planned : Math.min(again, planned ?? again),
       seen: ledger.generations.live()?.head.seq ?? 0,
     });
   }
 
   /** Whether there may be anything that the rule is about. Of tags that is not known once something was committed meanwhile. */
-  #isLeft({ gen, round, rule }: Pick<Doing, "round" | "rule"> & { gen: number }): boolean {
+  #isLeft({ gen, scan, rule }: Pick<Doing, "scan" | "rule"> & { gen: number }): boolean {
     const { ledger } = this.#options;
-    if (round.action === "abort") return ledger.multiparts.anyBegun(gen, rule.prefix);
-    if (rule.tags) return ledger.generations.live()?.head.seq !== round.seen;
+    if (scan.action === "abort") return ledger.multiparts.anyBegun(gen, rule.prefix);
+    if (rule.tags) return ledger.generations.live()?.head.seq !== scan.seen;
     return ledger.files.anyAtHead(gen, rule.prefix);
   }
 
   /** Tomorrow again. */
-  #putOff({ live: { gen, uid, head }, round, reason }: { live: Live; round: Round; reason: string }): void {
+  #putOff({
+    live: { gen, uid, head },
+    scan,
+    reason,
+  }: {
+    live: Live;
+    scan: LifecycleScan;
+    reason: string;
+  }): void {
     const { ledger, now } = this.#options;
-    console.warn(`the lifecycle rule '${round.rule}' of generation ${gen} waits for a day: ${reason}`);
-    ledger.rounds.end(round, { due: roundTime({ midnight: 0, after: now(), uid }), seen: head.seq });
+    console.warn(`the lifecycle rule '${scan.rule}' of generation ${gen} waits for a day: ${reason}`);
+    ledger.lifecycleScans.end(scan, { due: scanTime({ midnight: 0, after: now(), uid }), seen: head.seq });
   }
 }

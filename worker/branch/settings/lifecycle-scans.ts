@@ -1,8 +1,8 @@
 import {
   dueMidnight,
   type LifecycleRule,
-  type RoundAction,
-  roundTime,
+  type RuleAction,
+  scanTime,
   termOf,
 } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
@@ -11,13 +11,13 @@ import type { ApplyingStore } from "../open-commits/applying-store.ts";
 import type { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import type { FileStore } from "../tree/file-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
-import type { Round, RoundStore } from "./round-store.ts";
+import type { LifecycleScan, LifecycleScanStore } from "./lifecycle-scan-store.ts";
 import type { SettingsStore } from "./settings-store.ts";
 
-const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
+const ACTIONS: readonly RuleAction[] = ["expire", "abort"];
 
 export interface PlanStores {
-  readonly rounds: RoundStore;
+  readonly lifecycleScans: LifecycleScanStore;
   readonly openCommits: OpenCommitStore;
   readonly applying: ApplyingStore;
 }
@@ -26,15 +26,15 @@ export interface PlanStores {
 interface DueStores {
   readonly live: Live | null;
   readonly settings: SettingsStore;
-  readonly rounds: RoundStore;
+  readonly lifecycleScans: LifecycleScanStore;
 }
 
 /**
  * Other rules hold. A rule that is as it was goes on where it is; one that is new or another begins at the next midnight,
- * so that who sees a mistake has some time. A round of a rule that is gone ends here: what it has found stays, unless its
+ * so that who sees a mistake has some time. A scan of a rule that is gone ends here: what it has found stays, unless its
  * rows are being written already, which nothing stops.
  */
-export function planRounds(
+export function planScans(
   tx: Tx,
   ledger: PlanStores,
   {
@@ -47,11 +47,11 @@ export function planRounds(
   const known = new Map((before?.rules ?? []).map((rule) => [rule.id, JSON.stringify(rule)]));
   const isKept = (rule: LifecycleRule) => known.get(rule.id) === JSON.stringify(rule);
   const wanted = new Map((after?.rules ?? []).map((rule) => [rule.id, rule]));
-  for (const round of ledger.rounds.all(gen)) {
-    const rule = wanted.get(round.rule);
-    if (rule && isKept(rule) && termOf(rule, round.action)) continue;
-    stopRound(tx, ledger, { round, now });
-    ledger.rounds.remove(round);
+  for (const scan of ledger.lifecycleScans.all(gen)) {
+    const rule = wanted.get(scan.rule);
+    if (rule && isKept(rule) && termOf(rule, scan.action)) continue;
+    stopScan(tx, ledger, { scan, now });
+    ledger.lifecycleScans.remove(scan);
   }
   for (const rule of wanted.values()) {
     if (isKept(rule)) continue;
@@ -59,16 +59,16 @@ export function planRounds(
       const term = termOf(rule, action);
       if (!term) continue;
       const midnight = "date" in term ? term.date : 0;
-      ledger.rounds.plan({ gen, rule: rule.id, action }, roundTime({ midnight, after: now, uid }));
+      ledger.lifecycleScans.plan({ gen, rule: rule.id, action }, scanTime({ midnight, after: now, uid }));
     }
   }
 }
 
-/** Gives up what a round has staged. */
-function stopRound(
+/** Gives up what a scan has staged. */
+function stopScan(
   _: Tx,
   { openCommits, applying }: PlanStores,
-  { round: { gen, work }, now }: { round: Round; now: number },
+  { scan: { gen, work }, now }: { scan: LifecycleScan; now: number },
 ): void {
   const openCommit = work?.openCommit ? openCommits.find(work.openCommit, gen) : undefined;
   if (!openCommit) return;
@@ -83,19 +83,19 @@ function stopRound(
  * Something was written at a time: rules of this action for which nothing could become due may have something now. Costs no
  * query while there are no rules, or none waits.
  */
-export function expectRounds(
+export function expectScans(
   _: Tx,
-  { live, settings, rounds }: DueStores,
-  { action, writtenAt }: { action: RoundAction; writtenAt: number },
+  { live, settings, lifecycleScans }: DueStores,
+  { action, writtenAt }: { action: RuleAction; writtenAt: number },
 ): void {
   const lifecycle = live && settings.of(live.gen).lifecycle;
   if (!live || !lifecycle) return;
-  for (const round of rounds.waiting(live.gen)) {
-    if (round.action !== action) continue;
-    const rule = lifecycle.rules.find(({ id }) => id === round.rule);
+  for (const scan of lifecycleScans.waiting(live.gen)) {
+    if (scan.action !== action) continue;
+    const rule = lifecycle.rules.find(({ id }) => id === scan.rule);
     const term = rule && termOf(rule, action);
     const midnight = term ? dueMidnight(term, writtenAt) : 0;
-    rounds.expect(round, roundTime({ midnight, after: writtenAt, uid: live.uid }));
+    lifecycleScans.expect(scan, scanTime({ midnight, after: writtenAt, uid: live.uid }));
   }
 }
 
@@ -107,9 +107,9 @@ const MOST_BIRTHS = 10_000;
  * midnight; where a version was erased and an older one is there again, all do. Costs no query while there are no such rules.
  * `before`: HEAD as it was.
  */
-export function hastenRounds(
+export function hastenScans(
   _: Tx,
-  { live, settings, rounds, files }: DueStores & { readonly files: FileStore },
+  { live, settings, lifecycleScans, files }: DueStores & { readonly files: FileStore },
   { before, now, by }: { before: Pick<Head, "seq" | "births">; now: number; by: "commit" | "erasure" },
 ): void {
   const rules = (live && settings.of(live.gen).lifecycle?.rules) ?? [];
@@ -118,12 +118,12 @@ export function hastenRounds(
   const { gen, uid, head } = live;
   const isLarge = head.births - before.births > MOST_BIRTHS;
   if (!isLarge && !files.bearsOlderBytes({ gen, seq: before.seq })) return;
-  const due = roundTime({ midnight: 0, after: now, uid });
-  rounds.hasten(gen, { rules: hastened.map(({ id }) => id), due });
+  const due = scanTime({ midnight: 0, after: now, uid });
+  lifecycleScans.hasten(gen, { rules: hastened.map(({ id }) => id), due });
 }
 
 /** When the branch's rules have something to do next; undefined if nothing can become due. */
-export function nextRound({ live, settings, rounds }: DueStores, now: number): number | undefined {
+export function nextScan({ live, settings, lifecycleScans }: DueStores, now: number): number | undefined {
   if (!live || !settings.of(live.gen).lifecycle) return undefined;
-  return rounds.atWork(live.gen, now) ? now : rounds.nextDue(live.gen);
+  return lifecycleScans.atWork(live.gen, now) ? now : lifecycleScans.nextDue(live.gen);
 }
