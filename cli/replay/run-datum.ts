@@ -1,5 +1,5 @@
 /*
- * A datum run again: `sluice datum run`. It asks the pipeline's object for one datum (pipeline/views/datum.ts): what its
+ * A datum run again: `sluice datum run`. It asks the pipeline's object for one datum (pipeline/views/datums.ts): what its
  * lease would say, by the version of the specification that its job has, which is kept for good. Entries that are trimmed
  * are looked up in the branch, at the position that the job read.
  *

@@ -88,7 +88,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/api/pipelines/plan.ts", "MAX_FINGERPRINTS", 1],
   ],
   "files that one datum writes": [["protocol/runner.ts", "MAX_OUTPUTS_PER_DATUM", 1]],
-  "runners of a datum that vanish": [["worker/pipeline/work/leases/expiry.ts", "MAX_LOSSES", 1]],
+  "runners of a datum that vanish": [["worker/pipeline/work/leases.ts", "MAX_LOSSES", 1]],
   "jobs that keep what they ran, datum by datum": [["worker/pipeline/jobs/job-store.ts", "KEPT_JOBS", 1]],
   "pipelines that one page of `…/commits/{id}/downstream` looks at": [
     ["worker/api/commits/downstream.ts", "MAX_READERS", 1],

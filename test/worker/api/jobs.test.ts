@@ -2,7 +2,7 @@ import { encodeTime } from "ulid";
 import { describe, expect, test } from "vitest";
 import { DatumPage, Job, JobRetry, JobSummary, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
-import { stepsOf } from "../../../worker/pipeline/views/summary.ts";
+import { stepsOf } from "../../../worker/pipeline/views/job.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
 
 function spec(name: string, more: object = {}): Record<string, unknown> {

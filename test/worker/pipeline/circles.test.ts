@@ -5,7 +5,7 @@ import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import { ProposalTable } from "../../../worker/catalogue/proposals.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
-import { ProposalStore } from "../../../worker/pipeline/lifecycle/proposal-store.ts";
+import { ProposalStore } from "../../../worker/pipeline/lifecycle/version-store.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import { failed, good } from "../api/support.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";

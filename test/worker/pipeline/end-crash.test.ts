@@ -2,9 +2,13 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { TaskStore } from "../../../worker/pipeline/attempts/task-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
-import { ChangedStore, EndingStore, OperationStore } from "../../../worker/pipeline/output/draft-store.ts";
+import {
+  ChangedStore,
+  EndingStore,
+  MergeStore,
+  OperationStore,
+} from "../../../worker/pipeline/output/draft-store.ts";
 import { EgressStore } from "../../../worker/pipeline/output/egress-store.ts";
-import { MergeStore } from "../../../worker/pipeline/output/merge-store.ts";
 import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
 import { sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Outbox } from "../../../worker/branch/outbox/outbox-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
-import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/lifecycle.ts";
 import { ErasureStore } from "../../../worker/pipeline/inputs/erasure-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";

@@ -2,9 +2,13 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { CommitStore } from "../../../worker/branch/tree/commit-store.ts";
 import { DatumStore } from "../../../worker/pipeline/inputs/datum-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
-import { ErrorsClaimStore } from "../../../worker/pipeline/lifecycle/errors-claim-store.ts";
-import { BadDatumStore, ErrorChangeStore } from "../../../worker/pipeline/output/bad-store.ts";
-import { EndingStore, OperationStore } from "../../../worker/pipeline/output/draft-store.ts";
+import { ErrorsClaimStore } from "../../../worker/pipeline/lifecycle/version-store.ts";
+import {
+  BadDatumStore,
+  EndingStore,
+  ErrorChangeStore,
+  OperationStore,
+} from "../../../worker/pipeline/output/draft-store.ts";
 import { sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
 import {

@@ -8,16 +8,19 @@ import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
 import { SlotStore } from "../../../worker/pipeline/attempts/slot-store.ts";
 import { TaskStore } from "../../../worker/pipeline/attempts/task-store.ts";
-import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/lifecycle.ts";
 import { DatumStore } from "../../../worker/pipeline/inputs/datum-store.ts";
-import { ElementStore } from "../../../worker/pipeline/inputs/element-store.ts";
+import { ElementStore, TouchedStore } from "../../../worker/pipeline/inputs/element-store.ts";
 import { SourceStore } from "../../../worker/pipeline/inputs/source-store.ts";
-import { TouchedStore } from "../../../worker/pipeline/inputs/touched-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
-import { ChangedStore, EndingStore, OperationStore } from "../../../worker/pipeline/output/draft-store.ts";
+import {
+  ChangedStore,
+  EndingStore,
+  MergeStore,
+  OperationStore,
+} from "../../../worker/pipeline/output/draft-store.ts";
 import { EgressStore } from "../../../worker/pipeline/output/egress-store.ts";
-import { MergeStore } from "../../../worker/pipeline/output/merge-store.ts";
 import { PublishedStore } from "../../../worker/pipeline/output/published-store.ts";
 import type { FaultPoint } from "./faults.ts";
 

@@ -2,7 +2,7 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { PipelineContext } from "../../../worker/pipeline/context.ts";
 import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
-import { freeUnneeded } from "../../../worker/pipeline/work/trim/kept.ts";
+import { freeUnneeded } from "../../../worker/pipeline/work/trim/trim.ts";
 import { randomNumbers } from "../branch/support.ts";
 import { specOf } from "./support.ts";
 
@@ -16,7 +16,7 @@ interface Life {
 }
 
 /**
- * The rules of work/trim/kept.ts against a naive reading of them: random lives of results and of rows of the history, commits
+ * The rules of work/trim/trim.ts against a naive reading of them: random lives of results and of rows of the history, commits
  * that go in any order (the oldest first, but for single ones), and freeing after some of them, now and then broken off.
  */
 describe("what is freed as commits of the output go", () => {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { feed } from "../../../worker/branch/calls/feed.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
-import { wakeUps } from "../../../worker/pipeline/calls/wake-ups.ts";
+import { wakeUps } from "../../../worker/pipeline/calls/lifecycle.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, pathsOf, query, workUntil } from "./support.ts";
 
 async function uidOf(name: string): Promise<string> {

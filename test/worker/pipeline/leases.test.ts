@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
-import { LostLeaseStore } from "../../../worker/pipeline/attempts/lost-lease-store.ts";
+import { LostLeaseStore } from "../../../worker/pipeline/attempts/upload-store.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms } from "./faults.ts";

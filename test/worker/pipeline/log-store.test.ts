@@ -3,8 +3,13 @@ import { describe, expect, it } from "vitest";
 import { migrate } from "../../../worker/objects/migrations.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
-import { type KeptChunk, LogReader } from "../../../worker/pipeline/logs/log-reader.ts";
-import { type LogLimits, LogStore, type Printer } from "../../../worker/pipeline/logs/log-store.ts";
+import {
+  type KeptChunk,
+  type LogLimits,
+  LogReader,
+  LogStore,
+  type Printer,
+} from "../../../worker/pipeline/logs/log-store.ts";
 import { transaction } from "../objects/transaction.ts";
 
 const NOW = 1_000_000;

@@ -1,7 +1,7 @@
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { Counts } from "../jobs/job-store.ts";
-import type { LostLeaseStore } from "./lost-lease-store.ts";
+import type { LostLeaseStore } from "./upload-store.ts";
 
 export interface AttemptRow {
   readonly job: number;

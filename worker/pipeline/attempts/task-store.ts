@@ -3,7 +3,7 @@ import { earliest } from "../../objects/engine.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { AttemptStore } from "./attempt-store.ts";
-import type { LostLeaseStore } from "./lost-lease-store.ts";
+import type { LostLeaseStore } from "./upload-store.ts";
 
 export interface TaskRow {
   /** Of a merge: its own id. */

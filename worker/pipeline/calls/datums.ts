@@ -1,6 +1,6 @@
-import type { DatumCalls } from "../contract.ts";
-import { datumDetail, datumOutputs } from "../views/datum.ts";
-import { listDatums } from "../views/datums.ts";
+import type { DatumCalls, LineageCalls } from "../contract.ts";
+import { datumDetail, datumOutputs, listDatums } from "../views/datums.ts";
+import { computedFrom, fateOf, makersOf } from "../views/lineage.ts";
 import { explained, MAX_EXPLAINED } from "../views/why.ts";
 import { answered, type PipelineFacet } from "./facet.ts";
 
@@ -20,5 +20,20 @@ export const datums: PipelineFacet<DatumCalls> = {
 
   async outputs(reach, call) {
     return answered(datumOutputs(reach, call));
+  },
+};
+
+/** From an input to what was made of it, and back. */
+export const lineage: PipelineFacet<LineageCalls> = {
+  async provenance(reach, call) {
+    return answered(await makersOf(reach, call));
+  },
+
+  async outputsOf({ ledger }, call) {
+    return computedFrom(ledger, call);
+  },
+
+  async fate(reach, call) {
+    return answered((await fateOf(reach, call)) ?? "no-such-pipeline");
   },
 };

@@ -3,18 +3,14 @@ import type { Refused } from "../../branch/contract/answers.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import type { JobCalls } from "../contract.ts";
-import type { JobRow } from "../jobs/job-store.ts";
-import { ALL_COLLECTED, oldestListed } from "../jobs/job-store.ts";
-import type { Retry } from "../jobs/retry-store.ts";
+import { ALL_COLLECTED, type JobRow, oldestListed, type Retry } from "../jobs/job-store.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { shownJobs } from "../views/job.ts";
+import { shownJobs, summarize } from "../views/job.ts";
 import { foundPipeline } from "../views/pipeline.ts";
-import { summarize } from "../views/summary.ts";
 import { flushPage } from "../work/catalogue.ts";
-import { stopJob } from "../work/jobs/end.ts";
-import { insertJob, pipelineEvent } from "../work/jobs/make.ts";
+import { insertJob, pipelineEvent, stopJob } from "../work/jobs.ts";
 import { answered, changeState, inputsRest, type PipelineFacet, type Reach } from "./facet.ts";
-import { wakeUps } from "./wake-ups.ts";
+import { wakeUps } from "./lifecycle.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";

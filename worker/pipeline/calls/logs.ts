@@ -4,7 +4,7 @@ import type { LogCalls } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { LogEntry } from "../logs/log-store.ts";
 import { answerLogs } from "../views/logs.ts";
-import { sweep } from "../work/leases/expiry.ts";
+import { sweep } from "../work/leases.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const logs: PipelineFacet<LogCalls> = {

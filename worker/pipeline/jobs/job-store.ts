@@ -5,7 +5,7 @@ import type { Position } from "../inputs/source-store.ts";
 /**
  * What is left to do until a job's datums are known (work/inputs/fill.ts). `forget`, `snapshot`: the inputs are read whole;
  * `changes`: the rest of a large commit; `clear`: a branch was deleted. Each of these collects paths. `settle`: the
- * paths are compared with what was there (work/inputs/update-datums.ts); `from` is how far the cross product of the element
+ * paths are compared with what was there (work/inputs/fill.ts); `from` is how far the cross product of the element
  * at hand got.
  */
 export type Fill =
@@ -389,4 +389,26 @@ export function oldestShown(jobs: JobStore, keptJobs: number): number {
 export function oldestListed(jobs: JobStore, keptJobs: number): number {
   const newest = jobs.newestNumber();
   return newest <= keptJobs ? 0 : Math.min(newest - keptJobs + 1, jobs.oldest()?.n ?? newest);
+}
+
+/** What a job was made to do again. */
+export interface Retry {
+  /** The job that was asked for. */
+  readonly asked: string;
+  /** Whether every datum runs again; else only what failed. */
+  readonly every: boolean;
+}
+
+/** The last retry: whoever asks twice for the same, since an answer was lost, gets the job that was made. */
+export class RetryStore extends Store {
+  set({ asked, every }: Retry, made: number): void {
+    this.sql.run`
+      INSERT OR REPLACE INTO last_retry (one, asked, every, made) VALUES (1, ${asked}, ${every ? 1 : 0}, ${made})`;
+  }
+
+  /** The number of the job that was made, if the last retry asked for just this. */
+  made({ asked, every }: Retry): number | undefined {
+    return this.sql.first<{ made: number }>`
+      SELECT made FROM last_retry WHERE asked = ${asked} AND every = ${every ? 1 : 0}`?.made;
+  }
 }

@@ -4,30 +4,28 @@ import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
 import { Sql } from "../../objects/sql.ts";
 import { Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
 import { AttemptStore } from "../attempts/attempt-store.ts";
-import { CodeStore } from "../attempts/code-store.ts";
-import { GivenUpStore } from "../attempts/given-up-store.ts";
-import { LostLeaseStore } from "../attempts/lost-lease-store.ts";
-import { ResultStore } from "../attempts/result-store.ts";
+import { CodeStore, ResultStore } from "../attempts/result-store.ts";
 import { SlotStore } from "../attempts/slot-store.ts";
 import { TaskStore } from "../attempts/task-store.ts";
+import { GivenUpStore, LostLeaseStore } from "../attempts/upload-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
-import { ElementStore } from "../inputs/element-store.ts";
+import { ElementStore, TouchedStore } from "../inputs/element-store.ts";
 import { ErasureStore } from "../inputs/erasure-store.ts";
 import { SourceStore } from "../inputs/source-store.ts";
-import { TouchedStore } from "../inputs/touched-store.ts";
-import { JobStore } from "../jobs/job-store.ts";
-import { RetryStore } from "../jobs/retry-store.ts";
+import { JobStore, RetryStore } from "../jobs/job-store.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { ErrorsClaimStore } from "../lifecycle/errors-claim-store.ts";
 import { PipelineStore, type StoredState } from "../lifecycle/pipeline-store.ts";
-import { ProposalStore } from "../lifecycle/proposal-store.ts";
-import { VersionStore } from "../lifecycle/version-store.ts";
-import { LogReader } from "../logs/log-reader.ts";
-import { LogStore } from "../logs/log-store.ts";
-import { BadDatumStore, ErrorChangeStore } from "../output/bad-store.ts";
-import { ChangedStore, EndingStore, OperationStore } from "../output/draft-store.ts";
+import { ErrorsClaimStore, ProposalStore, VersionStore } from "../lifecycle/version-store.ts";
+import { LogReader, LogStore } from "../logs/log-store.ts";
+import {
+  BadDatumStore,
+  ChangedStore,
+  EndingStore,
+  ErrorChangeStore,
+  MergeStore,
+  OperationStore,
+} from "../output/draft-store.ts";
 import { EgressStore } from "../output/egress-store.ts";
-import { MergeStore } from "../output/merge-store.ts";
 import { MakerStore, PublishedStore } from "../output/published-store.ts";
 import { MIGRATIONS } from "./migrations.ts";
 

@@ -44,7 +44,7 @@ export interface PipelineRow {
   readonly outputDue: number;
   /** The last job whose output commit is known to be kept no more. */
   readonly releasedTo: number;
-  /** What nobody needs any more is gone that ended with this job or before (work/trim/kept.ts). */
+  /** What nobody needs any more is gone that ended with this job or before (work/trim/trim.ts). */
   readonly freedTo: number;
   /** The newest code when those were last looked for that nothing names. */
   readonly codesSwept: number;

@@ -1,7 +1,7 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import { Store } from "../../objects/store.ts";
-import type { Submission } from "./definition.ts";
+import type { Definition, Submission } from "./definition.ts";
 
 /** So many of the newest versions are kept, whatever jobs there are. */
 const KEPT_VERSIONS = 1000;
@@ -146,5 +146,67 @@ export class VersionStore extends Store {
     return this.sql.all<BranchAddress>`
       SELECT DISTINCT input.value ->> '$.repo.name' AS repo, input.value ->> '$.branch' AS branch
       FROM revisions, json_each(revisions.spec, '$.inputs') AS input WHERE revision = ${version}`;
+  }
+}
+
+/** The pipeline's claim on its errors branch. */
+interface ErrorsClaim {
+  /** Null: the branch is about to be claimed. */
+  readonly epoch: number | null;
+  /** Whether the pipeline has the branch for good. Else it was claimed for a specification that is not accepted yet. */
+  readonly settled: boolean;
+}
+
+/** Under which epoch a pipeline writes to its errors branch. A row of another uid is of an earlier pipeline of the name. */
+export class ErrorsClaimStore extends Store {
+  get(uid: string): ErrorsClaim | undefined {
+    const row = this.sql.first<{ epoch: number | null; settled: number }>`
+      SELECT epoch, settled FROM errors_claim WHERE uid = ${uid}`;
+    return row && { epoch: row.epoch, settled: row.settled === 1 };
+  }
+
+  /** Written down before the branch is asked, so that a claim that comes to nothing is given back. */
+  begin(uid: string): void {
+    if (this.get(uid)) return;
+    this.sql.run`INSERT OR REPLACE INTO errors_claim (one, uid, epoch, settled) VALUES (1, ${uid}, NULL, 0)`;
+  }
+
+  /** The branch has granted it. */
+  take(uid: string, epoch: number): void {
+    const settled = this.get(uid)?.settled ? 1 : 0;
+    this.sql.run`
+      INSERT OR REPLACE INTO errors_claim (one, uid, epoch, settled) VALUES (1, ${uid}, ${epoch}, ${settled})`;
+  }
+
+  /** The specification that wants the branch is the pipeline's. */
+  settle(uid: string): void {
+    this.sql.run`UPDATE errors_claim SET settled = 1 WHERE uid = ${uid}`;
+  }
+
+  remove(uid: string): void {
+    this.sql.run`DELETE FROM errors_claim WHERE uid = ${uid}`;
+  }
+}
+
+/** Whether the pipeline writes to its errors branch, or may. */
+export function hasErrors(
+  { errorsClaim }: { readonly errorsClaim: ErrorsClaimStore },
+  { uid, spec }: Pick<Definition, "uid" | "spec">,
+): boolean {
+  return skipsBadDatums(spec) || errorsClaim.get(uid)?.settled === true;
+}
+
+/** The proposals of this pipeline that the catalogue may have (work/saga/propose.ts). Not of one life of a pipeline. */
+export class ProposalStore extends Store {
+  add(id: string): void {
+    this.sql.run`INSERT INTO proposals (id) VALUES (${id}) ON CONFLICT DO NOTHING`;
+  }
+
+  all(): string[] {
+    return this.sql.all<{ id: string }>`SELECT id FROM proposals ORDER BY id`.map(({ id }) => id);
+  }
+
+  remove(ids: readonly string[]): void {
+    this.sql.run`DELETE FROM proposals WHERE id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
   }
 }

@@ -1,7 +1,10 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Operation } from "../../branch/contract/files.ts";
+import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
+import type { GivenUpStore } from "../attempts/upload-store.ts";
 import type { ChangePlace } from "../inputs/datum-store.ts";
+import type { GivenUp } from "../inputs/erasure-store.ts";
 import type { Written } from "./published-store.ts";
 
 /** A place in the walk over what died or was born: that datum, from that path of it on. */
@@ -197,4 +200,168 @@ export class OperationStore extends Store {
 
 function operationOf({ path, digest, size }: Row): Operation {
   return digest === null || size === null ? { delete: path } : { put: path, digest, size };
+}
+
+/** A datum that the output lacks. */
+interface BadDatum {
+  readonly id: string;
+  readonly key: string;
+  /** What its file in the errors branch says of the failure, hashed; null: it has no file yet. */
+  readonly fileHash: string | null;
+}
+
+/** The datums that the output lacks, and what the errors branch tells of each. */
+export class BadDatumStore extends Store {
+  /** Whether there are any. */
+  any(): boolean {
+    return this.sql.has`SELECT 1 FROM bad_datums LIMIT 1`;
+  }
+
+  get(id: string): BadDatum | undefined {
+    return this.sql.first<BadDatum>`SELECT id, key, fileHash FROM bad_datums WHERE id = ${id}`;
+  }
+
+  /** In order of their ids, after one. */
+  page({ after, limit }: { after: string; limit: number }): BadDatum[] {
+    return this.sql.all<BadDatum>`
+      SELECT id, key, fileHash FROM bad_datums WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
+  }
+
+  set({ id, key, fileHash }: BadDatum): void {
+    this.sql.run`INSERT OR REPLACE INTO bad_datums (id, key, fileHash) VALUES (${id}, ${key}, ${fileHash})`;
+  }
+
+  remove(id: string): void {
+    this.sql.run`DELETE FROM bad_datums WHERE id = ${id}`;
+  }
+}
+
+/** What a job changes of what is told of a datum: its file is written, or it goes. */
+export interface ErrorChange {
+  readonly id: string;
+  readonly key: string;
+  readonly gone: boolean;
+}
+
+/** What the oldest job changes in the errors branch. */
+export class ErrorChangeStore extends Store {
+  /** The last word on a datum counts. */
+  set({ id, key, gone }: ErrorChange): void {
+    this.sql.run`
+      INSERT OR REPLACE INTO error_changes (id, key, gone) VALUES (${id}, ${key}, ${gone ? 1 : 0})`;
+  }
+
+  /** How many there are, counted up to `limit`. */
+  count(limit: number): number {
+    const row = this.sql.first<{ count: number }>`
+      SELECT count(*) AS count FROM (SELECT 1 FROM error_changes LIMIT ${limit})`;
+    return row?.count ?? 0;
+  }
+
+  /** In order of the datums' ids, after one. */
+  page({ after, limit }: { after: string; limit: number }): ErrorChange[] {
+    return this.sql.all<Stored>`
+      SELECT id, key, gone FROM error_changes WHERE id > ${after} ORDER BY id LIMIT ${limit}`.map(changeOf);
+  }
+
+  /** Takes some out, in order. */
+  take(limit: number): ErrorChange[] {
+    const rows = this.sql.all<Stored>`SELECT id, key, gone FROM error_changes ORDER BY id LIMIT ${limit}`;
+    for (const { id } of rows) this.sql.run`DELETE FROM error_changes WHERE id = ${id}`;
+    return rows.map(changeOf);
+  }
+}
+
+interface Stored {
+  readonly id: string;
+  readonly key: string;
+  readonly gone: number;
+}
+
+function changeOf({ id, key, gone }: Stored): ErrorChange {
+  return { id, key, gone: gone === 1 };
+}
+
+interface Merge extends ContentId {
+  readonly id: string;
+  /** The upload in the output branch that keeps the content. */
+  readonly upload: string | null;
+  /** The job that it was made for. */
+  readonly job: number;
+}
+
+/** `used` of what is being removed. */
+const REMOVED = -1;
+
+/** Contents that were merged of what several datums wrote to one path: what was merged once is not merged again. */
+export class MergeStore extends Store {
+  readonly #givenUp: GivenUpStore;
+
+  constructor(sql: Sql, givenUp: GivenUpStore) {
+    super(sql);
+    this.#givenUp = givenUp;
+  }
+
+  record({ id, digest, size, upload, job }: Merge): void {
+    this.sql.run`
+      INSERT OR REPLACE INTO merges (id, digest, size, upload, used)
+      VALUES (${id}, ${digest}, ${size}, ${upload}, ${job})`;
+  }
+
+  /** The content that came of it; noted as used by a job. */
+  use(id: string, job: number): ContentId | undefined {
+    return this.sql.first<ContentId>`
+      UPDATE merges SET used = max(used, ${job}) WHERE id = ${id} AND used <> ${REMOVED}
+      RETURNING digest, size`;
+  }
+
+  /** Forgets those that made a content, and returns that with their uploads. */
+  dropContent({ digest, size }: ContentId): GivenUp[] {
+    return this.sql.all<{ upload: string | null }>`
+      DELETE FROM merges WHERE digest = ${digest} AND size = ${size} RETURNING upload`.flatMap(
+      ({ upload }) => (upload === null ? [] : [{ upload, digest, size }]),
+    );
+  }
+
+  /** Forgets one whose content is gone. */
+  drop(id: string): void {
+    const merge = this.sql.first<{ upload: string | null }>`
+      DELETE FROM merges WHERE id = ${id} RETURNING upload`;
+    this.#givenUp.add(merge?.upload ?? null);
+  }
+
+  /** Whether a merge has a content by an upload. */
+  names({ upload, digest, size }: GivenUp): boolean {
+    return this.sql.has`
+      SELECT 1 FROM merges INDEXED BY merges_by_upload
+      WHERE upload = ${upload} AND digest = ${digest} AND size = ${size} LIMIT 1`;
+  }
+
+  /** Contents that are held by an upload. */
+  contentsOf(upload: string): ContentId[] {
+    return this.sql.all<ContentId>`
+      SELECT digest, size FROM merges INDEXED BY merges_by_upload WHERE upload = ${upload}`;
+  }
+
+  /** Forgets one that is removed. */
+  forget(id: string): void {
+    this.sql.run`DELETE FROM merges WHERE id = ${id} AND used = ${REMOVED}`;
+  }
+
+  /** Marks some as removed that no job has used since one; they are used no more. */
+  retire(job: number, limit: number): boolean {
+    const rows = this.sql.all`
+      UPDATE merges SET used = ${REMOVED} WHERE id IN (
+        SELECT id FROM merges WHERE used > ${REMOVED} AND used < ${job} ORDER BY used LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
+  }
+
+  /** One that is removed, with its upload if nothing else needs that. */
+  retired(): { id: string; upload: string | null } | undefined {
+    return this.sql.first<{ id: string; upload: string | null }>`
+      SELECT id, CASE WHEN NOT EXISTS (
+        SELECT 1 FROM merges AS other WHERE other.upload = merges.upload AND other.id <> merges.id) THEN upload END AS upload
+      FROM merges WHERE used = ${REMOVED} LIMIT 1`;
+  }
 }

@@ -30,7 +30,7 @@ export interface DeadPlace extends MadePlace {
 /**
  * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
  * for every job (MakerStore), by births and deaths. So any output commit leads to its datums and their input files: `sluice
- * commit inspect`. With them stands the number of the build that ran (attempts/code-store.ts), which outlives the result.
+ * commit inspect`. With them stands the number of the build that ran (CodeStore), which outlives the result.
  */
 export class PublishedStore extends Store {
   readonly #makers: MakerStore;
@@ -97,7 +97,7 @@ export class PublishedStore extends Store {
 
 /**
  * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
- * It grows as the history of the output branch does, and is kept as long (work/trim/kept.ts).
+ * It grows as the history of the output branch does, and is kept as long (work/trim/trim.ts).
  */
 export class MakerStore extends Store {
   /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */

@@ -2,8 +2,8 @@ import type { Peers } from "../context.ts";
 import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { KeptChunk, Tail } from "../logs/log-reader.ts";
-import { findDatum } from "./datum.ts";
+import type { KeptChunk, Tail } from "../logs/log-store.ts";
+import { findDatum } from "./datums.ts";
 
 /** Datums whose last lines are read at a time, of which nothing else is kept. */
 const TAILS_PER_PAGE = 100;

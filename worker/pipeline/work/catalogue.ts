@@ -4,7 +4,7 @@ import { yieldToOthers } from "../../objects/turns.ts";
 import type { Peers, PipelineContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { hasErrors } from "../lifecycle/errors-claim-store.ts";
+import { hasErrors } from "../lifecycle/version-store.ts";
 import { viewJob } from "../views/job.ts";
 
 /** Shortest time between two writes, so that a burst of jobs goes in batches. */

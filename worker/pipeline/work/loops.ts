@@ -6,12 +6,11 @@ import { advanceOldestJob, oldestGoesOn } from "./finish/advance.ts";
 import { fillJobs } from "./inputs/fill.ts";
 import { marksDueAt, sendMarks } from "./inputs/low-water.ts";
 import { pull } from "./inputs/pull.ts";
-import { callOffAttempts, endOverdue, overdueAt } from "./jobs/end.ts";
-import { sweep } from "./leases/expiry.ts";
-import { endLostUploads } from "./leases/lost-leases.ts";
+import { callOffAttempts, endOverdue, overdueAt } from "./jobs.ts";
+import { sweep } from "./leases.ts";
 import { changeState, isChanging } from "./saga/saga.ts";
-import { dropErased, isErasing } from "./trim/erased-outputs.ts";
 import { hasToTrim, trim } from "./trim/trim.ts";
+import { dropErased, endLostUploads, isErasing } from "./trim/uploads.ts";
 
 /** What a Pipeline object does between its calls. */
 export function loopsOf(context: PipelineContext): NamedLoop[] {

@@ -140,7 +140,7 @@ function* removals(ledger: Ledger, now: () => number): Generator<void> {
 
 type HorizonStores = Pick<Ledger, "generations" | "commits" | "settings" | "subscribers" | "horizons">;
 
-/** The pipeline that holds the branch is to hear of it: what only those commits needed of it may go (pipeline/work/trim/kept.ts). */
+/** The pipeline that holds the branch is to hear of it: what only those commits needed of it may go (pipeline/work/trim/trim.ts). */
 function tellHolder(
   _: Tx,
   { generations, claim, outbox }: Pick<Ledger, "generations" | "claim" | "outbox">,

@@ -16,25 +16,25 @@
  *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
  *     jobs.committingAt]: the branch may commit from here on, so that only its answer ends the job. What the job changes
  *     of what is told of bad datums is committed first, to the branch `errors` (bad-datums.ts).
- *  6. stage (job-commit.ts): a commit that is too large for one call goes to the branch in pages.
- *  7. commit (job-commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
- *  8. publish (output-commit.ts) [jobs.outputCommit, published, made, egress_pending, pipeline.committed]: records what was
+ *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
+ *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
+ *  8. publish (commit.ts) [jobs.outputCommit, published, made, egress_pending, pipeline.committed]: records what was
  *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
  *  9. push (push-output.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
  *     If results go to another store by now: forget what is pending, list the whole output, and push that.
  *
  * Who wins:
  *  - A stop, a timeout, or an outcome that fails the whole job, against this loop: each ends the job in one
- *    transaction that looks at the mark (work/jobs/end.ts). Before the mark they win: each later step finds that the job
+ *    transaction that looks at the mark (work/jobs.ts). Before the mark they win: each later step finds that the job
  *    has ended and does nothing (work/guards.ts), and the next job clears what is left. While the mark stands the
  *    commit wins. After it they win again: egress ends, and what was committed stays.
  *  - The pipeline is stopped, updated or deleted: steps are done only while it runs, so the loop comes to rest. Then
- *    work/saga/end-all-jobs.ts takes a marked job through 6 to 8 and ends all others early.
+ *    work/saga/stop-start.ts takes a marked job through 6 to 8 and ends all others early.
  *  - An outcome that comes after the end: a lease of a job that has ended is lost, so nothing is recorded.
- *  - Two at once: the loop runs once at a time, and end-all-jobs.ts waits until it rests. A wake meanwhile finds that
+ *  - Two at once: the loop runs once at a time, and stop-start.ts waits until it rests. A wake meanwhile finds that
  *    the pipeline does not run.
  *  - A result or a content that is gone before the commit: the mark is taken back, the datum or the merge is done
- *    again, and the end begins again (redo.ts).
+ *    again, and the end begins again.
  *  - Somebody else took the output branch, or deleted it: we claim it again and send every page again. If it can't be
  *    claimed, the job fails.
  *  - A crash: goes on with the step that is written down. Each may be done again.
@@ -48,14 +48,12 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep } from "../../output/draft-store.ts";
 import { failureText } from "../../output/reasons.ts";
 import { endStep, runningStep } from "../guards.ts";
-import { failOldest } from "../jobs/end.ts";
+import { failOldest } from "../jobs.ts";
 import { errorsCommit, firstStep, noteBad, noteCured, recordErrors } from "./bad-datums.ts";
 import { collectChanges } from "./collect.ts";
-import { makeCommit, stageCommit } from "./job-commit.ts";
-import { outputCommit, recordCommit } from "./output-commit.ts";
+import { makeCommit, outputCommit, recordCommit, redoDatum, stageCommit } from "./commit.ts";
 import { outputStep, planOutput } from "./plan-output.ts";
 import { awaitEgress, forgetPending, listOutput } from "./push-output.ts";
-import { redoDatum } from "./redo.ts";
 
 /** Whether the oldest job can go on without a runner. */
 export function oldestGoesOn({ jobs, tasks, egress }: Pick<Ledger, "jobs" | "tasks" | "egress">): boolean {

@@ -15,7 +15,7 @@
  * Who wins:
  *  - The output branch refuses its commit after c: the job fails, and the errors branch tells what was bad in it all the
  *    same. The next job compares with that, and c of it makes it right.
- *  - The mark is taken back after c, since a content of the output is gone (redo.ts): the job's commit in the errors branch
+ *  - The mark is taken back after c, since a content of the output is gone (commit.ts): the job's commit in the errors branch
  *    is made and can't be made again. A datum that turns out to be bad only now is recorded without a file (fileHash null),
  *    and b of the next job makes that up.
  *  - A crash between c and the output commit: c is recorded, or asked for again and answered with the same commit; then the
@@ -33,13 +33,12 @@ import type { JobContext, PipelineContext } from "../../context.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
-import type { ErrorChange } from "../../output/bad-store.ts";
-import type { EndingStep } from "../../output/draft-store.ts";
+import type { EndingStep, ErrorChange } from "../../output/draft-store.ts";
 import { refusalWords } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
-import { failOldest } from "../jobs/end.ts";
+import { failOldest } from "../jobs.ts";
 import { walkFrom } from "./collect.ts";
-import type { JobCommit } from "./job-commit.ts";
+import type { JobCommit } from "./commit.ts";
 
 /** Datums looked at, or recorded, in one transaction. */
 const SLICE = 500;

@@ -3,7 +3,7 @@ import type { JobContext, PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { leftOutText } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
-import { endOldest } from "../jobs/end.ts";
+import { endOldest } from "../jobs.ts";
 
 /** Rows added or removed in one transaction. */
 const SLICE = 1000;

@@ -7,8 +7,7 @@ import { candidates, readersOf } from "../../inputs/candidates.ts";
 import { ALL_COLLECTED } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition, InputRule } from "../../lifecycle/definition.ts";
-import { endEarly } from "../jobs/end.ts";
-import { insertJob, pipelineEvent } from "../jobs/make.ts";
+import { endEarly, insertJob, pipelineEvent } from "../jobs.ts";
 
 /** Jobs looked at in one transaction. */
 const JOBS = 200;

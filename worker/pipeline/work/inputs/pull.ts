@@ -1,7 +1,7 @@
 /*
  * From a commit on an input to the datums of a job. In brackets: what a step writes down.
  *
- *  1. Wake-up (calls/wake-ups.ts) [pipeline.pullDue]: a branch that has a new commit, or was deleted, calls. It is answered
+ *  1. Wake-up (calls/lifecycle.ts) [pipeline.pullDue]: a branch that has a new commit, or was deleted, calls. It is answered
  *     once the mark is written, so the branch may forget it. A wake-up carries nothing: it may be late, or come twice.
  *  2. Pull [sources, jobs, touched; then pullDue]: reads the feed of every input branch from where it was read to, and
  *     puts the events in order of time (order-feeds.ts). For each, in one transaction: the cursor moves, the job is
@@ -9,7 +9,7 @@
  *     No job is made before each input holds a file (starts.ts); the first one reads its inputs whole.
  *  3. Fill (fill.ts) [jobs.fill, touched]: collects the paths that the feed's page did not hold. Jobs are filled one
  *     after the other, as each set of datums builds upon the one before.
- *  4. Update the datums (update-datums.ts) [elements, datums, attempts, jobs.fill; then jobs.state]: compares the
+ *  4. Update the datums (fill.ts) [elements, datums, attempts, jobs.fill; then jobs.state]: compares the
  *     touched paths with the elements that were there. Elements die and are born, and datums with them. A datum
  *     without a result is queued at once; when all is compared, the job runs.
  *
@@ -32,7 +32,7 @@ import { isAfter } from "../../inputs/source-store.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { Behind } from "../../lifecycle/pipeline-store.ts";
-import { insertJob, insertWholeJob } from "../jobs/make.ts";
+import { insertJob, insertWholeJob } from "../jobs.ts";
 import { hasErased, hearErasures } from "./erased.ts";
 import { type Lag, orderFeeds } from "./order-feeds.ts";
 import { holdsFile, lastStart } from "./starts.ts";

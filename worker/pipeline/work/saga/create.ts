@@ -4,7 +4,7 @@
  *   creating → active → stopping → stopped → starting → active
  *   creating → purging → deleted, if the output branch is somebody else's
  *   creating → deleting → purging → deleted, if the pipelines would go in a circle (propose.ts), or if the errors branch is
- *              somebody else's (errors-branch.ts)
+ *              somebody else's (propose.ts)
  *              active → updating → active
  *              any of these → deleting → purging → deleted
  *
@@ -31,11 +31,10 @@ import { type Definition, markerName } from "../../lifecycle/definition.ts";
 import { pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { findStarts } from "../inputs/starts.ts";
-import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
+import { insertWholeJob, pipelineEvent } from "../jobs.ts";
 import { purge } from "./destroy.ts";
-import { claimErrors } from "./errors-branch.ts";
-import { propose } from "./propose.ts";
-import { subscribe } from "./subscribe.ts";
+import { claimErrors, propose } from "./propose.ts";
+import { subscribe } from "./stop-start.ts";
 
 interface Creation extends Submitter {
   readonly spec: PipelineSpec;

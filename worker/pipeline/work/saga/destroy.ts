@@ -5,8 +5,8 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { markerName } from "../../lifecycle/definition.ts";
 import { flushPage, pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
-import { endAllJobs } from "./end-all-jobs.ts";
-import { releaseErrors } from "./errors-branch.ts";
+import { releaseErrors } from "./propose.ts";
+import { endAllJobs } from "./stop-start.ts";
 
 /** Rows removed in one transaction. */
 const SLICE = 1000;

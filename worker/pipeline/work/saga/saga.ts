@@ -14,8 +14,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { announcePipeline } from "../catalogue.ts";
 import { continueCreation } from "./create.ts";
 import { continueDestruction, purge } from "./destroy.ts";
-import { takeBackErrors } from "./errors-branch.ts";
-import { takeBackProposals } from "./propose.ts";
+import { takeBackErrors, takeBackProposals } from "./propose.ts";
 import { continueStart, continueStop } from "./stop-start.ts";
 import { continueUpdate } from "./update.ts";
 

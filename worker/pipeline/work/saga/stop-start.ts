@@ -1,12 +1,15 @@
 import type { Tx } from "../../../objects/transaction.ts";
+import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
+import type { Source } from "../../inputs/source-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition } from "../../lifecycle/definition.ts";
 import type { StoredState } from "../../lifecycle/pipeline-store.ts";
+import { finishStep } from "../finish/advance.ts";
 import { whileIn } from "../guards.ts";
-import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
-import { endAllJobs } from "./end-all-jobs.ts";
-import { subscribe } from "./subscribe.ts";
+import { startsOf } from "../inputs/low-water.ts";
+import { holdsFile, lastStart } from "../inputs/starts.ts";
+import { callOffAttempts, endEarly, insertWholeJob, pipelineEvent } from "../jobs.ts";
 
 /** From here on nothing is leased and no event makes a job. Returns false if the pipeline does not run. */
 export function beginStop(ledger: Ledger): boolean {
@@ -69,4 +72,83 @@ function run(tx: Tx, context: PipelineContext, definition: Definition): void {
   const { hadFirstJob, wholeJobDue } = pipeline.row() ?? {};
   const due = hadFirstJob === 1 ? wholeJobDue === 1 : sources.allHaveData();
   if (due) insertWholeJob(tx, context, pipelineEvent(context.ledger, definition));
+}
+
+/** Jobs ended, and rows removed, in one transaction. */
+const SLICE = 200;
+
+/**
+ * Ends every job that has not ended, for a pipeline that makes none meanwhile. A job whose output may have been
+ * committed is brought to its end first: it must not say `killed` of what is in the branch.
+ */
+export async function endAllJobs(
+  context: PipelineContext,
+  { definition, reason }: { definition: Definition; reason: string },
+): Promise<void> {
+  const { ledger } = context;
+  // The loop that ends jobs comes to rest, as the pipeline does not run any more: two must not commit at once.
+  await context.engine.resting("jobs");
+  for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
+    if (!(await finishStep(context, { definition, job }))) break;
+    await yieldToOthers();
+  }
+  for (let more = true; more; ) {
+    more = ledger.transaction((tx) => endSome(tx, context, reason));
+    if (more) await yieldToOthers();
+  }
+  await callOffAttempts(context);
+  while (ledger.transaction(() => dropFill(ledger))) await yieldToOthers();
+}
+
+/** Returns whether there were any. */
+function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
+  const { jobs, pipeline } = context.ledger;
+  const ended = jobs
+    .unfinished(SLICE)
+    .filter((job) => endEarly(tx, context, { job, state: "killed", reason }));
+  if (ended.length > 0) pipeline.setWholeJobDue(1);
+  return ended.length > 0;
+}
+
+/**
+ * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. That job is due even
+ * if the only such jobs had been stopped before. Returns whether there may be more.
+ */
+function dropFill({ jobs, pipeline, touched }: Ledger): boolean {
+  const unfilled = jobs.unfilled(SLICE);
+  if (unfilled.length === 0) return false;
+  pipeline.setWholeJobDue(1);
+  for (const { n } of unfilled) {
+    // One that has many paths takes several slices.
+    if (touched.clear(n, SLICE)) return true;
+    jobs.setFilled(n);
+  }
+  return true;
+}
+
+/**
+ * Events come from the branch's HEAD on; what lies there already is read as it was at exactly that position, so that no
+ * commit is missed or counted twice. A job is due if the branch has moved since it was last read.
+ */
+export async function subscribe(
+  { ledger, peers }: PipelineContext,
+  { definition, state, source }: { definition: Definition; state: StoredState; source: Source },
+): Promise<void> {
+  const { uid, name } = definition;
+  const branch = peers.branch(source);
+  const starts = startsOf(definition, source.source);
+  const { cursor } = await branch.feed.subscribe({ uid, pipeline: name, starts });
+  const before = { generation: cursor.generation, seq: cursor.seq - 1 };
+  const events = cursor.seq > 0 ? (await branch.feed.read({ cursor: before, limit: 1 })).events : [];
+  const commit = events[0]?.kind === "commit" ? events[0].id : null;
+  const lineage = events[0]?.lineage;
+  const start = lastStart(definition, source.source);
+  const hasData = commit !== null && (await holdsFile(branch, { at: cursor, start }));
+  whileIn(ledger, { uid, state, work });
+
+  function work(): void {
+    const moved = cursor.generation !== source.generation || cursor.seq !== source.seq;
+    if (moved) ledger.pipeline.setWholeJobDue(1);
+    ledger.sources.subscribed(source.source, { ...cursor, commit, hasData, ...(lineage && { lineage }) });
+  }
 }

@@ -9,16 +9,14 @@ import type { Source } from "../../inputs/source-store.ts";
 import { ALL_COLLECTED } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Definition, Revision } from "../../lifecycle/definition.ts";
-import { hasErrors } from "../../lifecycle/errors-claim-store.ts";
 import { type SpecChange, specChange } from "../../lifecycle/spec-change.ts";
+import { hasErrors } from "../../lifecycle/version-store.ts";
 import { whileIn } from "../guards.ts";
 import { startsOf } from "../inputs/low-water.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
-import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
-import { endAllJobs } from "./end-all-jobs.ts";
-import { claimErrors } from "./errors-branch.ts";
-import { addsEdges, type Edges, propose } from "./propose.ts";
-import { subscribe } from "./subscribe.ts";
+import { insertJob, insertWholeJob, pipelineEvent } from "../jobs.ts";
+import { addsEdges, claimErrors, type Edges, propose } from "./propose.ts";
+import { endAllJobs, subscribe } from "./stop-start.ts";
 
 /** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
 type UpdateBegun =
@@ -85,7 +83,7 @@ function addsErrors({ errorsClaim }: Ledger, { uid }: Definition, { spec }: Upda
   return skipsBadDatums(spec) && errorsClaim.get(uid)?.settled !== true;
 }
 
-/** Claims the errors branch for an update that wants it. Settled with its version, else taken back (errors-branch.ts). */
+/** Claims the errors branch for an update that wants it. Settled with its version, else taken back (propose.ts). */
 async function claimFor(
   context: PipelineContext,
   before: Definition,

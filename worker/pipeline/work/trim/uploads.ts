@@ -1,4 +1,4 @@
-import type { ContentId } from "../../../../protocol/content.ts";
+import { type ContentId, contentName } from "../../../../protocol/content.ts";
 import { bucketName } from "../../../../protocol/names.ts";
 import type { Erasure } from "../../../branch/contract/erasures.ts";
 import type { Tx } from "../../../objects/transaction.ts";
@@ -7,6 +7,76 @@ import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
 import type { MakerRow } from "../../output/published-store.ts";
+
+/** Leases that the branch is told of in one call. */
+const LEASES = 500;
+
+/**
+ * Tells the output branch which leases ended without a result. What was uploaded under them would stay for ever: an
+ * upload under a lease has no end of its own, because a result may keep it.
+ *
+ * The branch ends these uploads at once. That takes nothing from anybody:
+ *  - No result names one. A lease is written down here in the transaction that takes it from its attempt or task, and an
+ *    outcome is recorded only for a lease that one has (`AttemptStore.held`, `TaskStore.held`). No lease is given twice.
+ *  - The same bytes that another upload or a file has are counted for that by itself.
+ *  - A late call under the lease is refused, whether it adds to the upload or opens one: the branch remembers the lease
+ *    for longer than a call can take. What such a call has brought is discarded with the refusal.
+ *  - Small contents that come with the outcomes of several leases are kept under a name of their own
+ *    (`worker/api/runner/outcomes.ts`), which is never lost.
+ * What is lost is only that the next try might have found some of its bytes there: it sends them again.
+ */
+export async function endLostUploads({ ledger, peers }: PipelineContext): Promise<void> {
+  for (;;) {
+    const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+    const leases = definition ? ledger.lost.some(LEASES) : [];
+    if (!definition || leases.length === 0) return;
+    await peers.branch(definition.output).uploads.abortLeases({ leases });
+    ledger.transaction(() => ledger.lost.forget(leases));
+    await yieldToOthers();
+  }
+}
+
+/** Uploads that the branch is told of in one call, and the most contents of them that are still named. */
+const UPLOADS = 50;
+const CONTENTS = 20_000;
+
+/**
+ * Tells the output branch what is left of uploads of which results or merges went: it lets go of everything else that they
+ * hold, so that the bytes go which no file has. An upload may have brought the contents of several results, since small
+ * ones that are reported together share one.
+ *
+ * What is named is looked up in the same turn in which the call is made, and nothing names an upload later: a result comes
+ * with the outcome of a lease, in the one call that its upload was filled for (worker/api/runner/outcomes.ts). If it did all
+ * the same, its content would be missing when the job commits, and its datum would run again (work/finish/commit.ts): what is kept
+ * is decided by the branch's own counts, never here.
+ */
+export async function endGivenUp({ ledger, peers }: PipelineContext): Promise<void> {
+  for (;;) {
+    const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+    const given = definition ? ledger.givenUp.some(UPLOADS) : [];
+    if (!definition || given.length === 0) return;
+    const settled: typeof given = [];
+    const uploads: { upload: string; keep: string[] }[] = [];
+    let room = CONTENTS;
+    for (const each of given) {
+      const named = namedOf(ledger, each.upload);
+      if (named.length > room && settled.length > 0) break;
+      settled.push(each);
+      room -= named.length;
+      // Too much to be told: all of it stays.
+      if (named.length > CONTENTS) continue;
+      uploads.push({ upload: each.upload, keep: [...new Set(named.map(contentName))] });
+    }
+    if (uploads.length > 0) await peers.branch(definition.output).uploads.trim({ uploads });
+    ledger.transaction(() => ledger.givenUp.settle(settled));
+    await yieldToOthers();
+  }
+}
+
+/** What results and merges still name of an upload. */
+function namedOf({ results, merges }: Ledger, upload: string): ContentId[] {
+  return [...results.contentsOf(upload, CONTENTS + 1), ...merges.contentsOf(upload)];
+}
 
 /** Contents that the output branch is told of at a time. */
 const GIVEN_UP = 500;
@@ -24,7 +94,7 @@ const MAKERS = 1000;
  *
  * First our rows, then the branch: a crash in between leaves in `erased_outputs` what the branch is yet to be told. An upload
  * may have brought the same content for several results: what one of them has still, or a merge, the upload keeps. That is
- * looked up in the turn of the call, and nothing names an upload later (given-up.ts).
+ * looked up in the turn of the call, and nothing names an upload later.
  */
 export async function dropErased(context: PipelineContext): Promise<void> {
   const { ledger, peers } = context;

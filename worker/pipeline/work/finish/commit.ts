@@ -1,12 +1,14 @@
+import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
 import type { Content } from "../../../blobs/content.ts";
 import type { Refused } from "../../../branch/contract/answers.ts";
 import type { BranchApi } from "../../../branch/contract/api.ts";
 import type { CommitRefused, Committed, Operation } from "../../../branch/contract/files.ts";
 import type { JobContext, PipelineContext } from "../../context.ts";
-import { lineageOf } from "../../jobs/lineage.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
-import type { NotDone } from "../../output/reasons.ts";
+import { leftOutText, type NotDone, refusalText } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
+import { endOldest, failOldest, lineageOf } from "../jobs.ts";
 
 /** A commit that the end of a job makes: of its output, or of what is told of its bad datums. */
 export interface JobCommit {
@@ -146,4 +148,124 @@ async function asWriter<Good extends { readonly ok: true }>(
     }
   });
   return { ok: false, reason: "reclaimed" };
+}
+
+/** Operations sent in one call, of those that are more than a commit takes at once. */
+const STAGE_PAGE = 2000;
+/** Rows of a commit recorded in one transaction. */
+const RECORD = 500;
+
+/** The commit of what the job's datums wrote. */
+export function outputCommit(context: PipelineContext, oldest: JobContext): JobCommit {
+  const { ledger } = context;
+  const fail = (reason: string): void => failOldest(context, oldest, reason);
+  return {
+    to: "output",
+    steps: { stage: "stage", commit: "commit" },
+    most: { staged: STAGE_PAGE, committed: MAX_COMMIT_OPERATIONS },
+    page(after, limit) {
+      const rows = ledger.operations.page({ after, limit });
+      return { operations: rows.map(({ operation }) => operation), last: rows.at(-1)?.path };
+    },
+    made: (commit) => recordCommit(context, oldest, commit),
+    failed(answer) {
+      if (answer.reason !== "no-such-content") {
+        fail(refusalText(ledger.changed, { definition: oldest.definition, refused: answer }));
+      } else if (!redoContent(context, oldest, answer.path)) fail("the content of an output is gone");
+    },
+  };
+}
+
+/**
+ * One slice of recording what the commit changed, and what the external store lacks by it. The next job builds upon
+ * that, so only then can this one end. `commit`: it was made just now.
+ */
+export function recordCommit(context: PipelineContext, oldest: JobContext, commit?: string | null): void {
+  const { ledger } = context;
+  const { job, definition } = oldest;
+  const { egress } = definition.spec;
+  endStep(ledger, oldest, (tx) => {
+    if (commit !== undefined) {
+      ledger.jobs.setCommitted(job.n, commit);
+      ledger.ending.set(job.n, { step: "publish" });
+    }
+    if (recordWritten() || addPending()) return;
+    ledger.pipeline.setCommitted(job.n);
+    if (ledger.egress.hasMoved || (egress && ledger.egress.isPending())) {
+      ledger.jobs.setEgressing(job.n);
+      ledger.ending.set(job.n, { step: "push" });
+    } else {
+      ledger.ending.remove();
+      endOldest(tx, context, { job, state: "success", reason: leftOutText(definition, job) });
+    }
+  });
+
+  /** Returns whether there is more. */
+  function recordWritten(): boolean {
+    const rows = ledger.changed.take(RECORD);
+    for (const row of rows) {
+      if (row.id === null) ledger.published.remove(row);
+      else ledger.published.add(row);
+    }
+    return rows.length === RECORD;
+  }
+
+  /** Returns whether there is more. If results go elsewhere by now, all of the output goes there anyway. */
+  function addPending(): boolean {
+    const rows = ledger.operations.take(RECORD);
+    for (const { operation } of rows) {
+      if (!egress || !operation || ledger.egress.hasMoved) continue;
+      if ("delete" in operation) ledger.egress.add({ path: operation.delete, content: null });
+      else ledger.egress.add({ path: operation.put, content: operation });
+    }
+    return rows.length === RECORD;
+  }
+}
+
+/** Runs a datum again: its result was dropped since it was counted as done, or its content is gone. */
+export function redoDatum(
+  { ledger, memory }: PipelineContext,
+  oldest: JobContext,
+  datum: { readonly id: string; readonly key: string },
+): void {
+  const { n } = oldest.job;
+  endStep(ledger, oldest, () => {
+    if (!ledger.jobs.setCommitting(n, null)) return;
+    ledger.results.drop(datum.id);
+    ledger.datums.replace(datum.key, n);
+    ledger.attempts.redo(n, datum);
+    ledger.ending.set(n, { step: "clear" });
+  });
+  memory.queued.wake();
+}
+
+/**
+ * The content that the commit puts to a path is gone: does again what made it, a merge or a datum. Returns false if
+ * that is not known.
+ */
+function redoContent(context: PipelineContext, oldest: JobContext, path: string): boolean {
+  const { ledger } = context;
+  const put = ledger.operations.put(path);
+  if (put?.merge) {
+    redoMerge(ledger, oldest, { path, merge: put.merge });
+    return true;
+  }
+  const [part = ledger.changed.firstPart(path)] = ledger.changed.parts(path, { after: null, limit: 1 });
+  const datum = part && ledger.datums.at(part.key, oldest.job.n);
+  if (datum) redoDatum(context, oldest, datum);
+  return datum !== undefined;
+}
+
+function redoMerge(
+  ledger: Ledger,
+  oldest: JobContext,
+  { path, merge }: { path: string; merge: string },
+): void {
+  const { n } = oldest.job;
+  endStep(ledger, oldest, () => {
+    if (!ledger.jobs.setCommitting(n, null)) return;
+    ledger.merges.drop(merge);
+    ledger.operations.set(path, { state: "waits" });
+    ledger.ending.set(n, { step: "plan" });
+  });
 }

@@ -1,11 +1,49 @@
-import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../../protocol/runner.ts";
-import type { Tx } from "../../../objects/transaction.ts";
-import type { TaskRow } from "../../attempts/task-store.ts";
-import type { PipelineContext } from "../../context.ts";
-import type { JobRow } from "../../jobs/job-store.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
-import type { Definition } from "../../lifecycle/definition.ts";
-import { endEarly } from "../jobs/end.ts";
+import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
+import type { Tx } from "../../objects/transaction.ts";
+import type { TaskRow } from "../attempts/task-store.ts";
+import type { PipelineContext } from "../context.ts";
+import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Definition } from "../lifecycle/definition.ts";
+import { endEarly } from "./jobs.ts";
+
+/** How often the worker of a datum or task may vanish in one job before that is taken to be the reason. */
+const MAX_LOSSES = 10;
+/** Expired leases swept in one transaction. */
+const SWEEP = 500;
+
+/** Puts datums and tasks whose lease ran out back into the queue. Returns whether there were any. */
+export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
+  const { ledger, memory } = context;
+  const sweptTasks = sweepTasks(tx, context, now);
+  const expired = ledger.attempts.expired(now, SWEEP);
+  for (const attempt of expired) {
+    const lost = attempt.lost + 1;
+    if (lost < MAX_LOSSES) ledger.attempts.requeue({ ...attempt, lost });
+    else {
+      const reason = lossText(lost);
+      ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now, bad: false });
+    }
+  }
+  if (expired.length === 0 && !sweptTasks) return false;
+  memory.queued.wake();
+  return true;
+}
+
+function sweepTasks(tx: Tx, context: PipelineContext, now: number): boolean {
+  const { tasks } = context.ledger;
+  const expired = tasks.expired(now, SWEEP);
+  for (const task of expired) {
+    const lost = task.lost + 1;
+    tasks.requeue({ ...task, lost });
+    if (lost >= MAX_LOSSES) failJobOf(tx, context, { task, why: lossText(lost) });
+  }
+  return expired.length > 0;
+}
+
+function lossText(lost: number): string {
+  return `its worker was lost ${lost} times while it ran`;
+}
 
 /** Parts of merges that one lease call hands out, but for the last merge. */
 const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;

@@ -1,14 +1,165 @@
+import type { Maker } from "../../../protocol/commits.ts";
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
+import type { FileSpans } from "../../branch/contract/erasures.ts";
+import { datumPaths } from "../../core/datums.ts";
 import type { PipelineContext } from "../context.ts";
-import type { Fate, FateCall } from "../contract.ts";
+import type {
+  ComputedOutput,
+  Fate,
+  FateCall,
+  MakerPage,
+  OutputsCall,
+  OutputsPage,
+  ProvenanceCall,
+} from "../contract.ts";
+import { candidates } from "../inputs/candidates.ts";
 import { isAfter } from "../inputs/source-store.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../lifecycle/definition.ts";
+import type { MadePlace, MakerRow } from "../output/published-store.ts";
 import { failureText } from "../output/reasons.ts";
+import { fileAt, isKept } from "./datums.ts";
 import { shownJobs } from "./job.ts";
 import { foundPipeline } from "./pipeline.ts";
+
+/** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
+export async function makersOf(
+  context: PipelineContext,
+  { job: id, branch, path, after, limit }: ProvenanceCall,
+): Promise<MakerPage | "no-such-job" | "not-yet"> {
+  const { ledger } = context;
+  const row = ledger.exists ? ledger.pipeline.row() : undefined;
+  const present = row && ledger.pipeline.definition();
+  // Its output branch is that of all versions.
+  if (present && !isOutput(present, branch)) return { datums: [], next: null };
+  const job = row && ledger.jobs.byId(id);
+  const definition = job && ledger.pipeline.definitionAt(job.revision);
+  if (!row || !job || !definition) return "no-such-job";
+  if (job.n > row.committed) return "not-yet";
+  const makers = ledger.makers.of(path, { job: job.n, after, limit });
+  const datums: Maker[] = [];
+  for (const maker of makers) {
+    const inputs = await inputsOf(context, { definition, job, key: maker.key });
+    datums.push({ ...ranOf(ledger, { job, maker }), inputs });
+  }
+  return { datums, next: nextAfter(makers, limit) };
+}
+
+/** Where a datum ran, how it ended and what ran it, as far as that is kept. */
+function ranOf(
+  { results, jobs, attempts, codes }: Ledger,
+  { job, maker: { id, salt, code: published } }: { job: JobRow; maker: MakerRow },
+): Omit<Maker, "inputs"> {
+  const origin = results.origin({ id, salt });
+  const ran = origin && jobs.get(origin.job);
+  const attempt = ran && attempts.get(ran.n, id);
+  // The datum may have run again since, as its content was gone: then this job has what ran it before.
+  const code = codes.get(origin && origin.job <= job.n ? origin.code : published);
+  return {
+    id,
+    state: origin?.job === job.n ? "success" : "skipped",
+    job: ran?.id ?? null,
+    node: attempt?.node ?? code?.node ?? null,
+    exitCode: origin?.exitCode ?? null,
+    code,
+  };
+}
+
+/** A full page may have others after it. */
+function nextAfter(page: readonly { readonly key: string }[], limit: number): string | null {
+  return page.length === limit ? (page.at(-1)?.key ?? null) : null;
+}
+
+/** Whether a branch of the pipeline's repo is the one of its output; undefined stands for that. */
+function isOutput({ output }: Definition, branch: string = output.branch): boolean {
+  return branch === output.branch;
+}
+
+async function inputsOf(
+  { ledger, peers }: PipelineContext,
+  { definition, job, key }: { definition: Definition; job: JobRow; key: string },
+): Promise<Maker["inputs"]> {
+  const paths = datumPaths(key);
+  return await Promise.all(
+    definition.inputs.map(async ({ name, repo, branch, source }, input) => {
+      const path = paths[input] ?? "";
+      const position = job.positions[source];
+      const commit = position?.commit ?? null;
+      const read = { name, repo, branch, commit, path };
+      const known = ledger.elements.at({ input, path, job: job.n })?.kind;
+      const kept = commit === null || (await isKept(peers.branch({ repo, branch }), commit));
+      // Whether it was a file or a directory is not known any more: it is shown as it is named.
+      if (!kept) return { ...read, kind: known ?? "file", kept: false };
+      // The element itself may be kept no more.
+      const kind = known ?? ((await fileAt(peers.branch({ repo, branch }), path, position)) ? "file" : "dir");
+      return { ...read, kind };
+    }),
+  );
+}
+
+/** Rows of the history of outputs that one call looks at: what takes some tens of milliseconds. */
+const ROWS = 2000;
+
+/**
+ * The files of outputs whose datums read files of an input, as the branch had them in some commits: by the history of
+ * outputs, which is kept as long as those. There is no index for that question, since only people ask it, about what they
+ * erase.
+ */
+export function computedFrom(ledger: Ledger, { repo, branch, files, after }: OutputsCall): OutputsPage {
+  if (!ledger.exists || !ledger.pipeline.definition()) return { outputs: [], next: null };
+  const place: MadePlace = after === undefined ? { path: "", born: 0, key: "" } : JSON.parse(after);
+  const rows = ledger.makers.page(place, ROWS);
+  const outputs: ComputedOutput[] = [];
+  const readers = new Map<number, readonly Reader[]>();
+  for (const row of rows) {
+    const job = ledger.jobs.get(row.born);
+    const definition = job && ledger.pipeline.definitionAt(job.revision);
+    if (!job || !definition) continue;
+    const reading = readers.get(job.revision) ?? readersOf(definition, { repo, branch, files });
+    readers.set(job.revision, reading);
+    const paths = datumPaths(row.key);
+    const reads = reading.some(({ input, source, elements }) => {
+      const at = job.positions[source];
+      return elements
+        .get(paths[input] ?? "")
+        ?.some(
+          ({ generation, spans }) =>
+            at?.generation === generation && spans.some(({ born, died }) => at.seq >= born && at.seq < died),
+        );
+    });
+    if (!reads) continue;
+    outputs.push({ ...definition.output, path: row.path, job: job.id, commit: job.outputCommit });
+  }
+  const last = rows.at(-1);
+  const next = last && rows.length === ROWS ? { path: last.path, born: last.born, key: last.key } : null;
+  return { outputs, next: next && JSON.stringify(next) };
+}
+
+/** An input that reads the branch. */
+interface Reader {
+  /** Which of the inputs it is. */
+  readonly input: number;
+  readonly source: number;
+  /** The elements that hold some of the files, and when they did. */
+  readonly elements: ReadonlyMap<string, readonly FileSpans[]>;
+}
+
+function readersOf({ inputs }: Definition, { repo, branch, files }: Omit<OutputsCall, "after">): Reader[] {
+  return inputs.flatMap((input, index) => {
+    if (input.repo !== repo || input.branch !== branch) return [];
+    const elements = new Map<string, FileSpans[]>();
+    for (const file of files) {
+      for (const { path } of candidates([{ path: file.path, now: null }], new Map([[index, input]]))) {
+        const there = elements.get(path) ?? [];
+        elements.set(path, there);
+        there.push(file);
+      }
+    }
+    return [{ input: index, source: input.source, elements }];
+  });
+}
 
 /** Jobs looked at, the newest first, for one that an event of another input made. */
 const MAX_LOOKED_AT = 1000;
