@@ -6,7 +6,6 @@ import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
 import {
   type KeptChunk,
   type LogLimits,
-  LogReader,
   LogStore,
   type Printer,
 } from "../../../worker/pipeline/logs/log-store.ts";
@@ -37,7 +36,7 @@ interface Shown {
 }
 
 /** All that is kept of a job or a datum of it, page by page. */
-function shownBy(reader: LogReader, { job, datum }: { job: number; datum: string | undefined }): Shown[] {
+function shownBy(reader: LogStore, { job, datum }: { job: number; datum: string | undefined }): Shown[] {
   const found: Shown[] = [];
   for (let from = 0, more = true; more; ) {
     const page = reader.page(job, { datum, from });
@@ -71,7 +70,7 @@ async function withStore(
     const sql = new Sql(storage.sql);
     transaction(storage, (tx) => migrate(tx, sql, MIGRATIONS));
     const store = new LogStore(sql, limits);
-    const reader = new LogReader(sql);
+    const reader = new LogStore(sql);
     work({
       store,
       sql,
@@ -129,7 +128,7 @@ describe("what a lease printed", () => {
       const [row] = sql.all<{ largest: number }>`SELECT max(bytes) AS largest FROM log_chunks`;
       expect(row?.largest).toBeLessThan(512 * 1024);
       expect(shown(1).map(({ text }) => Number.parseInt(text, 10))).toEqual(many.map((_, n) => n));
-      const first = new LogReader(sql).page(1, { datum: undefined, from: 0 });
+      const first = new LogStore(sql).page(1, { datum: undefined, from: 0 });
       expect(first.more).toBe(true);
       expect(first.chunks.length).toBeLessThan(4);
     }));
@@ -164,7 +163,7 @@ describe("where a pipeline prints more than is kept", () => {
         for (let seq = 0; seq < 3; seq++) add(printer({ job, lease: `${job}` }), seq, kib(`${job}.${seq}`));
       expect([1, 2, 3].map((job) => texts(shown(job)))).toEqual([[], ["2.2"], ["3.0", "3.1", "3.2"]]);
       expect(shown(2).map(({ dropped }) => dropped)).toEqual([2]);
-      expect(new LogReader(sql).goneOf(1, "d")).toBe(3);
+      expect(new LogStore(sql).goneOf(1, "d")).toBe(3);
       // Of a datum that prints on, what went is told with what comes.
       add(printer({ job: 1, lease: "1" }), 3, kib("1.3"));
       expect(shown(1)).toMatchObject([{ dropped: 3 }]);

@@ -1,6 +1,6 @@
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
-import type { Counts } from "../jobs/job-store.ts";
+import type { JobStore } from "../jobs/job-store.ts";
 import type { LostLeaseStore } from "./upload-store.ts";
 
 export interface AttemptRow {
@@ -54,16 +54,13 @@ export interface Fault {
  * the oldest job unless another one runs already; the others wait for it.
  */
 export class AttemptStore extends Store {
-  readonly #count: (job: number, counts: Counts) => void;
+  readonly #jobs: JobStore;
   readonly #lost: LostLeaseStore;
 
-  constructor(
-    sql: Sql,
-    { lost, count }: { lost: LostLeaseStore; count: (job: number, counts: Counts) => void },
-  ) {
+  constructor(sql: Sql, { jobs, lost }: { jobs: JobStore; lost: LostLeaseStore }) {
     super(sql);
+    this.#jobs = jobs;
     this.#lost = lost;
-    this.#count = count;
   }
 
   /** A datum that a job has to run. Does nothing if the job has it already. */
@@ -78,7 +75,7 @@ export class AttemptStore extends Store {
     this.sql.run`
       INSERT INTO attempts (job, id, key, state, tries, lost)
       VALUES (${job}, ${id}, ${key}, ${other && !overtakes ? "waiting" : "queued"}, 0, 0)`;
-    this.#count(job, { open: 1 });
+    this.#jobs.count(job, { open: 1 });
   }
 
   /** Queues a datum again whose result was lost after it had succeeded. */
@@ -91,7 +88,7 @@ export class AttemptStore extends Store {
     }
     this.sql.run`
       UPDATE attempts SET state = 'queued', tries = 0, troubles = 0, finishedAt = NULL WHERE job = ${job} AND id = ${id}`;
-    this.#count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
+    this.#jobs.count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
   /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
@@ -187,11 +184,11 @@ export class AttemptStore extends Store {
       UPDATE attempts SET state = 'success', lease = NULL, leaseUntil = NULL, finishedAt = ${now},
         exitCode = ${exitCode}, reason = NULL, log = NULL
       WHERE job = ${job} AND id = ${id}`;
-    this.#count(job, { processed: 1, open: -1 });
+    this.#jobs.count(job, { processed: 1, open: -1 });
     const spared = this.sql.all<{ job: number }>`
       UPDATE attempts INDEXED BY attempts_unsettled SET state = 'skipped', finishedAt = ${now}
       WHERE id = ${id} AND finishedAt IS NULL RETURNING job`;
-    for (const waiting of spared) this.#count(waiting.job, { skipped: 1, open: -1 });
+    for (const waiting of spared) this.#jobs.count(waiting.job, { skipped: 1, open: -1 });
   }
 
   /**
@@ -206,7 +203,7 @@ export class AttemptStore extends Store {
       UPDATE attempts SET state = 'failed', lease = NULL, leaseUntil = NULL, tries = ${tries},
         troubles = ${troubles}, lost = ${lost}, isBad = ${bad ? 1 : 0}, finishedAt = ${fault.now}
       WHERE job = ${job} AND id = ${id}`;
-    this.#count(job, { failed: 1, bad: bad ? 1 : 0, open: -1 });
+    this.#jobs.count(job, { failed: 1, bad: bad ? 1 : 0, open: -1 });
     this.#promote(id);
   }
 

@@ -4,6 +4,7 @@ import type { Output } from "../../../protocol/runner.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { GivenUp } from "../inputs/erasure-store.ts";
+import type { PipelineStore } from "../lifecycle/pipeline-store.ts";
 import type { GivenUpStore } from "./upload-store.ts";
 
 export interface OutputRow extends ContentId {
@@ -34,23 +35,22 @@ export interface ResultOrigin {
 
 /** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
 export class ResultStore extends Store {
-  readonly #salt: () => string;
+  readonly #pipeline: PipelineStore;
   readonly #givenUp: GivenUpStore;
 
-  /** `salt`: results of another one do not count. */
-  constructor(sql: Sql, { salt, givenUp }: { salt: () => string; givenUp: GivenUpStore }) {
+  constructor(sql: Sql, { pipeline, givenUp }: { pipeline: PipelineStore; givenUp: GivenUpStore }) {
     super(sql);
-    this.#salt = salt;
+    this.#pipeline = pipeline;
     this.#givenUp = givenUp;
   }
 
   /** Under the present salt, unless another one is asked for. */
-  has(id: string, salt: string = this.#salt()): boolean {
+  has(id: string, salt: string = this.#pipeline.salt()): boolean {
     return this.sql.has`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
   record({ id, job, exitCode, millis, upload, outputs, code, now }: Result): void {
-    const salt = this.#salt();
+    const salt = this.#pipeline.salt();
     this.sql.run`
       INSERT OR REPLACE INTO results (id, salt, job, exitCode, millis, upload, finishedAt, code)
       VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code})`;
@@ -68,7 +68,7 @@ export class ResultStore extends Store {
 
   /** Forgets a result whose contents are gone. */
   drop(id: string): void {
-    this.#remove({ id, salt: this.#salt() });
+    this.#remove({ id, salt: this.#pipeline.salt() });
   }
 
   /** A result has what it wrote to a path no more. Returns the content, and the upload that keeps it if one does. */
@@ -107,7 +107,7 @@ export class ResultStore extends Store {
    * place to go on after, null at the end.
    */
   trim(after: ResultKey, limit: number): ResultKey | null {
-    const salt = this.#salt();
+    const salt = this.#pipeline.salt();
     const keys = this.sql.all<ResultKey>`
       SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
     let room = ROWS_AT_ONCE;

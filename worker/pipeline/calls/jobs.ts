@@ -134,7 +134,7 @@ type RetryBegun =
 function beginRetry(context: PipelineContext, { key, ...retry }: Retry & { key?: string }): RetryBegun {
   const { ledger } = context;
   return ledger.transaction((tx): RetryBegun => {
-    const { jobs, pipeline, retries } = ledger;
+    const { jobs, pipeline } = ledger;
     const row = pipeline.row();
     const definition = pipeline.definition();
     const newest = jobs.newest();
@@ -143,7 +143,7 @@ function beginRetry(context: PipelineContext, { key, ...retry }: Retry & { key?:
     if (row.state === "stopped") return { ok: false, reason: "stopped" };
     if (row.state !== "active") return { ok: false, reason: "unavailable" };
     const running = jobs.newestUnfinished();
-    if (running && retries.made(retry) === running.n) {
+    if (running && jobs.madeByRetry(retry) === running.n) {
       return { ok: true, made: running.n, newest: jobs.get(running.n - 1)?.id ?? retry.asked };
     }
     if (running) return { ok: false, reason: "job-running", job: running.id };
@@ -151,7 +151,7 @@ function beginRetry(context: PipelineContext, { key, ...retry }: Retry & { key?:
     const made = newest.n + 1;
     if (retry.every) reprocess(tx, context, { definition, key: key ?? null });
     else repeat(tx, context, definition);
-    retries.set(retry, made);
+    jobs.setRetry(retry, made);
     return { ok: true, made, newest: newest.id };
   });
 }

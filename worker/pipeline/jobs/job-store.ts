@@ -354,6 +354,18 @@ export class JobStore extends Store {
     return this.#many(`filled = 0 ORDER BY n LIMIT ?`, limit);
   }
 
+  /** Kept for whoever asks twice for the same, since an answer was lost: the number of the job that the last retry made. */
+  setRetry({ asked, every }: Retry, made: number): void {
+    this.sql.run`
+      INSERT OR REPLACE INTO last_retry (one, asked, every, made) VALUES (1, ${asked}, ${every ? 1 : 0}, ${made})`;
+  }
+
+  /** The number of the job that was made, if the last retry asked for just this. */
+  madeByRetry({ asked, every }: Retry): number | undefined {
+    return this.sql.first<{ made: number }>`
+      SELECT made FROM last_retry WHERE asked = ${asked} AND every = ${every ? 1 : 0}`?.made;
+  }
+
   /** The catalogue is to hear of it, and these loops have something to go on with. */
   #changed(...loops: readonly string[]): void {
     for (const loop of ["catalogue", ...loops]) this.wake(loop);
@@ -397,18 +409,4 @@ export interface Retry {
   readonly asked: string;
   /** Whether every datum runs again; else only what failed. */
   readonly every: boolean;
-}
-
-/** The last retry: whoever asks twice for the same, since an answer was lost, gets the job that was made. */
-export class RetryStore extends Store {
-  set({ asked, every }: Retry, made: number): void {
-    this.sql.run`
-      INSERT OR REPLACE INTO last_retry (one, asked, every, made) VALUES (1, ${asked}, ${every ? 1 : 0}, ${made})`;
-  }
-
-  /** The number of the job that was made, if the last retry asked for just this. */
-  made({ asked, every }: Retry): number | undefined {
-    return this.sql.first<{ made: number }>`
-      SELECT made FROM last_retry WHERE asked = ${asked} AND every = ${every ? 1 : 0}`?.made;
-  }
 }

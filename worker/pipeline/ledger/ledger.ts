@@ -1,8 +1,7 @@
-import { hasTables, migrate } from "../../objects/migrations.ts";
+import { ObjectLedger } from "../../objects/ledger.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
-import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
-import { Sql } from "../../objects/sql.ts";
-import { Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
+import { SpaceWatch } from "../../objects/space.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import { AttemptStore } from "../attempts/attempt-store.ts";
 import { CodeStore, ResultStore } from "../attempts/result-store.ts";
 import { SlotStore } from "../attempts/slot-store.ts";
@@ -12,11 +11,11 @@ import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore, TouchedStore } from "../inputs/element-store.ts";
 import { ErasureStore } from "../inputs/erasure-store.ts";
 import { SourceStore } from "../inputs/source-store.ts";
-import { JobStore, RetryStore } from "../jobs/job-store.ts";
+import { JobStore } from "../jobs/job-store.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import { PipelineStore, type StoredState } from "../lifecycle/pipeline-store.ts";
 import { ErrorsClaimStore, ProposalStore, VersionStore } from "../lifecycle/version-store.ts";
-import { LogReader, LogStore } from "../logs/log-store.ts";
+import { LogStore } from "../logs/log-store.ts";
 import {
   BadDatumStore,
   ChangedStore,
@@ -30,111 +29,43 @@ import { MakerStore, PublishedStore } from "../output/published-store.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 /** Everything that a Pipeline object stores. */
-export class Ledger {
-  readonly sql: Sql;
-  readonly pipeline: PipelineStore;
-  readonly versions: VersionStore;
-  readonly proposals: ProposalStore;
-  readonly sources: SourceStore;
-  readonly jobs: JobStore;
-  readonly touched: TouchedStore;
-  readonly elements: ElementStore;
-  readonly erasures: ErasureStore;
-  readonly datums: DatumStore;
-  readonly lost: LostLeaseStore;
-  readonly attempts: AttemptStore;
-  readonly codes: CodeStore;
-  readonly givenUp: GivenUpStore;
-  readonly results: ResultStore;
-  readonly makers: MakerStore;
-  readonly published: PublishedStore;
-  readonly ending: EndingStore;
-  readonly changed: ChangedStore;
-  readonly operations: OperationStore;
-  readonly bad: BadDatumStore;
-  readonly errorChanges: ErrorChangeStore;
-  readonly errorsClaim: ErrorsClaimStore;
-  readonly retries: RetryStore;
-  readonly merges: MergeStore;
-  readonly tasks: TaskStore;
-  readonly egress: EgressStore;
-  readonly slots: SlotStore;
-  readonly logs: LogStore;
-  readonly logReader: LogReader;
-  readonly #storage: DurableObjectStorage;
-  readonly #transactions: Transactions;
+export class Ledger extends ObjectLedger {
+  readonly versions = new VersionStore(this.sql);
+  readonly pipeline = new PipelineStore(this.sql, this.versions);
+  readonly proposals = new ProposalStore(this.sql);
+  readonly sources = new SourceStore(this.sql);
+  readonly jobs = new JobStore(this.sql);
+  readonly touched = new TouchedStore(this.sql);
+  readonly elements = new ElementStore(this.sql);
+  readonly erasures = new ErasureStore(this.sql);
+  readonly datums = new DatumStore(this.sql);
+  readonly lost = new LostLeaseStore(this.sql);
+  readonly attempts = new AttemptStore(this.sql, this);
+  readonly codes = new CodeStore(this.sql);
+  readonly givenUp = new GivenUpStore(this.sql);
+  readonly results = new ResultStore(this.sql, this);
+  readonly makers = new MakerStore(this.sql);
+  readonly published = new PublishedStore(this.sql, this.makers);
+  readonly ending = new EndingStore(this.sql);
+  readonly changed = new ChangedStore(this.sql);
+  readonly operations = new OperationStore(this.sql);
+  readonly bad = new BadDatumStore(this.sql);
+  readonly errorChanges = new ErrorChangeStore(this.sql);
+  readonly errorsClaim = new ErrorsClaimStore(this.sql);
+  readonly merges = new MergeStore(this.sql, this.givenUp);
+  readonly tasks = new TaskStore(this.sql, this.lost);
+  readonly egress = new EgressStore(this.sql);
+  readonly slots = new SlotStore(this.sql);
+  readonly logs = new LogStore(this.sql);
   readonly #watch = new SpaceWatch();
-  #exists: boolean;
 
   constructor(storage: DurableObjectStorage) {
-    const transactions = new Transactions({ storage, forget: () => this.codes.forget() });
-    const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
-    this.#transactions = transactions;
-    this.sql = sql;
-    this.versions = new VersionStore(sql);
-    this.pipeline = new PipelineStore(sql, this.versions);
-    this.proposals = new ProposalStore(sql);
-    this.sources = new SourceStore(sql);
-    this.jobs = new JobStore(sql);
-    this.touched = new TouchedStore(sql);
-    this.elements = new ElementStore(sql);
-    this.erasures = new ErasureStore(sql);
-    this.datums = new DatumStore(sql);
-    this.lost = new LostLeaseStore(sql);
-    this.attempts = new AttemptStore(sql, {
-      lost: this.lost,
-      count: (job, counts) => this.jobs.count(job, counts),
-    });
-    this.codes = new CodeStore(sql);
-    this.givenUp = new GivenUpStore(sql);
-    this.results = new ResultStore(sql, {
-      salt: () => this.pipeline.definition()?.salt ?? "",
-      givenUp: this.givenUp,
-    });
-    this.makers = new MakerStore(sql);
-    this.published = new PublishedStore(sql, this.makers);
-    this.ending = new EndingStore(sql);
-    this.changed = new ChangedStore(sql);
-    this.operations = new OperationStore(sql);
-    this.bad = new BadDatumStore(sql);
-    this.errorChanges = new ErrorChangeStore(sql);
-    this.errorsClaim = new ErrorsClaimStore(sql);
-    this.retries = new RetryStore(sql);
-    this.merges = new MergeStore(sql, this.givenUp);
-    this.tasks = new TaskStore(sql, this.lost);
-    this.egress = new EgressStore(sql);
-    this.slots = new SlotStore(sql);
-    this.logs = new LogStore(sql);
-    this.logReader = new LogReader(sql);
-    this.#storage = storage;
-    this.#exists = hasTables(sql);
-    if (this.#exists) this.transaction((tx) => migrate(tx, sql, MIGRATIONS));
+    super(storage, MIGRATIONS);
+    this.open();
   }
 
-  /** Whether the pipeline was ever created: without tables no store may be asked. */
-  get exists(): boolean {
-    return this.#exists;
-  }
-
-  makeTables(): void {
-    if (this.#exists) return;
-    this.transaction((tx) => migrate(tx, this.sql, MIGRATIONS));
-    this.#exists = true;
-  }
-
-  /** All of it or nothing; nothing else runs in between. */
-  transaction<T>(work: (tx: Tx) => T): T {
-    return this.#transactions.run(work);
-  }
-
-  /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
-  wake(loop: string, at?: number): void {
-    this.#transactions.wake(loop, at);
-  }
-
-  /** Whom it tells of loops that have something to do. */
-  set listener(wake: (woken: Woken) => void) {
-    this.#transactions.listener = wake;
+  override forget(): void {
+    this.codes.forget();
   }
 
   /**
@@ -144,11 +75,6 @@ export class Ledger {
   oweRewrite(tx: Tx, now: number): void {
     oweRewrite(tx, this.sql, now);
     this.erasures.noteJob(this.jobs.newestNumber());
-  }
-
-  /** How large the database is, and may become. */
-  get space(): { readonly usedBytes: number; readonly limitBytes: number } {
-    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: OBJECT_BYTES };
   }
 
   /** Tells in the log if the database is almost full. Returns whether that was news. */

@@ -104,6 +104,11 @@ export class PipelineStore extends Store {
     return this.#definition;
   }
 
+  /** Results of another one do not count. */
+  salt(): string {
+    return this.definition()?.salt ?? "";
+  }
+
   /** The pipeline while it runs. */
   active(): Definition | undefined {
     return this.row()?.state === "active" ? this.definition() : undefined;

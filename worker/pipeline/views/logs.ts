@@ -62,7 +62,7 @@ function readLogs(
       ? { job: job.n }
       : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
   const place =
-    after === null && tail !== undefined ? ledger.logReader.end(at.job, { ...at, lines: tail }) : asked;
+    after === null && tail !== undefined ? ledger.logs.end(at.job, { ...at, lines: tail }) : asked;
   if ("tail" in place) return tailPage(ledger, { at, place });
   const page = keptPage(ledger, { at, place });
   if (page.rest === "more") return page;
@@ -78,7 +78,7 @@ interface At {
 }
 
 function keptPage(ledger: Ledger, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
-  const { chunks, more } = ledger.logReader.page(at.job, { datum: at.datum, from: place.seq });
+  const { chunks, more } = ledger.logs.page(at.job, { datum: at.datum, from: place.seq });
   const shown = chunks
     .map((chunk) => shownChunk(chunk, chunk.seq === place.seq ? place.seen : 0))
     .filter(({ seen, lines }) => seen < recordsOf(lines));
@@ -105,7 +105,7 @@ function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string
   const after = begun?.key ?? null;
   const rest =
     begun && place.seen > 0 ? ownTail(ledger, { at: { job: at.job, datum: begun.id }, place }) : [];
-  const tails = ledger.logReader.tails(at.job, { after, limit: TAILS_PER_PAGE });
+  const tails = ledger.logs.tails(at.job, { after, limit: TAILS_PER_PAGE });
   const last = tails.at(-1);
   return {
     chunks: [...rest, ...tails.map(tailChunk).filter(hasText)],
@@ -120,7 +120,7 @@ function ownTail(
   { at, place }: { at: At; place: { tail: string; seen: number } },
 ): LogChunk[] {
   const { job, datum = "" } = at;
-  const gone = ledger.logReader.goneOf(job, datum);
+  const gone = ledger.logs.goneOf(job, datum);
   const row = ledger.jobs.get(job);
   if (gone === undefined || !row) return [];
   const attempt = ledger.attempts.get(job, datum);
