@@ -96,8 +96,8 @@ export interface PipelineContext {
   readonly engine: Engine;
 }
 
-/** A job of the pipeline, as it was when the step began. */
-export interface JobContext {
+/** The work on one job, which is as it was when the step began. */
+export interface JobWork extends PipelineContext {
   readonly definition: Definition;
   readonly job: JobRow;
 }

@@ -1,37 +1,27 @@
 import type { Tx } from "../../objects/transaction.ts";
-import type { JobContext } from "../context.ts";
+import type { JobWork } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";
 
 /** A step of working out a job's datums: done only while they are not known and still wanted. */
-export function fillingStep<T>(
-  ledger: Ledger,
-  { definition, job }: JobContext,
-  work: (tx: Tx) => T,
-): T | undefined {
+export function fillingStep<T>({ ledger, definition, job }: JobWork, work: (tx: Tx) => T): T | undefined {
   return ledger.step(definition, (tx) => (ledger.jobs.get(job.n)?.filled === 0 ? work(tx) : undefined));
 }
 
 /** A step of a job's work: done only while the job has not ended and the pipeline runs. */
-export function runningStep<T>(
-  ledger: Ledger,
-  { definition, job }: JobContext,
-  work: (tx: Tx) => T,
-): T | undefined {
-  return ledger.step(definition, (tx) =>
-    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined,
-  );
+export function runningStep<T>(of: JobWork, work: (tx: Tx) => T): T | undefined {
+  return of.ledger.step(of.definition, unlessEnded(of, work));
 }
 
 /** A step of a job's end, as `runningStep`; once its commit may have been made, also while the pipeline ends its jobs. */
-export function endStep<T>(
-  ledger: Ledger,
-  { definition, job }: JobContext,
-  work: (tx: Tx) => T,
-): T | undefined {
-  const guarded = (tx: Tx): T | undefined =>
-    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined;
+export function endStep<T>(of: JobWork, work: (tx: Tx) => T): T | undefined {
+  const guarded = unlessEnded(of, work);
+  const { ledger, definition, job } = of;
   return job.committing === 1 ? ledger.endingStep(definition, guarded) : ledger.step(definition, guarded);
+}
+
+function unlessEnded<T>({ ledger, job }: JobWork, work: (tx: Tx) => T): (tx: Tx) => T | undefined {
+  return (tx) => (ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined);
 }
 
 /**

@@ -2,7 +2,7 @@ import { bucketName } from "../../../protocol/names.ts";
 import type { Lineage } from "../../branch/contract/pipelines.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import { yieldToOthers } from "../../objects/turns.ts";
-import type { JobContext, Memory, PipelineContext } from "../context.ts";
+import type { JobWork, Memory, PipelineContext } from "../context.ts";
 import { candidates, readersOf } from "../inputs/candidates.ts";
 import type { Position, Source } from "../inputs/source-store.ts";
 import { type Fill, type JobEnd, type JobRow, PIPELINE, skippedOf } from "../jobs/job-store.ts";
@@ -95,8 +95,9 @@ export function endOldest(
 }
 
 /** Fails the oldest job: its datums did, or its output can't be committed. */
-export function failOldest(context: PipelineContext, { definition, job }: JobContext, reason: string): void {
-  context.ledger.endingStep(definition, (tx) => endOldest(tx, context, { job, state: "failure", reason }));
+export function failOldest(oldest: JobWork, reason: string): void {
+  const { ledger, definition, job } = oldest;
+  ledger.endingStep(definition, (tx) => endOldest(tx, oldest, { job, state: "failure", reason }));
 }
 
 /**

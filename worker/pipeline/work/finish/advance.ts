@@ -42,7 +42,7 @@
 
 import { skipsBadDatums } from "../../../../protocol/spec.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobWork, PipelineContext } from "../../context.ts";
 import { TOOK_OVER } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep } from "../../output/draft-store.ts";
@@ -83,13 +83,13 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
     // What a job before it left undone is known only when its attempts have been called off.
     const [calledOff = job.n] = ledger.jobs.toCallOff(1);
     if (calledOff < job.n) return;
-    const oldest = { definition, job };
-    if (job.tookOver !== TOOK_OVER) await takeOver(context, oldest);
+    const oldest = { ...context, definition, job };
+    if (job.tookOver !== TOOK_OVER) await takeOver(oldest);
     else if (job.open > 0) return;
     else {
-      const failure = failureOf(ledger, oldest);
-      if (failure !== undefined) failOldest(context, oldest, failure);
-      else if (!(await finishStep(context, oldest))) return;
+      const failure = failureOf(oldest);
+      if (failure !== undefined) failOldest(oldest, failure);
+      else if (!(await finishStep(oldest))) return;
     }
     // What is to be pushed is known: what is left is to look whether anything is.
     if (ledger.ending.get()?.at.step !== "push") await yieldToOthers();
@@ -100,7 +100,7 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
  * Why the job fails whose datums have all been tried; undefined: it goes on. Once its output may be committed, only the
  * branch says that, whatever an update makes of failed datums meanwhile.
  */
-function failureOf({ attempts }: Ledger, { definition, job }: JobContext): string | undefined {
+function failureOf({ ledger: { attempts }, definition, job }: JobWork): string | undefined {
   const isDecided = job.committing === 1 || job.state === "egressing";
   if (job.failed === 0 || isDecided) return undefined;
   const skips = skipsBadDatums(definition.spec);
@@ -116,58 +116,57 @@ function failureOf({ attempts }: Ledger, { definition, job }: JobContext): strin
  * One of the steps 3 to 9. Returns false if the job can't go on before runners have done something. Throws if a peer
  * can't be reached.
  */
-export async function finishStep(context: PipelineContext, oldest: JobContext): Promise<boolean> {
-  const { ledger } = context;
-  const at = stepOf(ledger, oldest);
+export async function finishStep(oldest: JobWork): Promise<boolean> {
+  const at = stepOf(oldest);
   switch (at.step) {
     case "clear":
-      clear(ledger, oldest);
+      clear(oldest);
       return true;
     case "died":
     case "born": {
-      const lacking = collectChanges(ledger, oldest, at);
-      if (lacking) redoDatum(context, oldest, lacking);
+      const lacking = collectChanges(oldest, at);
+      if (lacking) redoDatum(oldest, lacking);
       return true;
     }
     case "cured":
-      noteCured(ledger, oldest, at.after);
+      noteCured(oldest, at.after);
       return true;
     case "noted":
-      noteBad(ledger, oldest, at.after);
+      noteBad(oldest, at.after);
       return true;
     case "errors-stage":
-      await stageCommit(context, oldest, { commit: errorsCommit(context, oldest), after: at.after });
+      await stageCommit(oldest, errorsCommit(oldest), at.after);
       return true;
     case "errors-commit":
-      await makeCommit(context, oldest, { commit: errorsCommit(context, oldest), staged: at.staged });
+      await makeCommit(oldest, errorsCommit(oldest), at);
       return true;
     case "errors-record":
-      recordErrors(ledger, oldest, { hasFiles: at.hasFiles, next: () => outputStep(ledger) });
+      recordErrors(oldest, { hasFiles: at.hasFiles, next: () => outputStep(oldest.ledger) });
       return true;
     case "plan":
-      return planOutput(context, oldest);
+      return planOutput(oldest);
     case "stage":
-      await stageCommit(context, oldest, { commit: outputCommit(context, oldest), after: at.after });
+      await stageCommit(oldest, outputCommit(oldest), at.after);
       return true;
     case "commit":
-      await makeCommit(context, oldest, { commit: outputCommit(context, oldest), staged: at.staged });
+      await makeCommit(oldest, outputCommit(oldest), at);
       return true;
     case "publish":
-      recordCommit(context, oldest);
+      recordCommit(oldest);
       return true;
     case "push":
-      return awaitEgress(context, oldest);
+      return awaitEgress(oldest);
     case "forget":
-      forgetPending(ledger, oldest);
+      forgetPending(oldest);
       return true;
     case "list":
-      await listOutput(context, oldest, at.after);
+      await listOutput(oldest, at.after);
       return true;
   }
 }
 
 /** What the end of another job left goes first. */
-function stepOf(ledger: Ledger, { job }: JobContext): EndingStep {
+function stepOf({ ledger, job }: JobWork): EndingStep {
   const last = ledger.ending.get();
   if (!last) return firstStep(ledger, job);
   return last.job === job.n ? last.at : { step: "clear" };
@@ -178,30 +177,25 @@ function stepOf(ledger: Ledger, { job }: JobContext): EndingStep {
  * off in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it
  * is its turn. A job that ended before its turn took nothing over: then what its own predecessor left counts too.
  */
-async function takeOver(context: PipelineContext, oldest: JobContext): Promise<void> {
-  const { ledger, peers } = context;
-  const { job, definition } = oldest;
+async function takeOver(oldest: JobWork): Promise<void> {
+  const { ledger, peers, job, definition } = oldest;
   for (let from = job.n - 1; from > 0; from--) {
-    await takeOverFrom(context, oldest, from);
+    await takeOverFrom(oldest, from);
     if (ledger.jobs.get(from)?.tookOver === TOOK_OVER) break;
     if (from % JOBS_PER_TURN === 0) await yieldToOthers();
   }
   const now = peers.now();
-  runningStep(ledger, oldest, () => {
+  runningStep(oldest, () => {
     ledger.jobs.beginTurn(job.n, { now, timeoutMs: definition.jobTimeoutMs });
   });
 }
 
-async function takeOverFrom(
-  { ledger, memory }: PipelineContext,
-  oldest: JobContext,
-  from: number,
-): Promise<void> {
-  const { job } = oldest;
+async function takeOverFrom(oldest: JobWork, from: number): Promise<void> {
+  const { ledger, memory, job } = oldest;
   for (const left of [ledger.attempts.failed, ledger.attempts.killed]) {
     let after: string | null = null;
     for (let more = true; more; ) {
-      const page = runningStep(ledger, oldest, () => {
+      const page = runningStep(oldest, () => {
         const rows = left.call(ledger.attempts, from, { after, limit: TAKE_OVER });
         for (const { id, key } of rows) {
           if (ledger.datums.aliveAt(id, job.n) && !ledger.results.has(id))
@@ -217,9 +211,10 @@ async function takeOverFrom(
   }
 }
 
-function clear(ledger: Ledger, oldest: JobContext): void {
+function clear(oldest: JobWork): void {
+  const { ledger } = oldest;
   const { changed, operations, errorChanges, tasks, egress, ending } = ledger;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;
     if (errorChanges.take(CLEAR).length === CLEAR) return;
     const left = tasks.some(CLEAR_TASKS);

@@ -29,7 +29,7 @@ import type { Content } from "../../../blobs/content.ts";
 import type { Operation } from "../../../branch/contract/files.ts";
 import { datumPaths } from "../../../core/datums.ts";
 import type { FailedAttempt, ShownAttempt } from "../../attempts/attempt-store.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobWork } from "../../context.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
@@ -60,10 +60,10 @@ export function firstStep({ bad, pipeline }: Ledger, { failed }: Pick<JobRow, "f
 }
 
 /** One slice of step a. */
-export function noteCured(ledger: Ledger, oldest: JobContext, from: string): void {
-  const { bad, errorChanges, attempts, datums, ending } = ledger;
+export function noteCured(oldest: JobWork, from: string): void {
+  const { bad, errorChanges, attempts, datums, ending } = oldest.ledger;
   const { n } = oldest.job;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     const page = bad.page({ after: from, limit: SLICE });
     for (const { id, key } of page) {
       if (attempts.hasFailed(n, id)) continue;
@@ -76,10 +76,10 @@ export function noteCured(ledger: Ledger, oldest: JobContext, from: string): voi
 }
 
 /** One slice of step b. */
-export function noteBad(ledger: Ledger, oldest: JobContext, from: string | null): void {
-  const { bad, errorChanges, attempts, ending, pipeline } = ledger;
+export function noteBad(oldest: JobWork, from: string | null): void {
+  const { bad, errorChanges, attempts, ending, pipeline } = oldest.ledger;
   const { n } = oldest.job;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     const page = attempts.failed(n, { after: from, limit: SLICE });
     for (const attempt of page) {
       const { id, key } = attempt;
@@ -103,19 +103,18 @@ export function stepAfterMark(
 }
 
 /** The commit of step c. */
-export function errorsCommit(context: PipelineContext, oldest: JobContext): JobCommit {
-  const { ledger } = context;
-  const { definition, job } = oldest;
+export function errorsCommit(oldest: JobWork): JobCommit {
+  const { ledger, definition, job } = oldest;
   return {
     to: "errors",
     steps: { stage: "errors-stage", commit: "errors-commit" },
     most: { staged: PAGE, committed: PAGE },
     page(after, limit) {
       const changes = ledger.errorChanges.page({ after, limit });
-      return { ...filesOf(ledger, oldest, changes), last: changes.at(-1)?.id };
+      return { ...filesOf(oldest, changes), last: changes.at(-1)?.id };
     },
     made(commit) {
-      endStep(ledger, oldest, () => {
+      endStep(oldest, () => {
         ledger.jobs.setErrorsCommit(job.n, commit);
         ledger.ending.set(job.n, { step: "errors-record", hasFiles: true });
       });
@@ -123,20 +122,19 @@ export function errorsCommit(context: PipelineContext, oldest: JobContext): JobC
     failed(answer) {
       const bucket = bucketName(errorsOf(definition));
       const reason = `its failed datums can't be told in s3://${bucket}: ${refusalWords(answer)}`;
-      failOldest(context, oldest, reason);
+      failOldest(oldest, reason);
     },
   };
 }
 
 /** One slice of step d. `next`: what the end goes on with. */
 export function recordErrors(
-  ledger: Ledger,
-  oldest: JobContext,
+  oldest: JobWork,
   { hasFiles, next }: { hasFiles: boolean; next: () => EndingStep },
 ): void {
-  const { bad, errorChanges, attempts, ending } = ledger;
+  const { bad, errorChanges, attempts, ending } = oldest.ledger;
   const { n } = oldest.job;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     const changes = errorChanges.take(SLICE);
     for (const { id, key, gone } of changes) {
       const attempt = gone ? undefined : attempts.get(n, id);
@@ -152,17 +150,17 @@ interface Files {
   readonly contents: readonly Content[];
 }
 
-function filesOf(ledger: Ledger, oldest: JobContext, changes: readonly ErrorChange[]): Files {
+function filesOf(oldest: JobWork, changes: readonly ErrorChange[]): Files {
   const operations: Operation[] = [];
   const contents: Content[] = [];
   for (const { id, gone } of changes) {
-    const attempt = gone ? undefined : ledger.attempts.get(oldest.job.n, id);
+    const attempt = gone ? undefined : oldest.ledger.attempts.get(oldest.job.n, id);
     const path = errorPath(id);
     if (!attempt) {
       operations.push({ delete: path });
       continue;
     }
-    const bytes = fileOf(ledger, { attempt, ...oldest });
+    const bytes = fileOf(oldest, attempt);
     const digest = createHash("sha256").update(bytes).digest("hex");
     operations.push({ put: path, digest, size: bytes.length });
     contents.push({ digest, size: bytes.length, body: { kind: "inline", bytes } });
@@ -171,12 +169,10 @@ function filesOf(ledger: Ledger, oldest: JobContext, changes: readonly ErrorChan
 }
 
 /** What the branch tells of a bad datum. As far as it fits: of the log the end, of many long inputs the first ones. */
-function fileOf(
-  ledger: Ledger,
-  { attempt, definition, job }: JobContext & { attempt: ShownAttempt },
-): Uint8Array {
+function fileOf(oldest: JobWork, attempt: ShownAttempt): Uint8Array {
+  const { definition, job } = oldest;
   const { id, exitCode, reason, tries, node, finishedAt } = attempt;
-  const inputs = inputsOf(ledger, { attempt, definition, job });
+  const inputs = inputsOf(oldest, attempt.key);
   const why = startThatFits(reason ?? "", MAX_REASON_BYTES);
   const log = linesOf(attempt.log);
   for (let leftOut = 0; ; leftOut++) {
@@ -192,11 +188,8 @@ function fileOf(
   }
 }
 
-function inputsOf(
-  { elements }: Ledger,
-  { attempt, definition, job }: JobContext & { attempt: Pick<ShownAttempt, "key"> },
-): readonly object[] {
-  const paths = datumPaths(attempt.key);
+function inputsOf({ ledger: { elements }, definition, job }: JobWork, key: string): readonly object[] {
+  const paths = datumPaths(key);
   return definition.inputs.map(({ name, repo, branch, source }, input) => {
     const path = paths[input] ?? "";
     const { kind = "file", digest = null, size = null } = elements.at({ input, path, job: job.n }) ?? {};
@@ -251,7 +244,7 @@ function encoded(value: object): Uint8Array {
 /** What makes two failures of a datum the same: what was computed, how it ended and what it said. */
 function wayOf(
   { exitCode, reason, log }: Pick<FailedAttempt, "exitCode" | "reason" | "log">,
-  { definition }: JobContext,
+  { definition }: JobWork,
 ): string {
   const way = JSON.stringify([definition.salt, exitCode, reason, log]);
   return createHash("sha256").update(new TextEncoder().encode(way)).digest("hex");

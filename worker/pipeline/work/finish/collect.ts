@@ -1,4 +1,4 @@
-import type { JobContext } from "../../context.ts";
+import type { JobWork } from "../../context.ts";
 import type { Mover } from "../../inputs/datum-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, WalkPlace } from "../../output/draft-store.ts";
@@ -21,16 +21,12 @@ export function walkFrom(step: Walk["step"], committed: number): Walk {
  * since the last commit are looked at, deaths first: if a new datum of the same key writes what an old one wrote, it
  * is the new one's. Returns a datum whose result was dropped since it was counted as done.
  */
-export function collectChanges(
-  ledger: Ledger,
-  oldest: JobContext,
-  from: Walk,
-): { id: string; key: string } | undefined {
-  return endStep(ledger, oldest, () => {
-    const collector = new Collector(ledger, oldest);
+export function collectChanges(oldest: JobWork, from: Walk): { id: string; key: string } | undefined {
+  return endStep(oldest, () => {
+    const collector = new Collector(oldest);
     let at: EndingStep = collector.walk(from);
     if (at.step === "born") at = collector.walk(at);
-    ledger.ending.set(oldest.job.n, at);
+    oldest.ledger.ending.set(oldest.job.n, at);
     return collector.lacking;
   });
 }
@@ -43,7 +39,7 @@ class Collector {
   readonly #n: number;
   #left = SLICE;
 
-  constructor(ledger: Ledger, { job }: JobContext) {
+  constructor({ ledger, job }: JobWork) {
     this.#ledger = ledger;
     this.#n = job.n;
     this.#failed = job.failed;

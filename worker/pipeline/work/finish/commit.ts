@@ -3,8 +3,7 @@ import type { Content } from "../../../blobs/content.ts";
 import type { Refused } from "../../../branch/contract/answers.ts";
 import type { BranchApi } from "../../../branch/contract/api.ts";
 import type { CommitRefused, Committed, Operation } from "../../../branch/contract/files.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { JobWork } from "../../context.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
 import { leftOutText, type NotDone, refusalText } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
@@ -38,24 +37,19 @@ interface Page {
 const ASK_AGAIN_MS = 100;
 
 /** Sends one page of a large commit. What is sent again after a crash changes nothing. */
-export async function stageCommit(
-  context: PipelineContext,
-  oldest: JobContext,
-  { commit, after }: { commit: JobCommit; after: string },
-): Promise<void> {
-  const { ledger } = context;
+export async function stageCommit(oldest: JobWork, commit: JobCommit, after: string): Promise<void> {
+  const { ending } = oldest.ledger;
   const { n } = oldest.job;
   const { last, ...page } = commit.page(after, commit.most.staged);
   if (last === undefined) {
-    endStep(ledger, oldest, () => ledger.ending.set(n, { step: commit.steps.commit, staged: true }));
+    endStep(oldest, () => ending.set(n, { step: commit.steps.commit, staged: true }));
     return;
   }
-  const answer = await asWriter(context, oldest, {
-    to: commit.to,
-    ask: (branch, writer) => branch.output.stage({ ...writer, ...page, anew: after === "" }),
-  });
-  if (!answer.ok) return await refused(context, oldest, { commit, answer });
-  endStep(ledger, oldest, () => ledger.ending.set(n, { step: commit.steps.stage, after: last }));
+  const answer = await asWriter(oldest, commit.to, (branch, writer) =>
+    branch.output.stage({ ...writer, ...page, anew: after === "" }),
+  );
+  if (!answer.ok) return await refused(oldest, commit, answer);
+  endStep(oldest, () => ending.set(n, { step: commit.steps.stage, after: last }));
 }
 
 /**
@@ -63,28 +57,24 @@ export async function stageCommit(
  * if a peer can't be reached: tried again later.
  */
 export async function makeCommit(
-  context: PipelineContext,
-  oldest: JobContext,
-  { commit, staged }: { commit: JobCommit; staged: boolean },
+  oldest: JobWork,
+  commit: JobCommit,
+  { staged }: { staged: boolean },
 ): Promise<void> {
   const { last: _, ...page } = staged
     ? { operations: [], last: undefined }
     : commit.page("", commit.most.committed);
   const lineage = lineageOf(oldest.definition, oldest.job);
-  const answer = await asWriter<Committed>(context, oldest, {
-    to: commit.to,
-    ask: (branch, writer) => branch.output.commit({ ...writer, ...page, lineage, ...(staged && { staged }) }),
-  });
+  const answer = await asWriter<Committed>(oldest, commit.to, (branch, writer) =>
+    branch.output.commit({ ...writer, ...page, lineage, ...(staged && { staged }) }),
+  );
   if (answer.ok) commit.made(answer.commit);
-  else await refused(context, oldest, { commit, answer });
+  else await refused(oldest, commit, answer);
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(
-  { ledger }: PipelineContext,
-  oldest: JobContext,
-  { commit, answer }: { commit: JobCommit; answer: NotDone },
-): Promise<void> {
+async function refused(oldest: JobWork, commit: JobCommit, answer: NotDone): Promise<void> {
+  const { ending } = oldest.ledger;
   const { stage, commit: make } = commit.steps;
   switch (answer.reason) {
     case "applying":
@@ -94,11 +84,10 @@ async function refused(
     case "reclaimed":
     case "no-such-open-commit":
       // What was staged under the claim before may be gone.
-      endStep(ledger, oldest, () => {
-        const at = ledger.ending.get()?.at;
-        if (at?.step === stage || (at?.step === make && at.staged)) {
-          ledger.ending.set(oldest.job.n, { step: stage, after: "" });
-        }
+      endStep(oldest, () => {
+        const at = ending.get()?.at;
+        if (at?.step === stage || (at?.step === make && at.staged))
+          ending.set(oldest.job.n, { step: stage, after: "" });
       });
       return;
     default:
@@ -114,20 +103,14 @@ interface Writer {
   readonly origin: string;
 }
 
-/** What is asked, and of which of the pipeline's branches. */
-interface Asked<Good> {
-  readonly to: "output" | "errors";
-  readonly ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>;
-}
-
 /**
  * Asks a branch of the pipeline for something under our epoch. If the claim is lost, claims the branch again: it is this
  * pipeline's while it lives. Throws if a peer can't be reached.
  */
 async function asWriter<Good extends { readonly ok: true }>(
-  { ledger, peers }: PipelineContext,
-  { definition, job }: JobContext,
-  { to, ask }: Asked<Good>,
+  { ledger, peers, definition, job }: JobWork,
+  to: JobCommit["to"],
+  ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>,
 ): Promise<Good | NotDone> {
   const { uid, name, output } = definition;
   const isOutput = to === "output";
@@ -156,9 +139,8 @@ const STAGE_PAGE = 2000;
 const RECORD = 500;
 
 /** The commit of what the job's datums wrote. */
-export function outputCommit(context: PipelineContext, oldest: JobContext): JobCommit {
-  const { ledger } = context;
-  const fail = (reason: string): void => failOldest(context, oldest, reason);
+export function outputCommit(oldest: JobWork): JobCommit {
+  const { ledger, definition } = oldest;
   return {
     to: "output",
     steps: { stage: "stage", commit: "commit" },
@@ -167,11 +149,11 @@ export function outputCommit(context: PipelineContext, oldest: JobContext): JobC
       const rows = ledger.operations.page({ after, limit });
       return { operations: rows.map(({ operation }) => operation), last: rows.at(-1)?.path };
     },
-    made: (commit) => recordCommit(context, oldest, commit),
+    made: (commit) => recordCommit(oldest, commit),
     failed(answer) {
       if (answer.reason !== "no-such-content") {
-        fail(refusalText(ledger.changed, { definition: oldest.definition, refused: answer }));
-      } else if (!redoContent(context, oldest, answer.path)) fail("the content of an output is gone");
+        failOldest(oldest, refusalText(ledger.changed, { definition, refused: answer }));
+      } else if (!redoContent(oldest, answer.path)) failOldest(oldest, "the content of an output is gone");
     },
   };
 }
@@ -180,11 +162,10 @@ export function outputCommit(context: PipelineContext, oldest: JobContext): JobC
  * One slice of recording what the commit changed, and what the external store lacks by it. The next job builds upon
  * that, so only then can this one end. `commit`: it was made just now.
  */
-export function recordCommit(context: PipelineContext, oldest: JobContext, commit?: string | null): void {
-  const { ledger } = context;
-  const { job, definition } = oldest;
+export function recordCommit(oldest: JobWork, commit?: string | null): void {
+  const { ledger, job, definition } = oldest;
   const { egress } = definition.spec;
-  endStep(ledger, oldest, (tx) => {
+  endStep(oldest, (tx) => {
     if (commit !== undefined) {
       ledger.jobs.setCommitted(job.n, commit);
       ledger.ending.set(job.n, { step: "publish" });
@@ -196,7 +177,7 @@ export function recordCommit(context: PipelineContext, oldest: JobContext, commi
       ledger.ending.set(job.n, { step: "push" });
     } else {
       ledger.ending.remove();
-      endOldest(tx, context, { job, state: "success", reason: leftOutText(definition, job) });
+      endOldest(tx, oldest, { job, state: "success", reason: leftOutText(definition, job) });
     }
   });
 
@@ -223,13 +204,10 @@ export function recordCommit(context: PipelineContext, oldest: JobContext, commi
 }
 
 /** Runs a datum again: its result was dropped since it was counted as done, or its content is gone. */
-export function redoDatum(
-  { ledger, memory }: PipelineContext,
-  oldest: JobContext,
-  datum: { readonly id: string; readonly key: string },
-): void {
+export function redoDatum(oldest: JobWork, datum: { readonly id: string; readonly key: string }): void {
+  const { ledger, memory } = oldest;
   const { n } = oldest.job;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     if (!ledger.jobs.setCommitting(n, null)) return;
     ledger.results.drop(datum.id);
     ledger.datums.replace(datum.key, n);
@@ -243,26 +221,23 @@ export function redoDatum(
  * The content that the commit puts to a path is gone: does again what made it, a merge or a datum. Returns false if
  * that is not known.
  */
-function redoContent(context: PipelineContext, oldest: JobContext, path: string): boolean {
-  const { ledger } = context;
+function redoContent(oldest: JobWork, path: string): boolean {
+  const { ledger } = oldest;
   const put = ledger.operations.put(path);
   if (put?.merge) {
-    redoMerge(ledger, oldest, { path, merge: put.merge });
+    redoMerge(oldest, { path, merge: put.merge });
     return true;
   }
   const [part = ledger.changed.firstPart(path)] = ledger.changed.parts(path, { after: null, limit: 1 });
   const datum = part && ledger.datums.at(part.key, oldest.job.n);
-  if (datum) redoDatum(context, oldest, datum);
+  if (datum) redoDatum(oldest, datum);
   return datum !== undefined;
 }
 
-function redoMerge(
-  ledger: Ledger,
-  oldest: JobContext,
-  { path, merge }: { path: string; merge: string },
-): void {
+function redoMerge(oldest: JobWork, { path, merge }: { path: string; merge: string }): void {
+  const { ledger } = oldest;
   const { n } = oldest.job;
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     if (!ledger.jobs.setCommitting(n, null)) return;
     ledger.merges.drop(merge);
     ledger.operations.set(path, { state: "waits" });

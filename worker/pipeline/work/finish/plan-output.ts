@@ -4,7 +4,7 @@ import { MAX_COMMIT_OPERATIONS } from "../../../../protocol/files.ts";
 import { MAX_MERGE_PARTS } from "../../../../protocol/runner.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobWork } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, PlannedOperation } from "../../output/draft-store.ts";
 import { endStep } from "../guards.ts";
@@ -20,58 +20,54 @@ const SLICE = 200;
  * Plans what becomes of some of the changed paths; when that is known of all, the commit begins. Returns false if
  * nothing can go on before runners have merged something.
  */
-export async function planOutput(
-  { ledger, peers, memory }: PipelineContext,
-  oldest: JobContext,
-): Promise<boolean> {
-  const { operations, changed, tasks } = ledger;
+export async function planOutput(oldest: JobWork): Promise<boolean> {
+  const { operations, changed, tasks } = oldest.ledger;
   const next: NextPath = (after) => changed.nextPath(after);
-  const rest = await planSome(ledger, oldest, { next, after: operations.lastPath() });
+  const rest = await planSome(oldest, { next, after: operations.lastPath() });
   if (rest !== null) return true;
-  if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
-  const waits = beginCommit(ledger, oldest, peers.now());
-  if (waits) memory.queued.wake();
+  if (!tasks.has(oldest.job.n)) await planWaiting(oldest);
+  const waits = beginCommit(oldest);
+  if (waits) oldest.memory.queued.wake();
   return !waits;
 }
 
 /** Paths that waited for merges which are done. */
-async function planWaiting(ledger: Ledger, oldest: JobContext): Promise<void> {
-  const next: NextPath = (after) => ledger.operations.nextWaiting(after);
+async function planWaiting(oldest: JobWork): Promise<void> {
+  const next: NextPath = (after) => oldest.ledger.operations.nextWaiting(after);
   let after: string | null = null;
   do {
-    after = await planSome(ledger, oldest, { next, after });
+    after = await planSome(oldest, { next, after });
     if (after !== null) await yieldToOthers();
   } while (after !== null);
 }
 
 /** One slice of planning; returns the path after which there are more. */
 async function planSome(
-  ledger: Ledger,
-  oldest: JobContext,
+  oldest: JobWork,
   { next, after: from }: { next: NextPath; after: string | null },
 ): Promise<string | null> {
   let after = from;
   let large: string | undefined;
-  const more = endStep(ledger, oldest, (tx) => {
+  const more = endStep(oldest, (tx) => {
     for (let count = 0; count < SLICE && large === undefined; count++) {
       const path = next(after);
       if (path === undefined) return false;
-      if (!planPath(tx, ledger, { path, job: oldest.job.n })) large = path;
+      if (!planPath(tx, oldest.ledger, { path, job: oldest.job.n })) large = path;
       after = path;
     }
     return true;
   });
-  if (large !== undefined) await planLargePath(ledger, oldest, large);
+  if (large !== undefined) await planLargePath(oldest, large);
   return more ? after : null;
 }
 
 /** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
-function beginCommit(ledger: Ledger, oldest: JobContext, now: number): boolean | undefined {
-  const { job } = oldest;
-  return endStep(ledger, oldest, () => {
+function beginCommit(oldest: JobWork): boolean | undefined {
+  const { ledger, peers, job } = oldest;
+  return endStep(oldest, () => {
     if (ledger.tasks.has(job.n)) return true;
     ledger.ending.set(job.n, stepAfterMark(ledger, { job, output: outputStep(ledger) }));
-    ledger.jobs.setCommitting(job.n, now);
+    ledger.jobs.setCommitting(job.n, peers.now());
     return false;
   });
 }
@@ -115,7 +111,8 @@ function planPath(tx: Tx, ledger: Ledger, { path, job }: PathOfJob): boolean {
 }
 
 /** The same for a path that many datums write: runs of them are merged, then what came of those. */
-async function planLargePath(ledger: Ledger, oldest: JobContext, path: string): Promise<void> {
+async function planLargePath(oldest: JobWork, path: string): Promise<void> {
+  const { ledger } = oldest;
   const job = oldest.job.n;
   let level: (Merged | undefined)[] = [];
   for (let after: string | null = null; ; ) {
@@ -130,10 +127,10 @@ async function planLargePath(ledger: Ledger, oldest: JobContext, path: string): 
   }
   const [one] = level;
   const operation = putOf(level.length === 1 ? one : undefined);
-  endStep(ledger, oldest, () => ledger.operations.set(path, operation));
+  endStep(oldest, () => ledger.operations.set(path, operation));
 
   function mergedNow(contents: readonly ContentId[]): Merged | undefined {
-    return endStep(ledger, oldest, (tx) => merged(tx, ledger, { path, job, contents }));
+    return endStep(oldest, (tx) => merged(tx, ledger, { path, job, contents }));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { BranchApi } from "../../../branch/contract/api.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobWork } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { leftOutText } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
@@ -9,10 +9,9 @@ import { endOldest } from "../jobs.ts";
 const SLICE = 1000;
 
 /** The job has ended well if nothing is pending. Returns false while it waits for runners. */
-export function awaitEgress(context: PipelineContext, oldest: JobContext): boolean {
-  const { ledger, memory } = context;
-  const { job, definition } = oldest;
-  const goesOn = endStep(ledger, oldest, (tx) => {
+export function awaitEgress(oldest: JobWork): boolean {
+  const { ledger, memory, job, definition } = oldest;
+  const goesOn = endStep(oldest, (tx) => {
     if (ledger.egress.hasMoved) {
       // A runner that is at a task for the store of before has sent nothing.
       ledger.tasks.callOffEgress();
@@ -22,7 +21,7 @@ export function awaitEgress(context: PipelineContext, oldest: JobContext): boole
     if (definition.spec.egress && ledger.egress.isPending()) return false;
     ledger.ending.remove();
     const reason = ledger.jobs.get(job.n)?.reason ?? leftOutText(definition, job);
-    endOldest(tx, context, { job, state: "success", reason });
+    endOldest(tx, oldest, { job, state: "success", reason });
     return true;
   });
   if (goesOn === false) memory.queued.wake();
@@ -30,9 +29,9 @@ export function awaitEgress(context: PipelineContext, oldest: JobContext): boole
 }
 
 /** One slice of forgetting what was pending for a store to which results do not go any more. */
-export function forgetPending(ledger: Ledger, oldest: JobContext): void {
-  const { job, definition } = oldest;
-  endStep(ledger, oldest, () => {
+export function forgetPending(oldest: JobWork): void {
+  const { ledger, job, definition } = oldest;
+  endStep(oldest, () => {
     if (ledger.egress.forget(SLICE)) return;
     if (definition.spec.egress) ledger.ending.set(job.n, { step: "list", after: "" });
     else arrive(ledger, job.n);
@@ -40,14 +39,10 @@ export function forgetPending(ledger: Ledger, oldest: JobContext): void {
 }
 
 /** One page of the output branch, all of which a new external store lacks. Throws if the branch can't be reached. */
-export async function listOutput(
-  { ledger, peers }: PipelineContext,
-  oldest: JobContext,
-  after: string,
-): Promise<void> {
-  const { job, definition } = oldest;
+export async function listOutput(oldest: JobWork, after: string): Promise<void> {
+  const { ledger, peers, job, definition } = oldest;
   const page = await pageOf(peers.branch(definition.output), { commit: job.outputCommit, after });
-  endStep(ledger, oldest, () => {
+  endStep(oldest, () => {
     for (const { path, digest, size } of page.files) ledger.egress.add({ path, content: { digest, size } });
     if (page.next === null) arrive(ledger, job.n);
     else ledger.ending.set(job.n, { step: "list", after: page.next });

@@ -9,7 +9,7 @@ import { MAX_PAIRS } from "../../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../../core/cross-product.ts";
 import { datumId, datumKey } from "../../../core/datums.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { JobContext, PipelineContext } from "../../context.ts";
+import type { JobWork, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";
 import type { Element, Touched } from "../../inputs/element-store.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
@@ -33,31 +33,31 @@ export async function fillJobs(context: PipelineContext): Promise<void> {
     const definition = context.ledger.active();
     const job = definition && context.ledger.jobs.nextToFill();
     if (!definition || !job) return;
-    const filled = await fillStep(context, { definition, job });
+    const filled = await fillStep({ ...context, definition, job });
     if (!filled || ++jobs % JOBS_PER_TURN === 0) await yieldToOthers();
   }
 }
 
 /** One slice. Returns whether it was the job's last. */
-async function fillStep(context: PipelineContext, filling: JobContext): Promise<boolean> {
+async function fillStep(filling: JobWork): Promise<boolean> {
   const { fill } = filling.job;
-  if (readWhole(context, filling)) return false;
+  if (readWhole(filling)) return false;
   switch (fill.step) {
     case "forget":
-      forget(context, filling);
+      forget(filling);
       return false;
     case "snapshot":
-      await collectSnapshot(context, { ...filling, at: fill });
+      await collectSnapshot(filling, fill);
       return false;
     case "changes":
-      await collectChanges(context, { ...filling, at: fill });
+      await collectChanges(filling, fill.after);
       return false;
     case "clear":
-      collectCleared(context, { ...filling, at: fill });
+      collectCleared(filling, fill);
       return false;
     default: {
-      const reason = excessOf(context.ledger, filling);
-      return reason === undefined ? updateDatums(context, filling) : giveUp(context, { ...filling, reason });
+      const reason = excessOf(filling);
+      return reason === undefined ? updateDatums(filling) : giveUp(filling, reason);
     }
   }
 }
@@ -66,9 +66,9 @@ async function fillStep(context: PipelineContext, filling: JobContext): Promise<
  * The job reads its inputs whole: what was there before ends, and what is still there is born again. A datum that has a
  * result keeps it, and the output commit is the difference between results, so nothing is run or written in vain.
  */
-function forget({ ledger }: PipelineContext, filling: JobContext): void {
-  const { job } = filling;
-  fillingStep(ledger, filling, () => {
+function forget(filling: JobWork): void {
+  const { ledger, job } = filling;
+  fillingStep(filling, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
     const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
     if (done) ledger.elements.clearSizes();
@@ -78,23 +78,20 @@ function forget({ ledger }: PipelineContext, filling: JobContext): void {
 }
 
 /** Every file that belongs to the inputs is new: one page of one view. */
-async function collectSnapshot(
-  { ledger, peers }: PipelineContext,
-  filling: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
-): Promise<void> {
-  const { definition, job, at } = filling;
+async function collectSnapshot(filling: JobWork, at: Extract<Fill, { step: "snapshot" }>): Promise<void> {
+  const { ledger, peers, definition, job } = filling;
   const view = definition.views[at.view];
   const address = view && definition.sources[view.source];
   const position = view && job.positions[view.source];
   if (!view || !address || !position) {
-    fillingStep(ledger, filling, () => setFill(ALL_COLLECTED));
+    fillingStep(filling, () => setFill(ALL_COLLECTED));
     return;
   }
   const page = await peers
     .branch(address)
     .feed.filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
   const changes = page.files.map((file) => ({ path: file.path, now: file }));
-  fillingStep(ledger, filling, () => {
+  fillingStep(filling, () => {
     ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, view)));
     setFill(
       page.next === null
@@ -109,17 +106,14 @@ async function collectSnapshot(
 }
 
 /** A commit that changed more than its feed page held: one more page of its changes. */
-async function collectChanges(
-  { ledger, peers }: PipelineContext,
-  filling: JobContext & { at: Extract<Fill, { step: "changes" }> },
-): Promise<void> {
-  const { definition, job, at } = filling;
+async function collectChanges(filling: JobWork, after: string): Promise<void> {
+  const { ledger, peers, definition, job } = filling;
   const address = definition.sources[job.source];
   const position = job.positions[job.source];
   if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
   const { generation, seq } = position;
-  const page = await peers.branch(address).feed.changes({ generation, seq, after: at.after, limit: PAGE });
-  fillingStep(ledger, filling, () => {
+  const page = await peers.branch(address).feed.changes({ generation, seq, after, limit: PAGE });
+  fillingStep(filling, () => {
     ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
     const fill: Fill = page.next === null ? ALL_COLLECTED : { step: "changes", after: page.next };
     ledger.jobs.setFill(job.n, { fill, total: job.total });
@@ -127,12 +121,9 @@ async function collectChanges(
 }
 
 /** The branch was deleted: every element of its inputs is gone. */
-function collectCleared(
-  { ledger }: PipelineContext,
-  filling: JobContext & { at: Extract<Fill, { step: "clear" }> },
-): void {
-  const { definition, job, at } = filling;
-  fillingStep(ledger, filling, () => {
+function collectCleared(filling: JobWork, at: Extract<Fill, { step: "clear" }>): void {
+  const { ledger, definition, job } = filling;
+  fillingStep(filling, () => {
     const cleared = definition.inputs[at.input];
     const gone =
       cleared?.source === job.source
@@ -157,11 +148,10 @@ function collectCleared(
  * Fails a job whose cross product is too large. What it was about to make is dropped, so the next job can't build upon
  * it: that one reads its inputs whole. One slice. Returns whether it was the last.
  */
-function giveUp(context: PipelineContext, { reason, ...filling }: JobContext & { reason: string }): boolean {
-  const { ledger } = context;
-  const { job } = filling;
-  const done = fillingStep(ledger, filling, (tx) => {
-    endEarly(tx, context, { job, state: "failure", reason });
+function giveUp(filling: JobWork, reason: string): boolean {
+  const { ledger, job } = filling;
+  const done = fillingStep(filling, (tx) => {
+    endEarly(tx, filling, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
     ledger.pipeline.setNextReadsWhole(1);
     ledger.jobs.setFilled(job.n);
@@ -171,9 +161,10 @@ function giveUp(context: PipelineContext, { reason, ...filling }: JobContext & {
 }
 
 /** A job behind one that was given up reads its inputs whole. Returns whether this is one. */
-function readWhole({ ledger }: PipelineContext, filling: JobContext): boolean {
+function readWhole(filling: JobWork): boolean {
+  const { ledger } = filling;
   if (ledger.pipeline.row()?.nextReadsWhole !== 1) return false;
-  fillingStep(ledger, filling, () => {
+  fillingStep(filling, () => {
     ledger.jobs.setFill(filling.job.n, { fill: { step: "forget" }, total: filling.job.total });
     ledger.pipeline.setNextReadsWhole(0);
   });
@@ -190,16 +181,15 @@ const FINGERPRINTS_AT_ONCE = 8;
  * at a time and every death comes before the first birth, so at each moment the alive datums are the cross product of
  * the alive elements: no pair is made twice, and none is made in vain. Returns whether the job's datums are all known.
  */
-async function updateDatums(context: PipelineContext, filling: JobContext): Promise<boolean> {
-  const { ledger, peers, memory } = context;
-  const { job } = filling;
+async function updateDatums(filling: JobWork): Promise<boolean> {
+  const { ledger, peers, memory, job } = filling;
   const touched = ledger.touched.found(job.n, SLICE);
-  const now = await elementsAt(context, { ...filling, touched });
-  const filled = fillingStep(ledger, filling, () => {
-    const slice = new Slice(ledger, { ...filling, job: ledger.jobs.get(job.n) ?? job, now: peers.now() });
+  const now = await elementsAt(filling, touched);
+  const filled = fillingStep(filling, () => {
+    const slice = new Slice({ ...filling, job: ledger.jobs.get(job.n) ?? job });
     const compared = slice.compare(touched, now) && touched.length < SLICE;
     // No pair is made of a cross product that is too large: the next slice gives the job up (fill.ts).
-    const done = compared && excessOf(ledger, filling) === undefined && slice.bear();
+    const done = compared && excessOf(filling) === undefined && slice.bear();
     slice.save(done);
     if (done) ledger.jobs.start(job.n, peers.now());
     return done;
@@ -212,7 +202,7 @@ async function updateDatums(context: PipelineContext, filling: JobContext): Prom
  * Why a job can't have its datums: the cross product of its inputs is larger than MAX_PAIRS. Known once all touched
  * paths were compared, before the first pair is made. Returns undefined if the product is within the limit.
  */
-function excessOf({ elements, touched }: Ledger, { definition, job }: JobContext): string | undefined {
+function excessOf({ ledger: { elements, touched }, definition, job }: JobWork): string | undefined {
   if (definition.inputs.length < 2 || touched.found(job.n, 1).length > 0) return undefined;
   const sizes = definition.inputs.map((_, input) => elements.sizeOf(input));
   const pairs = sizes.reduce((product, size) => product * BigInt(size), 1n);
@@ -223,8 +213,8 @@ function excessOf({ elements, touched }: Ledger, { definition, job }: JobContext
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */
 async function elementsAt(
-  { peers }: Pick<PipelineContext, "peers">,
-  { definition, job, touched }: JobContext & { touched: readonly Touched[] },
+  { peers, definition, job }: JobWork,
+  touched: readonly Touched[],
 ): Promise<(Element | undefined)[]> {
   const found: (Element | undefined)[] = [];
   for (let start = 0; start < touched.length; start += FINGERPRINTS_AT_ONCE) {
@@ -247,14 +237,14 @@ async function elementsAt(
 /** The state of one transaction of a fill. */
 class Slice {
   readonly #ledger: Ledger;
-  readonly #filling: JobContext & { readonly now: number };
+  readonly #filling: JobWork;
   #left = SLICE;
   #alive = 0;
   #skipped = 0;
   #from: readonly string[] | null;
 
-  constructor(ledger: Ledger, filling: JobContext & { readonly now: number }) {
-    this.#ledger = ledger;
+  constructor(filling: JobWork) {
+    this.#ledger = filling.ledger;
     this.#filling = filling;
     this.#from = filling.job.fill.step === "settle" ? filling.job.fill.from : null;
   }
@@ -324,7 +314,7 @@ class Slice {
 
   #bearDatum(pair: readonly Element[]): void {
     const { datums, results, attempts } = this.#ledger;
-    const { definition, job, now } = this.#filling;
+    const { definition, job, peers } = this.#filling;
     const key = datumKey(pair.map(({ path }) => path));
     const named = pair.map((element, index) => ({ ...element, input: definition.inputs[index]?.name ?? "" }));
     const id = datumId(named, sha256Hex);
@@ -333,7 +323,7 @@ class Slice {
     if (results.has(id, definition.salt)) this.#skipped++;
     else if (job.finishedAt === null) attempts.add(job.n, { id, key });
     // The job was stopped meanwhile: the next one that has the datum runs it.
-    else attempts.addKilled(job.n, { id, key }, { now });
+    else attempts.addKilled(job.n, { id, key }, { now: peers.now() });
   }
 
   /** Every datum of one element with the alive ones of the other inputs, from where the last slice stopped. */

@@ -89,7 +89,7 @@ export async function endAllJobs(
   // The loop that ends jobs comes to rest, as the pipeline does not run any more: two must not commit at once.
   await context.engine.resting("jobs");
   for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
-    if (!(await finishStep(context, { definition, job }))) break;
+    if (!(await finishStep({ ...context, definition, job }))) break;
     await yieldToOthers();
   }
   for (let more = true; more; ) {
