@@ -16,7 +16,7 @@
  *  5. A pipeline that reads the branch asks it what was erased (pipeline/work/inputs/erased.ts). It kills jobs that read it
  *     and have not ended, and makes one for where the inputs are [erasures_heard, erased_paths, jobs].
  *  6. The pipeline that writes to the branch takes the version out of its results, so that no later output has it again
- *     (pipeline/work/trim/erased-outputs.ts), and then lets go of the uploads that kept the bytes [erased_outputs].
+ *     (pipeline/work/trim/uploads.ts), and then lets go of the uploads that kept the bytes [erased_outputs].
  *  7. To ask for the next ones is to acknowledge: a row of `erasures` goes when all have heard of it, and news in the feed
  *     when all have read it (branch/erasures/news.ts). Only then the path is named nowhere.
  *  8. The blob reaper deletes bytes that nothing keeps, after the grace for readers (branch/contents/content-store.ts). A

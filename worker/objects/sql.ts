@@ -25,6 +25,12 @@ export class Sql {
     return this.query<Row>(textOf(strings), values)[0];
   }
 
+  /** The one number that is asked for, such as a count; 0 if there is none. */
+  number(strings: TemplateStringsArray, ...values: SqlValue[]): number {
+    const [row = {}] = this.query<Record<string, number | null>>(textOf(strings), values);
+    return Object.values(row)[0] ?? 0;
+  }
+
   /** Returns whether there is any row: that it finds, or that it returns of what it wrote. */
   has(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
     return this.query(textOf(strings), values).length > 0;

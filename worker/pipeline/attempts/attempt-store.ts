@@ -100,9 +100,8 @@ export class AttemptStore extends Store {
 
   /** How many are queued, counted up to `limit`. */
   queued(limit: number): number {
-    const row = this.sql.first<{ count: number }>`
-      SELECT count(*) AS count FROM (SELECT 1 FROM attempts WHERE state = 'queued' LIMIT ${limit})`;
-    return row?.count ?? 0;
+    return this.sql.number`
+      SELECT count(*) FROM (SELECT 1 FROM attempts WHERE state = 'queued' LIMIT ${limit})`;
   }
 
   /** The next ones to run: oldest job first, then by key; none of the jobs `but`, which are in ascending order. */
@@ -227,11 +226,10 @@ export class AttemptStore extends Store {
 
   /** Failed datums of a job, by key, after one; from the first for null. */
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
-    const first = after === null ? 1 : 0;
     return this.sql.all<FailedAttempt>`
       SELECT job, id, key, tries, troubles, lost, exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
-      WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
+      WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${after} IS NULL OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
   }
 
@@ -245,10 +243,9 @@ export class AttemptStore extends Store {
 
   /** Datums that were open when their job ended, by key, after one; from the first for null. */
   killed(job: number, { after, limit }: { after: string | null; limit: number }): AttemptRow[] {
-    const first = after === null ? 1 : 0;
     return this.sql.all<AttemptRow>`
       SELECT job, id, key, tries, troubles, lost FROM attempts INDEXED BY attempts_killed
-      WHERE state = 'killed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
+      WHERE state = 'killed' AND job = ${job} AND key >= ${after ?? ""} AND (${after} IS NULL OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
   }
 

@@ -241,11 +241,11 @@ export class CodeStore extends Store {
 
   /** The number of the newest one; 0 if there is none. */
   newest(): number {
-    return this.sql.first<{ number: number | null }>`SELECT max(number) AS number FROM codes`?.number ?? 0;
+    return this.sql.number`SELECT max(number) FROM codes`;
   }
 
   count(): number {
-    return this.sql.first<{ count: number }>`SELECT count(*) AS count FROM codes`?.count ?? 0;
+    return this.sql.number`SELECT count(*) FROM codes`;
   }
 
   /** From now on it is noted what is named: what the caller adds, and what gets a result. */

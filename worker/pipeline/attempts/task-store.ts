@@ -43,10 +43,9 @@ export class TaskStore extends Store {
 
   /** How many of a job are queued, counted up to `limit`. */
   queued(job: number, limit: number): number {
-    const row = this.sql.first<{ count: number }>`
-      SELECT count(*) AS count FROM (
+    return this.sql.number`
+      SELECT count(*) FROM (
         SELECT 1 FROM tasks INDEXED BY tasks_by_job WHERE job = ${job} AND state = 'queued' LIMIT ${limit})`;
-    return row?.count ?? 0;
   }
 
   /** Those of a job that are queued. */

@@ -78,10 +78,9 @@ export class DatumStore extends Store {
   /** Datums that belong to a job, by key, after one; from the first for null. Of a job long past, those that still live. */
   ofJob(job: number, { after, limit }: { after: string | null; limit: number }): DatumRow[] {
     // The key of the root alone is the empty text.
-    const first = after === null ? 1 : 0;
     return this.sql.all<DatumRow>`
       SELECT id, key, salt FROM datums
-      WHERE key >= ${after ?? ""} AND (${first} OR key > ${after}) AND born <= ${job} AND (died IS NULL OR died > ${job})
+      WHERE key >= ${after ?? ""} AND (${after} IS NULL OR key > ${after}) AND born <= ${job} AND (died IS NULL OR died > ${job})
       ORDER BY key LIMIT ${limit}`;
   }
 

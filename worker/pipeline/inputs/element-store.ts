@@ -31,13 +31,10 @@ export class ElementStore extends Store {
 
   /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
   aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
-    return after === null
-      ? this.sql.all<Element>`
-          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
-          WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
-      : this.sql.all<Element>`
-          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
-          WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
+    return this.sql.all<Element>`
+      SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+      WHERE input = ${input} AND path >= ${after ?? ""} AND (${after} IS NULL OR path > ${after}) AND died IS NULL
+      ORDER BY path LIMIT ${limit}`;
   }
 
   /** The alive elements of an input as a side of the cross product. It reads ahead, so none may be born or die meanwhile. */
@@ -97,8 +94,7 @@ export class ElementStore extends Store {
 
   /** How many elements an input of a cross product has, those that are about to be born included. */
   sizeOf(input: number): number {
-    const row = this.sql.first<{ elements: number }>`SELECT elements FROM sizes WHERE input = ${input}`;
-    return row?.elements ?? 0;
+    return this.sql.number`SELECT elements FROM sizes WHERE input = ${input}`;
   }
 
   /** No input has any element. */

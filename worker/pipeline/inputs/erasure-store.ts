@@ -18,9 +18,8 @@ interface ErasedPath {
 export class ErasureStore extends Store {
   /** The number of the last one that was heard of. */
   heard(bucket: string): number {
-    const row = this.sql.first<{ number: number }>`
+    return this.sql.number`
       SELECT number FROM erasures_heard WHERE bucket = ${bucket}`;
-    return row?.number ?? 0;
   }
 
   hear(bucket: string, number: number): void {
@@ -31,8 +30,7 @@ export class ErasureStore extends Store {
 
   /** How many times something came that is still to be acted on; 0: nothing is to be done. */
   due(bucket: string): number {
-    const row = this.sql.first<{ due: number }>`SELECT due FROM erasures_heard WHERE bucket = ${bucket}`;
-    return row?.due ?? 0;
+    return this.sql.number`SELECT due FROM erasures_heard WHERE bucket = ${bucket}`;
   }
 
   /** Something is to be done. */

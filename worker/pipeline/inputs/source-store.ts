@@ -83,11 +83,10 @@ export class SourceStore extends Store {
 
   /** Moves past an event. Returns false if that was done before. */
   advance(source: number, to: Position): boolean {
-    const moved = this.sql.first`
+    return this.sql.has`
       UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, "commit" = ${to.commit},
         lineage = ${textOf(to.lineage)}
       WHERE source = ${source} AND (generation, seq) < (${to.generation}, ${to.seq}) RETURNING source`;
-    return moved !== undefined;
   }
 
   hasData(source: number): boolean {

@@ -166,9 +166,8 @@ export class JobStore extends Store {
 
   /** The newest job whose turn has begun: what is left undone before it is wanted no more. */
   newestWithTurn(): number {
-    const row = this.sql.first<{ n: number }>`
+    return this.sql.number`
       SELECT n FROM jobs WHERE tookOver = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`;
-    return row?.n ?? 0;
   }
 
   /** Newest first, those before an id; none before the job `from`. */
@@ -199,7 +198,7 @@ export class JobStore extends Store {
 
   /** The number of the newest one; 0 if there is none. */
   newestNumber(): number {
-    return this.sql.first<{ n: number | null }>`SELECT max(n) AS n FROM jobs`?.n ?? 0;
+    return this.sql.number`SELECT max(n) FROM jobs`;
   }
 
   /** The id of the last one before a job. */

@@ -232,9 +232,8 @@ export class PipelineStore extends Store {
 
   /** Returns how many datums are alive after the change. */
   addAlive(change: number): number {
-    const row = this.sql.first<{ alive: number }>`
+    return this.sql.number`
       UPDATE pipeline SET alive = alive + ${change} RETURNING alive`;
-    return row?.alive ?? 0;
   }
 
   /** Which input keeps the events of the others waiting; null: none does. */

@@ -155,19 +155,17 @@ export class LogStore extends Store {
     const kept = this.sql.first`
       SELECT 1 FROM log_chunks INDEXED BY log_chunks_by_datum WHERE job = ${job} AND datum = ${datum} LIMIT 1`;
     if (kept) return undefined;
-    const row = this.sql.first<{ gone: number }>`
+    return this.sql.number`
       SELECT gone FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
-    return row?.gone ?? 0;
   }
 
   /** Of the failed datums of a job of which nothing is kept here, by key, the last lines that came with their outcome. */
   tails(job: number, { after, limit }: { after: string | null; limit: number }): Tail[] {
-    const first = after === null ? 1 : 0;
     return this.sql.all<Tail>`
       SELECT a.id, a.node, a.finishedAt, a.log,
         coalesce((SELECT gone FROM log_datums AS d WHERE d.job = a.job AND d.datum = a.id), 0) AS gone
       FROM attempts AS a INDEXED BY attempts_failed
-      WHERE a.state = 'failed' AND a.job = ${job} AND a.key >= ${after ?? ""} AND (${first} OR a.key > ${after})
+      WHERE a.state = 'failed' AND a.job = ${job} AND a.key >= ${after ?? ""} AND (${after} IS NULL OR a.key > ${after})
         AND a.log IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM log_chunks AS c INDEXED BY log_chunks_by_datum WHERE c.job = a.job AND c.datum = a.id)
       ORDER BY a.key LIMIT ${limit}`;
@@ -208,7 +206,7 @@ export class LogStore extends Store {
         WHERE job = ${job} AND datum = ${datum} ORDER BY seq LIMIT ${MAX_EVICTED}`;
       this.#evict(enough(oldest, excess));
     }
-    const all = this.sql.first<{ bytes: number }>`SELECT bytes FROM log_store WHERE one = 1`?.bytes ?? 0;
+    const all = this.sql.number`SELECT bytes FROM log_store WHERE one = 1`;
     const over = all - this.#limits.pipelineBytes;
     if (over <= 0) return;
     const oldest = this.sql.all<Evicted>`

@@ -116,15 +116,13 @@ export class ChangedStore extends Store {
     { after, limit, leastSize }: { after: string | null; limit: number; leastSize: 0 | 1 },
   ): Part[] {
     // The key of the root alone is the empty text.
-    const first = after === null ? 1 : 0;
-    const from = after ?? "";
     return this.sql.all<Part>`
       SELECT key, digest, size FROM changed
-      WHERE path = ${path} AND key >= ${from} AND (${first} OR key > ${from})
+      WHERE path = ${path} AND key >= ${after ?? ""} AND (${after} IS NULL OR key > ${after})
         AND id IS NOT NULL AND size >= ${leastSize}
       UNION ALL
       SELECT key, digest, size FROM published AS p
-      WHERE path = ${path} AND key >= ${from} AND (${first} OR key > ${from}) AND size >= ${leastSize}
+      WHERE path = ${path} AND key >= ${after ?? ""} AND (${after} IS NULL OR key > ${after}) AND size >= ${leastSize}
         AND NOT EXISTS (SELECT 1 FROM changed AS c WHERE c.path = p.path AND c.key = p.key)
       ORDER BY key LIMIT ${limit}`;
   }
@@ -154,9 +152,8 @@ export class OperationStore extends Store {
 
   /** How many the branch is to be told of, counted up to `limit`. */
   count(limit: number): number {
-    const row = this.sql.first<{ count: number }>`
-      SELECT count(*) AS count FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`;
-    return row?.count ?? 0;
+    return this.sql.number`
+      SELECT count(*) FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`;
   }
 
   /** The last path that there is an operation for: they are made in order. */
@@ -253,9 +250,8 @@ export class ErrorChangeStore extends Store {
 
   /** How many there are, counted up to `limit`. */
   count(limit: number): number {
-    const row = this.sql.first<{ count: number }>`
-      SELECT count(*) AS count FROM (SELECT 1 FROM error_changes LIMIT ${limit})`;
-    return row?.count ?? 0;
+    return this.sql.number`
+      SELECT count(*) FROM (SELECT 1 FROM error_changes LIMIT ${limit})`;
   }
 
   /** In order of the datums' ids, after one. */

@@ -24,10 +24,9 @@ export class EgressStore extends Store {
 
   /** How many no task has, counted up to `limit`. */
   free(limit: number): number {
-    const row = this.sql.first<{ count: number }>`
-      SELECT count(*) AS count FROM (
+    return this.sql.number`
+      SELECT count(*) FROM (
         SELECT 1 FROM egress_pending INDEXED BY egress_by_task WHERE task IS NULL LIMIT ${limit})`;
-    return row?.count ?? 0;
   }
 
   /** Gives some that no task has to a task. */

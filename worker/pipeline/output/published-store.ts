@@ -130,14 +130,13 @@ export class MakerStore extends Store {
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
   of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): MakerRow[] {
-    const first = after === null ? 1 : 0;
     return this.sql.all<MakerRow>`
       SELECT id, salt, key, code FROM (
         SELECT id, salt, key, code, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
         UNION ALL
         SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died
         WHERE path = ${path} AND died IS NOT NULL AND died > ${job})
-      WHERE born <= ${job} AND (${first} OR key > ${after}) ORDER BY key LIMIT ${limit}`;
+      WHERE born <= ${job} AND (${after} IS NULL OR key > ${after}) ORDER BY key LIMIT ${limit}`;
   }
 
   /**
@@ -202,8 +201,7 @@ export class MakerStore extends Store {
   }
 
   #job(): number {
-    const row = this.sql.first<{ n: number }>`
+    return this.sql.number`
     SELECT n FROM jobs WHERE finishedAt IS NULL ORDER BY n LIMIT 1`;
-    return row?.n ?? 0;
   }
 }
