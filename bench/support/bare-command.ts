@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findBubblewrap, findUnshare } from "../../runner/executors/detect.ts";
 import type { Jail, Launch } from "../../runner/executors/process/jail.ts";
-import { readRootEntries } from "../../runner/executors/process/root-entries.ts";
+import { readRootEntries } from "../../runner/executors/process/machine.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 import type { TextFile } from "./bulk-commit.ts";
 

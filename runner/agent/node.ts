@@ -4,7 +4,7 @@ import { Cache, type CacheOptions } from "../cache/cache.ts";
 import { ErasedPlaceFile } from "../cache/erased-place.ts";
 import type { Detected } from "../executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "../executors/open-executor.ts";
-import { pathsToHide } from "../executors/process/hidden.ts";
+import { pathsToHide } from "../executors/process/machine.ts";
 import type { Log } from "../lib/log.ts";
 import {
   type AgentFolders,

@@ -8,9 +8,8 @@ import { removeTree } from "../pfs/remove.ts";
 import { type Executor, NoExecutorError } from "./executor.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
 import type { Jail, MachineTerms } from "./process/jail.ts";
-import { kernelSettings } from "./process/kernel-settings.ts";
+import { type FolderEntries, kernelSettings, readRootEntries } from "./process/machine.ts";
 import { processExecutor } from "./process/process.ts";
-import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
 import { UNSHARE_TOOLS, type UnshareTools, unshare } from "./process/unshare.ts";
 
 export interface DetectOptions {

@@ -9,9 +9,17 @@ import { findEngine } from "./container/engine/find-engine.ts";
 import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
-import { type ExecutorChoice, NoEngineError, NoExecutorError, noDevices, noNetwork } from "./executor.ts";
+import {
+  type Executor,
+  type ExecutorChoice,
+  NO_ENGINE,
+  NodeCondition,
+  NoEngineError,
+  NoExecutorError,
+  noDevices,
+  noNetwork,
+} from "./executor.ts";
 import { guardDisk } from "./guard-disk.ts";
-import { noEngineYet, waitingExecutor } from "./waiting-executor.ts";
 
 /** The engine of each kind, or what was tried to find it. */
 export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;
@@ -161,3 +169,46 @@ const ADVICE: Readonly<Record<EngineKind, string>> = {
   podman:
     "Podman's service must run on this machine: systemctl enable --now podman.socket (with --user for one's own). CONTAINER_HOST names another socket, as unix:///…",
 };
+
+interface WaitingOptions {
+  /** The way to run commands if an engine answers by now, or what was tried. */
+  readonly look: () => Promise<Detected | readonly string[]>;
+  readonly log: Log;
+}
+
+/**
+ * An executor for a node on which no container engine answers yet. Each worker that wants a sandbox looks for one; as long
+ * as there is none, that is a node condition, which the worker reports, and it tries again. Once one is found, it stays.
+ */
+function waitingExecutor({ look, log }: WaitingOptions): Executor {
+  let found: Executor | undefined;
+  let looking: Promise<Executor> | undefined;
+
+  const find = async (): Promise<Executor> => {
+    const seen = await look();
+    if (!("executor" in seen)) throw new NodeCondition(noEngineYet(seen));
+    found = seen.executor;
+    log.info({ executor: found.name, tool: seen.tool }, "a container engine answers now");
+    return found;
+  };
+
+  return {
+    get name() {
+      return found?.name ?? NO_ENGINE;
+    },
+    async prepare(request) {
+      if (found) return found.prepare(request);
+      // Several workers look at the same time, and two finds would be two executors of one data folder.
+      looking ??= find().finally(() => {
+        looking = undefined;
+      });
+      return (await looking).prepare(request);
+    },
+    close: async () => found?.close(),
+  };
+}
+
+/** What a runner says that waits for an engine, and what to do about it. */
+function noEngineYet(tried: readonly string[]): string {
+  return `no container engine answers (${tried.join("; ")}): start one, or if the runner is in a container, mount the engine's socket into it: -v /var/run/docker.sock:/var/run/docker.sock`;
+}

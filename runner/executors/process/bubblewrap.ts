@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { type HiddenPaths, isWithin } from "./hidden.ts";
 import {
   FIRST_DATA_FD,
   isLoaderVariable,
@@ -10,6 +9,7 @@ import {
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
+import { type HiddenPaths, isWithin } from "./machine.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
 export interface BubblewrapOptions extends MachineTerms {

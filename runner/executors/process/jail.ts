@@ -1,6 +1,4 @@
-import type { Devices } from "./devices.ts";
-import type { HiddenPaths } from "./hidden.ts";
-import type { FolderEntries } from "./root-entries.ts";
+import type { Devices, FolderEntries, HiddenPaths } from "./machine.ts";
 import type { SecretMounts } from "./secret-mounts.ts";
 
 /**

@@ -1,7 +1,6 @@
 /** The process of a Launcher: executes what it is ordered to, over the channel that it was started with. */
 import { messageOf } from "../../lib/fault.ts";
-import { execute } from "./execute.ts";
-import { closeInherited } from "./inherited.ts";
+import { closeInherited, execute } from "./execute.ts";
 import type { Answer, Order } from "./launcher.ts";
 
 // Before the first command.

@@ -20,11 +20,10 @@ import {
   type Sandbox,
 } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
-import { findDevices } from "./devices.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
-import { findHidden, type HiddenPaths, isWithin } from "./hidden.ts";
 import { type Jail, type Place, permitted, type Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
+import { findDevices, findHidden, type HiddenPaths, isWithin } from "./machine.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 
 /**

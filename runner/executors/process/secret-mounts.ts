@@ -2,8 +2,7 @@ import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import { errorCode } from "../../lib/fault.ts";
 import type { MountedSecret } from "../executor.ts";
-import { isWithin } from "./hidden.ts";
-import { type FolderEntries, readEntries } from "./root-entries.ts";
+import { type FolderEntries, isWithin, readEntries } from "./machine.ts";
 
 /** How secrets are shown in the machine's own root, without anything being made in it. */
 export interface SecretMounts {

@@ -1,8 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { quoted } from "../quoted.ts";
-import { DEVICE_LINKS, type Devices, USUAL_DEVICES } from "./devices.ts";
-import { type HiddenPaths, isWithin } from "./hidden.ts";
 import {
   FIRST_DATA_FD,
   type Jail,
@@ -13,8 +11,15 @@ import {
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
-import { mountsIn } from "./kernel-settings.ts";
-import type { FolderEntries } from "./root-entries.ts";
+import {
+  DEVICE_LINKS,
+  type Devices,
+  type FolderEntries,
+  type HiddenPaths,
+  isWithin,
+  mountsIn,
+  USUAL_DEVICES,
+} from "./machine.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
 /** Absolute paths of util-linux's tools, and of the POSIX ones. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { findBubblewrap } from "../../../runner/executors/detect.ts";
-import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
+import { readRootEntries } from "../../../runner/executors/process/machine.ts";
 import { findEngines } from "../../support/engines.ts";
 import { REST, sampled } from "../../support/suite.ts";
 import { HostileStage } from "./hostile-stage.ts";

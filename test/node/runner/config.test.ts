@@ -2,7 +2,7 @@ import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
-import { pathsToHide } from "../../../runner/executors/process/hidden.ts";
+import { pathsToHide } from "../../../runner/executors/process/machine.ts";
 import { ConfigError } from "../../../runner/lib/fault.ts";
 
 const KEYS = { SLUICE_ACCESS_KEY_ID: "id", SLUICE_SECRET_ACCESS_KEY: "secret" };

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { findDevices } from "../../../runner/executors/process/devices.ts";
+import { findDevices } from "../../../runner/executors/process/machine.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
 test.skipIf(process.getuid?.() !== 0)(

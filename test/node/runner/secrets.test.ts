@@ -12,8 +12,8 @@ import {
   type Run,
   type Sandbox,
 } from "../../../runner/executors/executor.ts";
+import { readRootEntries } from "../../../runner/executors/process/machine.ts";
 import { processExecutor } from "../../../runner/executors/process/process.ts";
-import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";

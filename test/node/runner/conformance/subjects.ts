@@ -2,8 +2,8 @@ import { containerExecutor } from "../../../../runner/executors/container/contai
 import { openEngine } from "../../../../runner/executors/container/engine/engine.ts";
 import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
+import { readRootEntries } from "../../../../runner/executors/process/machine.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
-import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 import { findTool } from "../../../../runner/lib/system-calls.ts";
 import type { Limits } from "../../../../runner/limits/limits.ts";
 import { findEngines, type TestEngine } from "../../../support/engines.ts";

@@ -1,8 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
+import { readRootEntries } from "../../../../runner/executors/process/machine.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
-import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 
 /** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script, where secrets are mounted. `SLUICE_TEST_HIDDEN` is what the script is not to see. */
 const [, , tool, dir = "", script = "", ...mountPaths] = process.argv;
