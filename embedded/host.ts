@@ -2,9 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
 import type { KeptLines } from "../protocol/admin.ts";
-import { openAway } from "./away.ts";
-import { consoleFolder } from "./bundle/console-folder.ts";
-import { workerCode } from "./bundle/worker-code.ts";
+import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
@@ -12,23 +10,22 @@ import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/
 import { applyMigrations, D1_OBJECTS, isMigrated, refuseOtherFamily } from "./data/migrations.ts";
 import { makeOwnFolder } from "./data/own-folder.ts";
 import { removePartials } from "./data/partials.ts";
-import { openFront } from "./front.ts";
+import { openAway, openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { disksOf, hostCalls } from "./host-calls.ts";
 import { claimPort } from "./port.ts";
-import type { Scrubbed, ScrubExtent } from "./scrub/scrub.ts";
+import { type Scrubbed, type ScrubExtent, scrubApart } from "./scrub/scrub.ts";
 import { Scrubs } from "./scrub/scrubs.ts";
-import { scrubApart } from "./scrub/thread.ts";
 import type { GatewaySettings } from "./settings.ts";
 import {
   type Binding,
   type HostLog,
   type RuntimeOptions,
+  readRuntimeConfig,
   startRuntime,
   WORKER_NAME,
 } from "./workerd/runtime.ts";
 import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
-import { readRuntimeConfig } from "./workerd/wrangler-config.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;

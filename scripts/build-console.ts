@@ -1,5 +1,5 @@
+import { putFiles } from "../embedded/bundle/built.ts";
 import { keptConsole } from "../embedded/bundle/console.ts";
-import { putFiles } from "../embedded/bundle/console-folder.ts";
 
 /** `npm run console:build`: puts the files of the console into a folder, for wrangler, which serves them beside the Worker. */
 const [folder] = process.argv.slice(2);

@@ -5,9 +5,13 @@ import { bundleWorker } from "../../embedded/bundle/bundle.ts";
 import { applyMigrations } from "../../embedded/data/migrations.ts";
 import { waitUntilHealthy } from "../../embedded/health.ts";
 import { claimPort } from "../../embedded/port.ts";
-import { type Binding, startRuntime, WORKER_NAME } from "../../embedded/workerd/runtime.ts";
+import {
+  type Binding,
+  readRuntimeConfig,
+  startRuntime,
+  WORKER_NAME,
+} from "../../embedded/workerd/runtime.ts";
 import { workerdEnvironment } from "../../embedded/workerd/workerd.ts";
-import { readRuntimeConfig } from "../../embedded/workerd/wrangler-config.ts";
 import { type Door, ROOT_KEY } from "../../test/support/keys.ts";
 import { blobBinding, HOST, log, ROOT, type Store } from "./servers.ts";
 

@@ -2,9 +2,13 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startGateway } from "../../embedded/host.ts";
 import { claimPort } from "../../embedded/port.ts";
-import { type Binding, type HostLog, startRuntime } from "../../embedded/workerd/runtime.ts";
+import {
+  type Binding,
+  type HostLog,
+  readRuntimeConfig,
+  startRuntime,
+} from "../../embedded/workerd/runtime.ts";
 import { workerdEnvironment, workerdPid } from "../../embedded/workerd/workerd.ts";
-import { readRuntimeConfig } from "../../embedded/workerd/wrangler-config.ts";
 import { type Door, ROOT_KEY } from "../../test/support/keys.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 

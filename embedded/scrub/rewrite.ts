@@ -12,7 +12,6 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { copyWithRowids, differenceBetween, quoted } from "./difference.ts";
 
 /**
  * Writing a database anew, so that nothing is left in it of rows that were deleted. A copy is made that has the rows alone,
@@ -163,4 +162,170 @@ function flush(path: string): void {
   } finally {
     closeSync(opened);
   }
+}
+
+/** What a database is beside its rows, and a copy must be, too. */
+const PROPERTIES = ["page_size", "user_version", "application_id", "encoding", "auto_vacuum"] as const;
+
+/**
+ * What a copy of a database has otherwise: its properties, its schema, its rows, and the number of each row; undefined if all
+ * is the same. Takes as much memory as a few rows.
+ */
+function differenceBetween(database: DatabaseSync, copy: string): string | undefined {
+  database.exec(`ATTACH ${quoted(copy, "'")} AS copy`);
+  try {
+    return propertyThatDiffers(database) ?? schemaThatDiffers(database) ?? tableThatDiffers(database);
+  } finally {
+    database.exec("DETACH copy");
+  }
+}
+
+function propertyThatDiffers(database: DatabaseSync): string | undefined {
+  return PROPERTIES.find((property) => {
+    const of = (schema: string) => database.prepare(`PRAGMA ${schema}.${property}`).get()?.[property];
+    return of("main") !== of("copy");
+  });
+}
+
+function schemaThatDiffers(database: DatabaseSync): string | undefined {
+  const entries = (schema: string) => `SELECT type, name, tbl_name, sql FROM ${schema}.sqlite_schema`;
+  const differs = ([one, other]: readonly [string, string]) =>
+    database.prepare(`${entries(one)} EXCEPT ${entries(other)}`).get() !== undefined;
+  return differs(["main", "copy"]) || differs(["copy", "main"]) ? "the schema" : undefined;
+}
+
+function tableThatDiffers(database: DatabaseSync): string | undefined {
+  return tablesOf(database).find((table) => hasOtherRows(database, table))?.name;
+}
+
+/** Of rows that have numbers, each has the same number and the same values. Of others there are as many. */
+function hasOtherRows(database: DatabaseSync, { name, columns, rowid }: Table): boolean {
+  const table = quoted(name);
+  const count = (schema: string) => database.prepare(`SELECT count(*) AS n FROM ${schema}.${table}`).get()?.n;
+  if (count("main") !== count("copy")) return true;
+  if (rowid === undefined) return false;
+  const others = columns.map((column) => `copied.${quoted(column)} IS NOT old.${quoted(column)}`);
+  const differs = database.prepare(
+    `SELECT 1 FROM main.${table} AS old LEFT JOIN copy.${table} AS copied ON copied.${rowid} = old.${rowid}
+     WHERE copied.${rowid} IS NULL OR ${others.join(" OR ")} LIMIT 1`,
+  );
+  return differs.get() !== undefined;
+}
+
+/** A name as a part of SQL, or a text. */
+function quoted(text: string, mark: '"' | "'" = '"'): string {
+  return mark + text.replaceAll(mark, mark + mark) + mark;
+}
+
+/** A table of a database that has rows of its own. */
+interface Table {
+  readonly name: string;
+  /** Its stored columns. */
+  readonly columns: readonly string[];
+  /** What names the number of a row; undefined: the rows have none (WITHOUT ROWID). */
+  readonly rowid: string | undefined;
+  /** The column that is the number of a row (INTEGER PRIMARY KEY); undefined: none is. */
+  readonly key: string | undefined;
+}
+
+/** The tables of a database, those of SQLite itself too, but for the schema. */
+function tablesOf(database: DatabaseSync): Table[] {
+  const listed = database
+    .prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' ORDER BY name")
+    .all();
+  return listed.flatMap(({ name, type, wr }) => {
+    const table = String(name);
+    if (table === "sqlite_schema" || type === "view") return [];
+    if (type !== "table") throw new Error(`it has a table that is ${type}: ${table}`);
+    const found = database
+      .prepare("SELECT name, type, pk FROM pragma_table_xinfo(?) WHERE hidden = 0")
+      .all(table);
+    const columns = found.map((column) => String(column.name));
+    const keys = found.filter(({ pk }) => Number(pk) > 0);
+    const [first] = keys;
+    const isKey = wr === 0 && keys.length === 1 && String(first?.type).toUpperCase() === "INTEGER";
+    return {
+      name: table,
+      columns,
+      rowid: wr === 0 ? rowidBeside(columns) : undefined,
+      key: isKey ? String(first?.name) : undefined,
+    };
+  });
+}
+
+/** A name of a row's number that no column has. */
+function rowidBeside(columns: readonly string[]): string {
+  const taken = new Set(columns.map((column) => column.toLowerCase()));
+  const free = ["rowid", "_rowid_", "oid"].find((name) => !taken.has(name));
+  if (free === undefined) throw new Error("it has a table whose rows' numbers can't be named");
+  return free;
+}
+
+/**
+ * Copies a database row by row, each row under the number that it has. VACUUM copies whole, and does not promise the numbers;
+ * this takes longer. `copy` is not there yet.
+ */
+function copyWithRowids(file: string, copy: string): void {
+  const made = new DatabaseSync(copy, {
+    enableForeignKeyConstraints: false,
+    enableDoubleQuotedStringLiterals: true,
+  });
+  try {
+    const of = (pragma: string) => {
+      const old = new DatabaseSync(file, { readOnly: true });
+      try {
+        return old.prepare(`PRAGMA ${pragma}`).get()?.[pragma];
+      } finally {
+        old.close();
+      }
+    };
+    // These hold from the first page on.
+    made.exec(`PRAGMA encoding = ${quoted(String(of("encoding")), "'")}`);
+    made.exec(`PRAGMA page_size = ${Number(of("page_size"))}`);
+    made.exec(`PRAGMA auto_vacuum = ${Number(of("auto_vacuum"))}`);
+    made.exec(`ATTACH ${quoted(file, "'")} AS old`);
+    made.exec("BEGIN");
+    copyAll(made, file);
+    for (const pragma of ["user_version", "application_id"])
+      made.exec(`PRAGMA ${pragma} = ${Number(of(pragma))}`);
+    made.exec("COMMIT");
+    made.exec("DETACH old");
+  } finally {
+    made.close();
+  }
+}
+
+function copyAll(made: DatabaseSync, file: string): void {
+  const entries = made
+    .prepare("SELECT type, name, sql FROM old.sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+    .all();
+  const isOwn = (name: unknown): boolean => String(name).startsWith("sqlite_");
+  for (const { type, name, sql } of entries) if (type === "table" && !isOwn(name)) made.exec(String(sql));
+  // Makes the tables of its findings, if the database has them.
+  if (entries.some(({ name }) => String(name).startsWith("sqlite_stat")))
+    made.exec("ANALYZE main.sqlite_schema");
+  const old = new DatabaseSync(file, { readOnly: true });
+  try {
+    const tables = tablesOf(old);
+    // Those of SQLite itself last: it writes to them as rows come.
+    for (const table of tables.filter(({ name }) => !isOwn(name))) copyRows(made, table);
+    for (const table of tables.filter(({ name }) => isOwn(name))) {
+      made.exec(`DELETE FROM main.${quoted(table.name)}`);
+      copyRows(made, table);
+    }
+  } finally {
+    old.close();
+  }
+  for (const { type, sql } of entries) if (type !== "table") made.exec(String(sql));
+}
+
+function copyRows(made: DatabaseSync, { name, columns, rowid, key }: Table): void {
+  const numbered =
+    rowid !== undefined && key === undefined ? [rowid, ...columns.map(quotedName)] : columns.map(quotedName);
+  const list = numbered.join(", ");
+  made.exec(`INSERT INTO main.${quoted(name)} (${list}) SELECT ${list} FROM old.${quoted(name)}`);
+}
+
+function quotedName(name: string): string {
+  return quoted(name);
 }

@@ -2,7 +2,9 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { removeKeptLog } from "../data/kept-log.ts";
+import { HostError } from "../host-error.ts";
 import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrite.ts";
 
 /**
@@ -50,7 +52,7 @@ interface Debt {
 const NO_OBJECT = "metadata.sqlite";
 
 /** The databases that are to be written anew. Removes what a crash left of copies. Opens each, for less than a millisecond. */
-export function findOwing({
+function findOwing({
   stateDir,
   extent,
   now,
@@ -153,3 +155,34 @@ function settle(copy: DatabaseSync, now: number): void {
   if (!debt) return;
   copy.exec(debt.until <= now ? "DELETE FROM rewrite" : "UPDATE rewrite SET paid = 1");
 }
+
+type Task = Pick<ScrubOptions, "stateDir" | "extent" | "now">;
+
+/** By this a thread knows that it was started here. */
+const MARK = "sluice-scrub";
+
+/**
+ * A scrub on a thread of its own, so that this one goes on: it answers clients and hears signals. The thread is started only if
+ * there is something to do. `signal`: the scrub is given up, at any step, as by a crash. Undefined: nothing was owed.
+ */
+export async function scrubApart(
+  task: Task,
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<Scrubbed | undefined> {
+  if (signal?.aborted) throw new HostError("the scrub was given up");
+  if (findOwing(task).length === 0) return undefined;
+  const thread = new Worker(import.meta.filename, { workerData: { mark: MARK, task } });
+  const giveUp = (): void => void thread.terminate();
+  signal?.addEventListener("abort", giveUp);
+  try {
+    return await new Promise<Scrubbed>((resolve, reject) => {
+      thread.once("message", resolve);
+      thread.once("error", reject);
+      thread.once("exit", () => reject(new HostError("the scrub was given up")));
+    });
+  } finally {
+    signal?.removeEventListener("abort", giveUp);
+  }
+}
+
+if (!isMainThread && workerData?.mark === MARK) parentPort?.postMessage(scrub(workerData.task));

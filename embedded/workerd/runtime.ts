@@ -1,7 +1,8 @@
+import { readFileSync } from "node:fs";
 import { createRequire, SourceMap } from "node:module";
 import { join } from "node:path";
 import type { Miniflare, WorkerdStructuredLog } from "miniflare";
-import type { RuntimeConfig } from "./wrangler-config.ts";
+import { z } from "zod";
 
 /** What the host tells the person who runs it; a pino logger fits. */
 export interface HostLog {
@@ -178,3 +179,31 @@ const TUNNEL_REFUSED =
   /Did you remember to export a connect\(\) function|does not export a connect\(\) function/;
 
 const BUNDLE_FRAME = /file:\/\/\S*\/index\.js:(\d+):(\d+)/g;
+
+const RuntimeSettings = z.object({
+  compatibility_date: z.string(),
+  compatibility_flags: z.array(z.string()),
+});
+
+/** What decides how workerd behaves, for this host as for `wrangler`. */
+export interface RuntimeConfig {
+  readonly compatibilityDate: string;
+  readonly compatibilityFlags: string[];
+}
+
+/**
+ * Reads the runtime's settings from `wrangler.toml`, so that the embedded gateway and `wrangler` can't differ. They are
+ * among its top-level keys, whose values (strings, arrays of strings) are JSON as well as TOML.
+ */
+export function readRuntimeConfig(file: string): RuntimeConfig {
+  const [topLevel = ""] = readFileSync(file, "utf8").split(/^\[/m, 1);
+  const values = [...topLevel.matchAll(/^(compatibility_\w+) *= *(.+)$/gm)].map(([, key, value]) => [
+    key,
+    JSON.parse(value ?? ""),
+  ]);
+  const settings = RuntimeSettings.parse(Object.fromEntries(values));
+  return {
+    compatibilityDate: settings.compatibility_date,
+    compatibilityFlags: settings.compatibility_flags,
+  };
+}

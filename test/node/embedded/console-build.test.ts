@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { putFiles } from "../../../embedded/bundle/built.ts";
 import { bundleWorker } from "../../../embedded/bundle/bundle.ts";
 import { buildConsole } from "../../../embedded/bundle/console.ts";
-import { putFiles } from "../../../embedded/bundle/console-folder.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
 const files = (texts: Readonly<Record<string, string>>): Map<string, Uint8Array> =>

@@ -1,6 +1,6 @@
 // @module-tag rest
 import { afterEach, describe, expect, test } from "vitest";
-import { openAway } from "../../../embedded/away.ts";
+import { openAway } from "../../../embedded/front.ts";
 import { type Gateway, startGateway } from "../../../embedded/host.ts";
 import { ScrubState } from "../../../protocol/admin.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";

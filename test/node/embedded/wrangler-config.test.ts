@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readRuntimeConfig } from "../../../embedded/workerd/wrangler-config.ts";
+import { readRuntimeConfig } from "../../../embedded/workerd/runtime.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
 function configFile(text: string): string {

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeOwnFolder } from "../data/own-folder.ts";
+import type { WorkerCode } from "../workerd/runtime.ts";
 
 const DRAFT = ".draft";
 const BUILT = join(import.meta.dirname, "../../console/built");
@@ -31,4 +32,20 @@ export function putFiles(folder: string, files: ReadonlyMap<string, Uint8Array>)
     if (!files.has(name) && !name.endsWith(DRAFT))
       rmSync(join(folder, name), { recursive: true, force: true });
   }
+}
+
+/** The Worker of a folder: bundled already, as the package brings it, or from its sources. */
+export async function workerCode(folder: string): Promise<WorkerCode> {
+  const bundled = join(folder, "index.js");
+  if (existsSync(bundled)) {
+    return { main: readFileSync(bundled, "utf8"), wasm: wasmModules(folder) };
+  }
+  // Loaded only here: the package has neither this nor the bundler.
+  const { keptBundle } = await import("./bundle.ts");
+  return keptBundle(join(folder, "index.ts"));
+}
+
+function wasmModules(folder: string): WorkerCode["wasm"] {
+  const names = readdirSync(folder).filter((name) => name.endsWith(".wasm"));
+  return new Map(names.map((name) => [name, new Uint8Array(readFileSync(join(folder, name)))]));
 }
