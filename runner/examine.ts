@@ -1,5 +1,5 @@
 import type { RunnerConfig } from "./agent/config.ts";
-import { findEngine } from "./executors/container/engine/find-engine.ts";
+import { findEngine } from "./executors/container/engine/engine.ts";
 import { detectProcessExecutor } from "./executors/detect.ts";
 import { NoExecutorError } from "./executors/executor.ts";
 import { ConfigError, messageOf } from "./lib/fault.ts";

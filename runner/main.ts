@@ -9,7 +9,7 @@ import type { Log } from "./lib/log.ts";
 import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
-import { STRICT_TERMS } from "./tasks/egress-terms.ts";
+import { STRICT_TERMS } from "./tasks/destination.ts";
 import { RunPermits } from "./worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 

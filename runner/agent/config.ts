@@ -5,8 +5,7 @@ import { EXECUTORS, type ExecutorChoice, noDevices, noNetwork } from "../executo
 import { ConfigError, messageOf } from "../lib/fault.ts";
 import { parseSize } from "../lib/sizes.ts";
 import type { Limits } from "../limits/limits.ts";
-import { parseDestination } from "../tasks/destination.ts";
-import type { EgressTerms } from "../tasks/egress-terms.ts";
+import { type EgressTerms, parseDestination } from "../tasks/destination.ts";
 
 /** Values of `--device`. A command can do much with them that it could not do without: file systems, machines in a machine. */
 const EXTRA_DEVICES = ["fuse", "kvm"] as const;

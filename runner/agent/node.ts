@@ -1,7 +1,7 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
-import { ErasedPlaceFile } from "../cache/erased-place.ts";
+import { ErasedPlaceFile } from "../cache/erasures.ts";
 import type { Detected } from "../executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "../executors/open-executor.ts";
 import { pathsToHide } from "../executors/process/machine.ts";

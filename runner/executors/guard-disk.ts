@@ -2,8 +2,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { sizeText, spaceOf } from "../lib/sizes.ts";
-import { folderSize } from "../limits/folder-size.ts";
-import { FreeSpace } from "../limits/free-space.ts";
+import { FreeSpace, folderSize } from "../limits/free-space.ts";
 import { type Command, type Executor, KILLED, type Run, type Sandbox } from "./executor.ts";
 
 export interface GuardOptions {

@@ -3,11 +3,9 @@ import { ConfigError, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Limits } from "../limits/limits.ts";
 import { containerExecutor } from "./container/container-executor.ts";
-import { removeLeftovers } from "./container/engine/disposal.ts";
-import type { Engine, EngineKind } from "./container/engine/engine.ts";
-import { findEngine } from "./container/engine/find-engine.ts";
-import { dataFolderId } from "./container/engine/labels.ts";
-import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
+import { dataFolderId, removeLeftovers } from "./container/engine/disposal.ts";
+import { type Engine, type EngineKind, findEngine } from "./container/engine/engine.ts";
+import { removeDeadSecrets } from "./container/secrets.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
 import {
   type Executor,

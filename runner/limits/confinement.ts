@@ -1,6 +1,6 @@
 import { findTool } from "../lib/system-calls.ts";
 import { AgentGroup } from "./agent-group.ts";
-import { controllersFor } from "./cgroup-files.ts";
+import { controllersFor } from "./cgroups.ts";
 import { type Limits, outOfMemory } from "./limits.ts";
 
 export interface ConfinementTerms {

@@ -12,8 +12,8 @@ import type { Grant } from "../gateway/grant.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
-import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy/lazy-file.ts";
 import type { PipeStock } from "./lazy/pipe-stock.ts";
+import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy/serve-pipes.ts";
 
 export type LeasedInput = LeasedDatum["inputs"][number];
 

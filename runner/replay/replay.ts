@@ -13,7 +13,7 @@ import { Client } from "../gateway/client.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { DatumFault, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import { LineSplitter } from "../logs/line-splitter.ts";
+import { LineSplitter } from "../logs/datum-log.ts";
 import { type Collected, collect, openPlain } from "../pfs/collect.ts";
 import { agentName, isAgentAlive, killStrays } from "../pfs/folders.ts";
 import { PipeStock } from "../pfs/lazy/pipe-stock.ts";

@@ -5,12 +5,12 @@ import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
 import type { Gateway, UploadCalls } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
+import { ContentBroken, contentBytes } from "../gateway/resumable.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { writeAt } from "../lib/system-calls.ts";
 import { hashPieces } from "../lib/tree-hash.ts";
 import { sendOutputs } from "../pfs/upload.ts";
-import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;
 

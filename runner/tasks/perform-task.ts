@@ -3,7 +3,7 @@ import type { Outcome, Task } from "../../protocol/runner.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { failedOutcome, messageOf } from "../lib/fault.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
-import type { EgressTerms } from "./egress-terms.ts";
+import type { EgressTerms } from "./destination.ts";
 import { type MergeCalls, mergeParts } from "./merge.ts";
 import { egressEntries } from "./push-entries.ts";
 

@@ -7,14 +7,20 @@ import type { BranchAddress } from "../../protocol/names.ts";
 import type { Task } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
+import { ContentBroken, contentBuffer, contentBytes } from "../gateway/resumable.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited, type Progress, whileItGoesOn } from "../lib/concurrency.ts";
 import { contentIdOf } from "../lib/tree-hash.ts";
 import type { SecretSource } from "../secrets/source.ts";
-import { ContentBroken, contentBuffer, contentBytes } from "./contents.ts";
 import { type Credentials, environmentCredentials, secretCredentials } from "./credentials.ts";
-import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
-import { checkEnvironment, type EgressTerms } from "./egress-terms.ts";
+import {
+  checkEnvironment,
+  type Destination,
+  type EgressTerms,
+  objectKey,
+  parseDestination,
+  placeText,
+} from "./destination.ts";
 import { checkHost, withNetworkPolicy } from "./network-policy.ts";
 import { EgressFault, statusOf, storeFailureOf, storeMessage } from "./store-failure.ts";
 import { openAzure } from "./stores/azure.ts";

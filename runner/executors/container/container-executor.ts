@@ -10,17 +10,22 @@ import {
   type Run,
   type Sandbox,
 } from "../executor.ts";
-import { Disposal } from "./engine/disposal.ts";
+import { Disposal, ownerOf } from "./engine/disposal.ts";
 import { asCondition, type Engine, EngineRefusal, mustAsk } from "./engine/engine.ts";
-import { ownerOf } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import { PrivateImages } from "./images/private-images.ts";
-import { ToldImages } from "./images/told-image.ts";
+import { ToldImages } from "./images/reference.ts";
 import { KeptContainer } from "./kept-container.ts";
 import { type AgentEngine, isRoot, type WorkerTerms } from "./make-container.ts";
 import { runAlone } from "./run-alone.ts";
-import { type SecretFiles, type SecretReader, writeSecrets } from "./secrets/secret-files.ts";
-import { planSecrets, type SecretPlan, unmountable } from "./secrets/secret-plan.ts";
+import {
+  planSecrets,
+  type SecretFiles,
+  type SecretPlan,
+  type SecretReader,
+  unmountable,
+  writeSecrets,
+} from "./secrets.ts";
 import { type MovedIn, SharedPfs } from "./shared-pfs.ts";
 
 export interface ContainerExecutorOptions {

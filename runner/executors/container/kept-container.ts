@@ -4,11 +4,10 @@ import { removeTree } from "../../pfs/remove.ts";
 import { type Command, KILLED, noCommand, noFolder, type Run } from "../executor.ts";
 import { openOutputs, seesAllFiles } from "./engine/disposal.ts";
 import { asCondition, ask, EngineRefusal } from "./engine/engine.ts";
-import { ContainerInit, type Order, type OrderEnd, type Unfit } from "./init/init.ts";
-import { Control } from "./init/init-control.ts";
-import { CONTROL, OPEN_OUTPUTS } from "./init/init-script.ts";
+import { ContainerInit, Control, type Order, type OrderEnd, type Unfit } from "./init.ts";
+import { CONTROL, OPEN_OUTPUTS } from "./init-script.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
-import type { SecretFiles } from "./secrets/secret-files.ts";
+import type { SecretFiles } from "./secrets.ts";
 
 const MAX_LOOKS = 100;
 const LOOK_EVERY_MS = 50;

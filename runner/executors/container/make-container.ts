@@ -4,14 +4,13 @@ import { access } from "node:fs/promises";
 import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Limits } from "../../limits/limits.ts";
 import type { Command, PrepareRequest } from "../executor.ts";
-import type { Disposal } from "./engine/disposal.ts";
+import { type Disposal, labelsOf, type Owner } from "./engine/disposal.ts";
 import { asCondition, ask, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
-import { labelsOf, type Owner } from "./engine/labels.ts";
 import { ensureImage } from "./images/ensure-image.ts";
 import type { PrivateImages } from "./images/private-images.ts";
-import type { ToldImages } from "./images/told-image.ts";
-import { CONTROL } from "./init/init-script.ts";
-import type { SecretMountpoint } from "./secrets/secret-files.ts";
+import type { ToldImages } from "./images/reference.ts";
+import { CONTROL } from "./init-script.ts";
+import type { SecretMountpoint } from "./secrets.ts";
 
 /** An engine as one agent uses it: shared by all its sandboxes. */
 export interface AgentEngine {

@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
-import { posix } from "node:path";
-import type { MountedSecret } from "../../executor.ts";
-import { CONTROL } from "../init/init-script.ts";
+import { constants } from "node:fs";
+import { access, chmod, mkdir, mkdtemp, readdir, statfs, writeFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { isAgentAlive } from "../../pfs/folders.ts";
+import { removeTree } from "../../pfs/remove.ts";
+import type { MountedSecret } from "../executor.ts";
+import type { Owner } from "./engine/disposal.ts";
+import { CONTROL } from "./init-script.ts";
 
 /** The kernel's own, what holds the datum, and what the agent speaks through. */
 const RESERVED = ["/proc", "/sys", "/dev", "/pfs", CONTROL];
@@ -73,4 +78,96 @@ function fingerprintOf(mounts: readonly MountedSecret[]): string {
     for (const [key, bytes] of secret) hash.update(JSON.stringify([key, bytes.length])).update(bytes);
   }
   return hash.digest("hex");
+}
+
+/** What a container mounts to show a secret. */
+export interface SecretMountpoint {
+  readonly source: string;
+  readonly target: string;
+}
+
+/** Secrets as files in this machine's memory. */
+export interface SecretFiles {
+  readonly mounts: readonly SecretMountpoint[];
+  remove(): Promise<void>;
+}
+
+/** The container's user who reads them: root, who may read everything, or any other. */
+export type SecretReader = "root" | "anybody";
+
+/**
+ * Writes secrets into a folder on a tmpfs, which nobody else on this machine can enter. Returns undefined if this machine
+ * has no tmpfs that the agent may use: secrets are never written to a disk.
+ */
+export async function writeSecrets(
+  secrets: readonly PlannedSecret[],
+  { owner, reader }: { owner: Owner; reader: SecretReader },
+): Promise<SecretFiles | undefined> {
+  if (secrets.length === 0) return { mounts: [], remove: async () => undefined };
+  const memory = await firstInMemory();
+  if (memory === undefined) return undefined;
+  // Mode 0700.
+  const base = await mkdtemp(join(memory, `${prefixOf(owner)}.${owner.agent}.`));
+  const remove = () => removeTree(base);
+  try {
+    const mounts: SecretMountpoint[] = [];
+    for (const [index, secret] of secrets.entries()) {
+      const source = join(base, String(index));
+      await writeSecret(source, { secret, reader });
+      mounts.push({ source, target: secret.target });
+    }
+    return { mounts, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function writeSecret(
+  folder: string,
+  { secret: { mounted }, reader }: { secret: PlannedSecret; reader: SecretReader },
+): Promise<void> {
+  await mkdir(folder);
+  await chmod(folder, 0o755);
+  for (const [key, bytes] of mounted.secret) {
+    await writeFile(join(folder, key), bytes, { mode: 0o400, flag: "wx" });
+    // Programs such as ssh want that only its owner may read a key. But a user other than root could not read it then.
+    if (reader === "anybody") await chmod(join(folder, key), 0o444);
+  }
+}
+
+/** Removes what killed agents of this data folder left in memory. */
+export async function removeDeadSecrets({ data }: Pick<Owner, "data">): Promise<void> {
+  const prefix = `${prefixOf({ data })}.`;
+  for (const folder of await inMemory()) {
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith(prefix) || (await isAgentAlive(name.slice(prefix.length).split(".")[0] ?? "")))
+        continue;
+      await removeTree(join(folder, name));
+    }
+  }
+}
+
+function prefixOf({ data }: Pick<Owner, "data">): string {
+  return `sluice-secrets.${data}`;
+}
+
+async function firstInMemory(): Promise<string | undefined> {
+  return (await inMemory())[0];
+}
+
+const TMPFS = 0x01021994;
+
+/** Folders of this machine that the agent may write to and that are in memory. */
+async function inMemory(): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of [process.env.XDG_RUNTIME_DIR, "/dev/shm", "/run"]) {
+    if (!folder?.startsWith("/")) continue;
+    const usable = await access(folder, constants.W_OK | constants.X_OK).then(
+      async () => (await statfs(folder)).type === TMPFS,
+      () => false,
+    );
+    if (usable) found.push(folder);
+  }
+  return found;
 }

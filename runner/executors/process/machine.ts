@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { errorCode } from "../../lib/fault.ts";
 import { isThere } from "../../lib/system-calls.ts";
-import { unescaped } from "../../limits/cgroup-tree.ts";
+import { unescaped } from "../../limits/cgroups.ts";
 
 /*
  * The machine around a command, as it is now: what of it commands see, what they do not see, and what they may not change.

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { findEngine } from "../../../../runner/executors/container/engine/find-engine.ts";
+import { findEngine } from "../../../../runner/executors/container/engine/engine.ts";
 import { NodeCondition, NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
 import { findEngines, openExecutor } from "../../../../runner/executors/open-executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";

@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { DATA_LABEL } from "../../../../runner/executors/container/engine/labels.ts";
+import { DATA_LABEL } from "../../../../runner/executors/container/engine/disposal.ts";
 import { workbench } from "../conformance/workbench.ts";
 import { soon } from "../support/running.ts";
 import { containerBelow, containerSubjects, containersBelow } from "./support/containers.ts";

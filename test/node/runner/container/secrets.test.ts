@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, stat, statfs, writeFile } 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ownerOf } from "../../../../runner/executors/container/engine/labels.ts";
+import { ownerOf } from "../../../../runner/executors/container/engine/disposal.ts";
 import {
+  planSecrets,
   removeDeadSecrets,
   writeSecrets,
-} from "../../../../runner/executors/container/secrets/secret-files.ts";
-import { planSecrets } from "../../../../runner/executors/container/secrets/secret-plan.ts";
+} from "../../../../runner/executors/container/secrets.ts";
 import type { MountedSecret } from "../../../../runner/executors/executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { workbench } from "../conformance/workbench.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseImage } from "../../../../runner/executors/container/images/reference.ts";
-import { digestIn, ToldImages } from "../../../../runner/executors/container/images/told-image.ts";
+import { digestIn, parseImage, ToldImages } from "../../../../runner/executors/container/images/reference.ts";
 
 const HEX = "0123456789abcdef".repeat(4);
 const DIGEST = `sha256:${HEX}`;
