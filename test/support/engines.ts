@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import Dockerode from "dockerode";
-import { ProgressReader } from "../../runner/executors/container/images/pull-image.ts";
+import { ProgressReader } from "../../runner/executors/container/images/ensure-image.ts";
 import { hasBusybox, imageTar, type TestImage } from "./test-images.ts";
 
 export type EngineName = "docker" | "podman";

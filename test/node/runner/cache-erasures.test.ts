@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { ERASED_SILENCE_MS, type ErasedSince } from "../../../protocol/runner.ts";
 import type { Cache, CacheOptions } from "../../../runner/cache/cache.ts";
-import { ErasedPlaceFile } from "../../../runner/cache/erased-place.ts";
+import { ErasedPlaceFile } from "../../../runner/cache/erasures.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { findTool } from "../../../runner/lib/system-calls.ts";

@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Command, Executor, Run } from "../../../runner/executors/executor.ts";
 import { guardDisk } from "../../../runner/executors/guard-disk.ts";
 import type { Space } from "../../../runner/lib/sizes.ts";
-import { folderSize } from "../../../runner/limits/folder-size.ts";
-import { FreeSpace } from "../../../runner/limits/free-space.ts";
+import { FreeSpace, folderSize } from "../../../runner/limits/free-space.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { soon } from "./support/running.ts";
 

@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { reserveOf, sizeText } from "../../../runner/lib/sizes.ts";
-import { controllersFor, oomKillsIn, settingsFor } from "../../../runner/limits/cgroup-files.ts";
-import { makeAgentGroup } from "../../../runner/limits/cgroup-folders.ts";
-import { cgroupTrees } from "../../../runner/limits/cgroup-tree.ts";
+import { makeAgentGroup } from "../../../runner/limits/agent-group.ts";
+import { cgroupTrees, controllersFor, oomKillsIn, settingsFor } from "../../../runner/limits/cgroups.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 
 const MIB = 1024 ** 2;

@@ -6,8 +6,7 @@ import { type Failure, jitteredBackoff, retrying } from "../../../runner/gateway
 import { forEachLimited, unlessAborted } from "../../../runner/lib/concurrency.ts";
 import { contentIdOf, TreeHash } from "../../../runner/lib/tree-hash.ts";
 import { nextBatchSize } from "../../../runner/worker/batch.ts";
-import { commandEnv, commandStdin } from "../../../runner/worker/command-env.ts";
-import { verdictOf } from "../../../runner/worker/datum.ts";
+import { commandEnv, commandStdin, verdictOf } from "../../../runner/worker/datum.ts";
 
 const live = new AbortController().signal;
 

@@ -6,7 +6,7 @@ import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
-import { STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
+import { STRICT_TERMS } from "../../../../runner/tasks/destination.ts";
 import { RunPermits } from "../../../../runner/worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";

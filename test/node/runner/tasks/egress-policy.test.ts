@@ -4,8 +4,12 @@ import { networkInterfaces } from "node:os";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Outcome } from "../../../../protocol/runner.ts";
 import type { Egress } from "../../../../protocol/spec.ts";
-import { isWithin, parseDestination } from "../../../../runner/tasks/destination.ts";
-import { type EgressTerms, STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
+import {
+  type EgressTerms,
+  isWithin,
+  parseDestination,
+  STRICT_TERMS,
+} from "../../../../runner/tasks/destination.ts";
 import { checkHost, isLocalAddress, withNetworkPolicy } from "../../../../runner/tasks/network-policy.ts";
 import { performTask } from "../../../../runner/tasks/perform-task.ts";
 import { sampled } from "../../../support/suite.ts";
