@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { type Lease, type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { NodeCondition, type Sandbox } from "../executors/executor.ts";
+import { listening } from "../lib/concurrency.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
@@ -49,31 +50,26 @@ export async function runBatch(
   { lease, signals }: BatchOptions,
 ): Promise<NodeCondition | undefined> {
   const batch = new Batch(deps, { lease, signals });
-  const giveBack = () => batch.giveBack();
-  signals.drain.addEventListener("abort", giveBack, { once: true });
-  try {
-    return await batch.run();
-  } finally {
-    signals.drain.removeEventListener("abort", giveBack);
-    void deps.background.idle().then(() => deps.reporter.flush());
-  }
+  const draining = { signal: signals.drain, onAbort: () => batch.giveBack() };
+  return await listening(draining, () => batch.run()).finally(
+    () => void deps.background.idle().then(() => deps.reporter.flush()),
+  );
 }
 
 class Batch {
   readonly #deps: BatchDeps;
-  readonly #signals: Signals;
+  readonly #kill: AbortSignal;
   /** Datums that have not begun; the first may be staged. */
   #queue: Queued[];
   #condition: NodeCondition | undefined;
 
   constructor(deps: BatchDeps, { lease, signals }: BatchOptions) {
     this.#deps = deps;
-    this.#signals = signals;
+    this.#kill = signals.kill;
     this.#queue = lease.datums.map((datum) => this.#queued(lease, datum));
   }
 
   async run(): Promise<NodeCondition | undefined> {
-    if (this.#signals.drain.aborted) this.giveBack();
     this.#stageFirst();
     for (let first = this.#queue[0]; first; first = this.#queue[0]) {
       const timer = setTimeout(() => this.#giveBackAllBut(first), LONG_BATCH_MS);
@@ -165,7 +161,7 @@ class Batch {
 
   #queued({ transform, limited, datumTimeout, output }: Lease, datum: LeasedDatum): Queued {
     const { leases, dir, reporter } = this.#deps;
-    const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
+    const signal = AbortSignal.any([this.#kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${++folders}`);
     const onOutput = reporter.logs.outputOf(datum.lease);
     const grant = leases.grantOf(datum.lease);

@@ -12,8 +12,7 @@ import {
   type Run,
   type Sandbox,
 } from "../executors/executor.ts";
-import type { Gateway, UploadCalls } from "../gateway/gateway.ts";
-import type { Grant } from "../gateway/grant.ts";
+import type { Gateway, Grant, UploadCalls } from "../gateway/gateway.ts";
 import { DatumFault, failedOutcome, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";

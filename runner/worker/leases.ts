@@ -1,8 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { LEASE_MS, type Lease, MAX_BATCH } from "../../protocol/runner.ts";
-import { failureOf } from "../gateway/client.ts";
-import type { Gateway } from "../gateway/gateway.ts";
-import { Grant } from "../gateway/grant.ts";
+import { type Gateway, Grant } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause, retrying } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -127,8 +125,7 @@ export class Renewer {
    * lost, its work is stopped and this throws.
    */
   async confirm(lease: string, signal: AbortSignal): Promise<void> {
-    const ask = () => this.#renew([lease], signal);
-    await retrying(ask, { signal, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY });
+    await retrying(() => this.#renew([lease], signal), { signal });
     signal.throwIfAborted();
   }
 

@@ -1,6 +1,5 @@
 import { GatewayError } from "../../protocol/requests.ts";
 import { type Lease, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
-import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { failedOutcome, messageOf } from "../lib/fault.ts";
@@ -107,9 +106,8 @@ export class Reporter {
         { pipeline, worker, reason: messageOf(error) },
         `reporting results of ${pipeline} failed, trying again`,
       );
-    const retry = { signal: kill, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY, onRetry };
     try {
-      const { lost } = await retrying(work, retry);
+      const { lost } = await retrying(work, { signal: kill, onRetry });
       for (const lease of lost)
         log.warn({ pipeline, worker, lease }, `a result of ${pipeline} was not recorded: its lease was lost`);
     } catch (error) {

@@ -1,11 +1,9 @@
+import { listening } from "../lib/concurrency.ts";
+
 /** The right to run a command on this node, held for as long as a worker works on what one call leased. */
 export interface RunPermit {
   /** To be called once nothing is left to run; once more does nothing. */
   release(): void;
-}
-
-interface Waiter {
-  readonly give: () => void;
 }
 
 /**
@@ -19,8 +17,8 @@ export class RunPermits {
   #workers = 0;
   /** By pipeline: how many permits it has. */
   readonly #held = new Map<string, number>();
-  /** By pipeline, the one first that got a permit longest ago. */
-  readonly #waiting = new Map<string, Waiter[]>();
+  /** By pipeline what gives one to each that waits; the pipeline first that got a permit longest ago. */
+  readonly #waiting = new Map<string, (() => void)[]>();
   /** By pipeline: how often a worker with a permit was told that nothing is queued. */
   readonly #misses = new Map<string, number>();
 
@@ -52,15 +50,14 @@ export class RunPermits {
     const permit = this.tryTake(pipeline);
     if (permit) return permit;
     const { promise, resolve } = Promise.withResolvers<RunPermit | undefined>();
-    const waiter = { give: () => resolve(this.#give(pipeline)) };
+    const waiter = () => resolve(this.#give(pipeline));
     const waiters = this.#waiting.get(pipeline) ?? [];
     this.#waiting.set(pipeline, [...waiters, waiter]);
-    const leave = () => {
+    const onAbort = () => {
       this.#forget(pipeline, waiter);
       resolve(undefined);
     };
-    signal.addEventListener("abort", leave, { once: true });
-    return await promise.finally(() => signal.removeEventListener("abort", leave));
+    return await listening({ signal, onAbort }, () => promise);
   }
 
   /** A worker with a permit was told that nothing is queued for this pipeline. */
@@ -98,7 +95,7 @@ export class RunPermits {
     // Behind the others, for its other workers.
     const others = this.#waiting.get(next);
     if (others && this.#waiting.delete(next)) this.#waiting.set(next, others);
-    first.give();
+    first();
   }
 
   /** The pipeline whose turn it is. */
@@ -110,7 +107,7 @@ export class RunPermits {
     return next;
   }
 
-  #forget(pipeline: string, waiter: Waiter): void {
+  #forget(pipeline: string, waiter: () => void): void {
     const others = (this.#waiting.get(pipeline) ?? []).filter((each) => each !== waiter);
     if (others.length > 0) this.#waiting.set(pipeline, others);
     else this.#waiting.delete(pipeline);

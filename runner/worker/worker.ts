@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { type Lease, MAX_BATCH } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
-import type { Executor, Sandbox } from "../executors/executor.ts";
+import type { Executor } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
@@ -12,13 +12,12 @@ import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
 import { performTask, type TaskDeps, type TaskWork } from "../tasks/perform-task.ts";
 import { type Ask, Asking, type Work } from "./asking.ts";
-import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
+import { BackgroundWork, nextBatchSize } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
-import { runDatums } from "./run-datums.ts";
+import { runLease } from "./run-lease.ts";
 import type { RunPermits } from "./run-permits.ts";
-import { runTasks } from "./run-tasks.ts";
 import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
 
 /** What all workers of a node share. */
@@ -69,20 +68,15 @@ export async function runWorker(
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline, executor });
   const background = new BackgroundWork();
 
+  const batch = { datums, leases, reporter, background, log, pipeline, dir, sandboxes };
   const confirmLease: TaskDeps["confirmLease"] = (lease, signal) => renewer.confirm(lease, signal);
-  const taskDeps = { gateway, env: process.env, ...egress, confirmLease };
-  const batch = (sandbox: Sandbox, lease: Lease) =>
-    runBatch({ datums, sandbox, leases, reporter, background, log, pipeline, dir }, { lease, signals });
   const work = async ({ lease, permit }: Work) => {
     leases.granted(lease);
-    const own = secrets.for({ pipeline, limited: lease.limited });
+    const { limited } = lease;
+    const own = { secrets: secrets.for({ pipeline, limited }), limited };
     const perform = (task: TaskWork) =>
-      performTask({ ...taskDeps, secrets: own, limited: lease.limited }, task);
-    const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
-    // Tasks need no image: it is not fetched for them.
-    if (rest.length === 0) return;
-    const deps = { sandboxes, leases, reporter, batch, givenBack: () => permit.release() };
-    await runDatums(deps, { lease: { ...lease, datums: rest }, signals });
+      performTask({ gateway, env: process.env, ...egress, confirmLease, ...own }, task);
+    await runLease({ ...batch, perform, givenBack: () => permit.release() }, { lease, signals });
   };
   const asking = new Asking({
     ...{ permits, pipeline },
