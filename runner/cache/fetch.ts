@@ -1,9 +1,8 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { ContentId } from "../../protocol/content.ts";
-import { failureOf } from "../gateway/client.ts";
+import { type Failure, failureOf } from "../gateway/client.ts";
 import { DamagedContent, WrongContent } from "../gateway/resumable.ts";
-import type { Failure } from "../gateway/retry.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
 import { writeAt } from "../lib/system-calls.ts";
 import { TreeHash } from "../lib/tree-hash.ts";

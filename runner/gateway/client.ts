@@ -4,7 +4,6 @@ import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import { jsonOf } from "../../protocol/json.ts";
 import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
 import { type Key, SignedPool, SKEWED } from "../lib/signed-pool.ts";
-import type { Failure } from "./retry.ts";
 
 export interface ClientOptions extends Key {
   /** Origin, without a path. */
@@ -30,6 +29,13 @@ export class ContractError extends Error {
 
 /** The gateway's error code if a grant is not good any more, such as after a pause of this machine. */
 export const STALE_GRANT = "InvalidGrant";
+
+/**
+ * What a failure says about trying again. `unreachable`: nothing answered, or something in front of the gateway did,
+ * so it may be down for as long as it likes. `transient`: an answer, or bytes, that may be better next time. `final`:
+ * it would be the same again.
+ */
+export type Failure = "unreachable" | "transient" | "final";
 
 /** Whether another try may go better. An error that is no answer of the gateway counts as a broken connection. */
 export function failureOf(error: unknown): Failure {

@@ -9,10 +9,12 @@ import {
   UploadOpened,
 } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
+import { GatewayError } from "../../protocol/requests.ts";
 import {
   Assignment,
   Finished,
   type FinishRequest,
+  GRANT_HEADER,
   type Heartbeat,
   LEASE_MS,
   Lease,
@@ -26,8 +28,7 @@ import {
   type RenewRequest,
 } from "../../protocol/runner.ts";
 import { boundedReason } from "../lib/fault.ts";
-import type { Client, Request } from "./client.ts";
-import type { Grant } from "./grant.ts";
+import { type Client, type Request, STALE_GRANT } from "./client.ts";
 
 /** What a call is made for. */
 interface UnderLease {
@@ -221,3 +222,38 @@ function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promis
 }
 
 const JSON_HEADERS = { "content-type": "application/json" };
+
+/**
+ * What the gateway lets the holder of a lease read and write, as a text that only the gateway can make. Each renewal of
+ * the lease brings another. The gateway gives none and asks for none if the key may read all.
+ */
+export class Grant {
+  readonly job: string;
+  readonly #onStale: () => void;
+  #text: string | undefined;
+
+  constructor({ job, text, onStale }: { job: string; text: string | undefined; onStale: () => void }) {
+    this.job = job;
+    this.#text = text;
+    this.#onStale = onStale;
+  }
+
+  renew(text: string): void {
+    this.#text = text;
+  }
+
+  /** Makes a call that presents it. If it is good no more, has it renewed: the next try presents another. */
+  async presented<T>(call: (headers: Headers) => Promise<T>): Promise<T> {
+    try {
+      return await call(this.#text === undefined ? {} : { [GRANT_HEADER]: this.#text });
+    } catch (error) {
+      if (isStale(error)) this.#onStale();
+      throw error;
+    }
+  }
+}
+
+/** Whether a call failed for its grant. */
+export function isStale(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === STALE_GRANT;
+}

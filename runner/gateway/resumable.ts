@@ -3,10 +3,9 @@ import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import { messageOf } from "../lib/fault.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
-import { failureOf } from "./client.ts";
-import type { Gateway } from "./gateway.ts";
-import type { Grant } from "./grant.ts";
-import { type Failure, retrying } from "./retry.ts";
+import { type Failure, failureOf } from "./client.ts";
+import type { Gateway, Grant } from "./gateway.ts";
+import { retrying } from "./retry.ts";
 
 /** The bytes that came are not the content that was asked for. */
 export class DamagedContent extends Error {

@@ -1,17 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-
-/**
- * What a failure says about trying again. `unreachable`: nothing answered, or something in front of the gateway did,
- * so it may be down for as long as it likes. `transient`: an answer, or bytes, that may be better next time. `final`:
- * it would be the same again.
- */
-export type Failure = "unreachable" | "transient" | "final";
+import { type Failure, failureOf } from "./client.ts";
 
 export interface RetryOptions {
   readonly signal: AbortSignal;
-  readonly classify: (error: unknown) => Failure;
-  /** So many transient failures in all are too many. Unreachable ones are not counted. */
-  readonly maxTransient: number;
+  /** Absent: the failures are those of calls to the gateway. */
+  readonly classify?: (error: unknown) => Failure;
+  /** So many transient failures in all are too many. Unreachable ones are not counted. Absent: any number may come. */
+  readonly maxTransient?: number;
   readonly onRetry?: (error: unknown) => void;
   readonly minMs?: number;
   readonly maxMs?: number;
@@ -19,19 +14,20 @@ export interface RetryOptions {
 
 /** Does `work` until it succeeds, fails for good, or `signal` is aborted. Throws the last error. */
 export async function retrying<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { signal, classify = failureOf, maxTransient = Number.POSITIVE_INFINITY, onRetry } = options;
   const backoff = jitteredBackoff({ minMs: options.minMs ?? 100, maxMs: options.maxMs ?? 5000 });
   let transient = 0;
   for (;;) {
-    options.signal.throwIfAborted();
+    signal.throwIfAborted();
     try {
       return await work();
     } catch (error) {
-      options.signal.throwIfAborted();
-      const failure = options.classify(error);
+      signal.throwIfAborted();
+      const failure = classify(error);
       if (failure === "transient") transient += 1;
-      if (failure === "final" || transient >= options.maxTransient) throw error;
-      options.onRetry?.(error);
-      await pause(backoff.next(), options.signal);
+      if (failure === "final" || transient >= maxTransient) throw error;
+      onRetry?.(error);
+      await pause(backoff.next(), signal);
     }
   }
 }

@@ -24,17 +24,26 @@ export async function forEachLimited<T>(
   if (broken) throw broken.reason;
 }
 
+/** Does `work`. Calls `onAbort` if `signal` is aborted before it has ended, or was aborted before it began. */
+export async function listening<T>(
+  { signal, onAbort }: { readonly signal: AbortSignal; readonly onAbort: () => void },
+  work: () => Promise<T>,
+): Promise<T> {
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await work();
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
 /** The promise's result, or the signal's reason as soon as it is aborted. What the promise does goes on. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  return await listening({ signal, onAbort }, () => Promise.race([promise, aborted]));
 }
 
 /** Does `work` with a signal that is aborted `graceMs` after `signal` is. */
@@ -47,14 +56,7 @@ export async function withGrace<T>(
   const onAbort = () => {
     timer = setTimeout(() => late.abort(signal.reason), graceMs);
   };
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    return await work(late.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  }
+  return await listening({ signal, onAbort }, () => work(late.signal)).finally(() => clearTimeout(timer));
 }
 
 /** Work that did not say for too long that it goes on. */

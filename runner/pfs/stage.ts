@@ -6,9 +6,7 @@ import { NAME_PATTERN } from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
-import { failureOf } from "../gateway/client.ts";
-import type { Gateway } from "../gateway/gateway.ts";
-import type { Grant } from "../gateway/grant.ts";
+import type { Gateway, Grant } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
@@ -102,11 +100,7 @@ function listPage(
     ...(from !== null && { since: from }),
     ...(after !== undefined && { after }),
   };
-  return retrying(() => gateway.files(request, signal), {
-    signal,
-    classify: failureOf,
-    maxTransient: MAX_TRIES,
-  });
+  return retrying(() => gateway.files(request, signal), { signal, maxTransient: MAX_TRIES });
 }
 
 async function placeEntry(

@@ -3,9 +3,7 @@ import { type ContentId, contentName, type InlineContent } from "../../protocol/
 import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Output } from "../../protocol/runner.ts";
-import { failureOf } from "../gateway/client.ts";
-import type { UploadCalls } from "../gateway/gateway.ts";
-import type { Grant } from "../gateway/grant.ts";
+import type { Grant, UploadCalls } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { type Range, sendInParts } from "../lib/in-parts.ts";
@@ -61,7 +59,7 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
 
 async function upload(gateway: UploadCalls, request: UploadRequest): Promise<string> {
   const { collected, output, lease, grant, signal } = request;
-  const again: Again = (work) => retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
+  const again: Again = (work) => retrying(work, { signal, maxTransient: MAX_TRIES });
   const { upload: id, partBytes } = await again(() =>
     gateway.openUpload({ ...output, lease, grant }, signal),
   );

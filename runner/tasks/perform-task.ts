@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import type { Grant } from "../gateway/grant.ts";
+import type { Grant } from "../gateway/gateway.ts";
 import { failedOutcome, messageOf } from "../lib/fault.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import type { EgressTerms } from "./destination.ts";

@@ -1,4 +1,4 @@
-import type { Failure } from "../gateway/retry.ts";
+import type { Failure } from "../gateway/client.ts";
 import { Stalled } from "../lib/concurrency.ts";
 import { errorCode } from "../lib/fault.ts";
 

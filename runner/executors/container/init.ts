@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Container } from "dockerode";
+import { listening } from "../../lib/concurrency.ts";
 import { errorCode } from "../../lib/fault.ts";
 import { NodeCondition } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
@@ -121,19 +122,12 @@ export class ContainerInit {
       },
       onEnd: lost,
     });
-    const abort = () => {
+    const onAbort = () => {
       within(OBEYS_WITHIN_MS);
       if (!this.#control.stop()) lost();
     };
     if (!this.#control.order(key)) lost();
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
-    }
+    return await listening({ signal, onAbort }, () => promise).finally(() => clearTimeout(timer));
   }
 
   #exited(code: number, kills: string | undefined): OrderEnd {

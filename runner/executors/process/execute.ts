@@ -2,6 +2,7 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
+import { listening } from "../../lib/concurrency.ts";
 import { findTool, killProcess } from "../../lib/system-calls.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
@@ -149,15 +150,13 @@ function exitOf(
   { signal, kill }: { signal: AbortSignal; kill: () => void },
 ): Promise<number | null> {
   const { promise, resolve } = Promise.withResolvers<number | null>();
-  signal.addEventListener("abort", kill, { once: true });
-  if (signal.aborted) kill();
   child.once("error", () => resolve(null));
   child.once("exit", (code, name) => {
     // The tool itself was killed, perhaps before it had bound its children's lives to its own.
     if (name) kill();
     resolve(code ?? 128 + (name ? signals[name] : 0));
   });
-  return promise.finally(() => signal.removeEventListener("abort", kill));
+  return listening({ signal, onAbort: kill }, () => promise);
 }
 
 const FIRST_BEYOND_STDIO = 3;

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
+import { listening } from "../../lib/concurrency.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
 import type { Ended, ExecuteOptions } from "./execute.ts";
 import type { Launch } from "./jail.ts";
@@ -53,15 +54,10 @@ export class Launcher {
     this.#pending.set(id, call);
     child.channel?.ref();
     void there.then(() => send(child, { do: "execute", id, launch, files: { log, stdin } }), call.reject);
-    signal.addEventListener("abort", kill, { once: true });
-    if (signal.aborted) kill();
-    try {
-      return await call.promise;
-    } finally {
-      signal.removeEventListener("abort", kill);
+    return await listening({ signal, onAbort: kill }, () => call.promise).finally(() => {
       this.#pending.delete(id);
       if (this.#pending.size === 0) child.channel?.unref();
-    }
+    });
   }
 
   /** Ends the process, and with it whatever it runs. */
