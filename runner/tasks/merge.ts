@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { type FileHandle, open, readFile, rm } from "node:fs/promises";
+import { open, readFile, rm } from "node:fs/promises";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
@@ -16,13 +16,16 @@ type MergeTask = Extract<Task, { kind: "merge" }>;
 
 export type MergeCalls = UploadCalls & Pick<Gateway, "content">;
 
-export interface MergeRequest {
-  readonly task: MergeTask;
-  /** The branch that has the parts and gets the whole. */
+/** A task, and what it may use. */
+export interface TaskWork<T extends Task> {
+  readonly task: T;
+  /** The pipeline's output branch: what a task reads is there, and what it makes goes there. */
   readonly output: BranchAddress;
-  /** Path for a file that is made here and is gone afterwards. */
+  /** Path for a file that may be made for it, and is gone afterwards. */
   readonly file: string;
+  /** With it contents are read and sent. */
   readonly grant?: Grant | undefined;
+  /** Stops the work; its outcome is then of no interest. */
   readonly signal: AbortSignal;
 }
 
@@ -36,11 +39,11 @@ const READ_BYTES = 1024 * 1024;
  * Puts the parts one after the other into one content, and brings it to the output branch under the lease. The
  * whole is built in a file, so that memory is bounded whatever its size.
  */
-export async function mergeParts(gateway: MergeCalls, request: MergeRequest): Promise<Merged> {
-  const { file, output, task, grant, signal } = request;
+export async function mergeParts(gateway: MergeCalls, work: TaskWork<MergeTask>): Promise<Merged> {
+  const { file, output, task, grant, signal } = work;
   const { lease } = task;
   try {
-    await build(gateway, request);
+    await build(gateway, work);
     const content = await hashPieces(createReadStream(file, { highWaterMark: READ_BYTES, signal }));
     const bytes = content.size <= INLINE_LIMIT_BYTES ? await readFile(file) : null;
     const collected = [{ path: "", content, bytes, source: file }];
@@ -64,18 +67,22 @@ interface Piece {
 
 async function build(
   gateway: MergeCalls,
-  { task, file, output, grant, signal }: MergeRequest,
+  { task, file, output: address, grant, signal }: TaskWork<MergeTask>,
 ): Promise<void> {
   const whole = await open(file, "wx", 0o600);
+  /** Writes a content to all of its places. A second try writes over the first. */
+  const fetchPiece = async ({ content, offsets }: Piece) => {
+    let done = 0;
+    for await (const chunk of contentBytes(gateway, { address, content, grant, signal })) {
+      for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
+      done += chunk.length;
+    }
+  };
+  const retry = { signal, classify: failureOf, maxTransient: MAX_TRIES };
   try {
     await forEachLimited(piecesOf(task.parts), {
       limit: FETCHES_AT_ONCE,
-      work: (piece) =>
-        retrying(() => fetchPiece(gateway, { piece, whole, output, grant, signal }), {
-          signal,
-          classify: failureOf,
-          maxTransient: MAX_TRIES,
-        }),
+      work: (piece) => retrying(() => fetchPiece(piece), retry),
     });
   } finally {
     await whole.close();
@@ -93,26 +100,6 @@ function piecesOf(parts: readonly ContentId[]): Piece[] {
     offset += content.size;
   }
   return [...pieces.values()];
-}
-
-interface PieceRequest {
-  readonly piece: Piece;
-  readonly whole: FileHandle;
-  readonly output: BranchAddress;
-  readonly grant: Grant | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** Writes a content to all of its places. A second try writes over the first. */
-async function fetchPiece(
-  gateway: MergeCalls,
-  { piece: { content, offsets }, whole, output, grant, signal }: PieceRequest,
-): Promise<void> {
-  let done = 0;
-  for await (const chunk of contentBytes(gateway, { address: output, content, grant, signal })) {
-    for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
-    done += chunk.length;
-  }
 }
 
 /** A failure that is not the gateway's is one of this machine's disk: full, or read-only. */

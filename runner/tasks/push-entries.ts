@@ -3,10 +3,9 @@ import { PassThrough } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { contentName } from "../../protocol/content.ts";
 import { DEFAULT_CONTENT_TYPE, guessContentType } from "../../protocol/content-types.ts";
-import type { BranchAddress } from "../../protocol/names.ts";
 import type { Task } from "../../protocol/runner.ts";
 import type { Failure } from "../gateway/client.ts";
-import type { Gateway, Grant } from "../gateway/gateway.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { ContentBroken, contentBuffer, contentBytes } from "../gateway/resumable.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited, type Progress, whileItGoesOn } from "../lib/concurrency.ts";
@@ -21,6 +20,7 @@ import {
   parseDestination,
   placeText,
 } from "./destination.ts";
+import type { TaskWork } from "./merge.ts";
 import { checkHost, withNetworkPolicy } from "./network-policy.ts";
 import { EgressFault, statusOf, storeFailureOf, storeMessage } from "./store-failure.ts";
 import { openAzure } from "./stores/azure.ts";
@@ -56,24 +56,19 @@ export interface EgressDeps {
   readonly secrets: SecretSource;
   /** Holds the credentials, unless the egress names a secret. */
   readonly env: NodeJS.ProcessEnv;
+  /** What egress may do. */
   readonly terms: EgressTerms;
   /** Whether the pipeline belongs to a limited key, as the lease says. */
   readonly limited: boolean;
   /** Id of the key that the runner has for its gateway. */
   readonly gatewayKey: string;
-  /** Resolves once the gateway has said that the lease is still held. Throws if it is lost. */
-  readonly confirmLease: () => Promise<void>;
+  /** Resolves once the gateway has said that a lease is still held. Throws if it is lost. */
+  readonly confirmLease: (lease: string, signal: AbortSignal) => Promise<void>;
   /** How long a store may take no byte and give no answer. */
-  readonly stallMs?: number | undefined;
+  readonly stallMs?: number;
 }
 
-export interface EgressRequest {
-  readonly task: EgressTask;
-  /** The branch that has the contents. */
-  readonly output: BranchAddress;
-  readonly grant?: Grant | undefined;
-  readonly signal: AbortSignal;
-}
+type EgressWork = TaskWork<EgressTask>;
 
 // Small and large objects that are on their way at a time: both bounds bound memory.
 const SMALL_AT_ONCE = 8;
@@ -87,16 +82,16 @@ const STALL_MS = 5 * 60_000;
  * EgressFault with the path, the store and what it said; SecretMissing; what `signal` is aborted with. Returns what the
  * readers of the job should know of the store; null: nothing.
  */
-export async function egressEntries(deps: EgressDeps, request: EgressRequest): Promise<string | null> {
-  const { task, signal } = request;
+export async function egressEntries(deps: EgressDeps, work: EgressWork): Promise<string | null> {
+  const { task, signal } = work;
   const destination = parseDestination(task.egress.URL);
-  const credentials = await credentialsFor(deps, { ...request, destination });
+  const credentials = await credentialsFor(deps, { ...work, destination });
   const store = await opened({ destination, endpoint: task.egress.endpoint, credentials }, deps.terms);
-  const writer = new EntryWriter({ ...deps, ...request, store, destination, credentials });
+  const writer = new EntryWriter({ ...deps, ...work, store, destination, credentials });
   try {
     const left = await writer.lookAtAll(task.entries);
     if (left.length === 0) return null;
-    await deps.confirmLease();
+    await deps.confirmLease(task.lease, signal);
     signal.throwIfAborted();
     const remark = await writer.remarkOnStore();
     const large = ({ content }: Entry) => content !== null && content.size > WHOLE_BYTES;
@@ -114,7 +109,7 @@ export async function egressEntries(deps: EgressDeps, request: EgressRequest): P
 
 async function credentialsFor(
   { secrets, env, terms, limited, gatewayKey }: EgressDeps,
-  { task: { egress }, destination, signal }: EgressRequest & { readonly destination: Destination },
+  { task: { egress }, destination, signal }: EgressWork & { readonly destination: Destination },
 ): Promise<Credentials> {
   const name = egress.secret;
   if (name !== undefined) return await secretCredentials(secrets, { name, signal, gatewayKey });
@@ -156,7 +151,7 @@ function fenced(store: Store): Store {
   };
 }
 
-interface WriterOptions extends EgressDeps, EgressRequest {
+interface WriterOptions extends EgressDeps, EgressWork {
   readonly store: Store;
   readonly destination: Destination;
   readonly credentials: Credentials;
@@ -241,7 +236,7 @@ class EntryWriter {
 
   async #lookAgain(entry: Entry, signal: AbortSignal): Promise<Looked> {
     const seen = await this.#look(entry, signal);
-    await this.#options.confirmLease();
+    await this.#options.confirmLease(this.#options.task.lease, signal);
     signal.throwIfAborted();
     return seen;
   }

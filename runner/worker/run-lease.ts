@@ -4,14 +4,14 @@ import type { Sandbox } from "../executors/executor.ts";
 import { forEachLimited, listening } from "../lib/concurrency.ts";
 import { failedOutcome, messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
-import type { TaskWork } from "../tasks/perform-task.ts";
+import type { TaskWork } from "../tasks/merge.ts";
 import { type BatchDeps, type BatchOptions, LONG_BATCH_MS, runBatch } from "./batch.ts";
 import { type Sandboxes, termsOf } from "./sandboxes.ts";
 
 export interface RunLeaseDeps extends Omit<BatchDeps, "sandbox"> {
   readonly sandboxes: Sandboxes;
   /** Does one task. Never throws. */
-  readonly perform: (work: TaskWork) => Promise<Outcome>;
+  readonly perform: (work: TaskWork<Task>) => Promise<Outcome>;
   /** All datums were given back before any of them could begin: the sandbox may take its time. */
   readonly givenBack: () => void;
 }

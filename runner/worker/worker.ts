@@ -1,5 +1,5 @@
 import { mkdir } from "node:fs/promises";
-import { type Lease, MAX_BATCH } from "../../protocol/runner.ts";
+import { type Lease, MAX_BATCH, type Task } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -10,7 +10,8 @@ import type { Log } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
-import { performTask, type TaskDeps, type TaskWork } from "../tasks/perform-task.ts";
+import type { TaskWork } from "../tasks/merge.ts";
+import { performTask, type TaskDeps } from "../tasks/perform-task.ts";
 import { type Ask, Asking, type Work } from "./asking.ts";
 import { BackgroundWork, nextBatchSize } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
@@ -74,7 +75,7 @@ export async function runWorker(
     leases.granted(lease);
     const { limited } = lease;
     const own = { secrets: secrets.for({ pipeline, limited }), limited };
-    const perform = (task: TaskWork) =>
+    const perform = (task: TaskWork<Task>) =>
       performTask({ gateway, env: process.env, ...egress, confirmLease, ...own }, task);
     await runLease({ ...batch, perform, givenBack: () => permit.release() }, { lease, signals });
   };
