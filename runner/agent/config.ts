@@ -1,7 +1,13 @@
 import { availableParallelism, hostname } from "node:os";
 import { resolve } from "node:path";
 import { Name } from "../../protocol/names.ts";
-import { EXECUTORS, type ExecutorChoice, noDevices, noNetwork } from "../executors/executor.ts";
+import {
+  EXECUTORS,
+  type ExecutorChoice,
+  type ExecutorSettings,
+  noDevices,
+  noNetwork,
+} from "../executors/executor.ts";
 import { ConfigError, messageOf } from "../lib/fault.ts";
 import { parseSize } from "../lib/sizes.ts";
 import type { Limits } from "../limits/limits.ts";
@@ -9,30 +15,12 @@ import { type EgressTerms, parseDestination } from "../tasks/destination.ts";
 
 /** Values of `--device`. A command can do much with them that it could not do without: file systems, machines in a machine. */
 const EXTRA_DEVICES = ["fuse", "kvm"] as const;
-type ExtraDevice = (typeof EXTRA_DEVICES)[number];
 
-export interface RunnerConfig {
+export interface RunnerConfig extends ExecutorSettings {
   /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */
   readonly endpoint: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Unique in the cluster: two agents of one name count as one node. */
-  readonly node: string;
-  readonly executor: ExecutorChoice;
-  /**
-   * What becomes of a runner if no engine answers at the start. `wait`: it starts and goes on looking, and its jobs say so.
-   * `process`: "auto" takes processes; they have far more of the machine than containers, so somebody must have said that they
-   * will do. Absent: it does not start.
-   */
-  readonly withoutEngine?: "process" | "wait";
-  /** The network that containers are given, as the engine names it, such as `none`. Absent: the engine's default. */
-  readonly network?: string;
-  /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
-  readonly dataDir: string;
-  /** Folders and files of this machine that commands which run as processes do not see, besides what no command sees. Absolute paths. */
-  readonly hidden?: readonly string[];
-  /** Devices of this machine that commands which run as processes see, besides those that every command sees. */
-  readonly devices?: readonly ExtraDevice[];
   /** The source of secrets: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
   /** The name of the secret that the runner's own key comes from: no pipeline gets it. Absent: it comes from none. */
@@ -45,8 +33,6 @@ export interface RunnerConfig {
   readonly maxRunning: number;
   /** Workers of the node, those included that wait for work. */
   readonly maxWorkers: number;
-  /** For each worker. */
-  readonly limits: Limits;
 }
 
 /** The flags of the command line; absent: not given. */

@@ -3,6 +3,7 @@ import { basename, dirname } from "node:path";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
 import { ErasedPlaceFile } from "../cache/erasures.ts";
 import type { Detected } from "../executors/detect.ts";
+import type { ExecutorSettings } from "../executors/executor.ts";
 import { clearLeftovers, findEngines, openExecutor } from "../executors/open-executor.ts";
 import { pathsToHide } from "../executors/process/machine.ts";
 import type { Log } from "../lib/log.ts";
@@ -17,10 +18,7 @@ import { checkSecretsFolder, secretsFolder } from "../secrets/open.ts";
 import type { RunnerConfig } from "./config.ts";
 
 /** What of a runner's settings is about its machine. */
-export type NodeConfig = Pick<
-  RunnerConfig,
-  "node" | "dataDir" | "executor" | "withoutEngine" | "network" | "hidden" | "devices" | "secrets" | "limits"
->;
+export type NodeConfig = ExecutorSettings & Pick<RunnerConfig, "secrets">;
 
 /** What this process has of its machine: folders of its own, and a way to run commands. */
 export interface OpenedNode extends Detected {
@@ -48,20 +46,8 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
   await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
   for (const left of folders.left) log.warn(left, "the folder of a dead agent could not be removed");
-  const { executor: choice, withoutEngine, network, devices, node, limits } = config;
   const hidden = pathsToHide({ ...config, dataDir }, process.env);
-  const terms = {
-    choice,
-    withoutEngine,
-    network,
-    dataDir,
-    hidden,
-    devices,
-    agentDir: folders.agent,
-    node,
-    limits,
-    log,
-  };
+  const terms = { ...config, dataDir, hidden, agentDir: folders.agent, log };
   const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
     await closeAgentFolders(folders);
     throw error;

@@ -5,20 +5,15 @@ import { promisify } from "node:util";
 import { findTool } from "../lib/system-calls.ts";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { type Executor, NoExecutorError } from "./executor.ts";
+import { type Executor, type ExecutorSettings, NoExecutorError } from "./executor.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
 import type { Jail, MachineTerms } from "./process/jail.ts";
 import { type FolderEntries, kernelSettings, readRootEntries } from "./process/machine.ts";
 import { processExecutor } from "./process/process.ts";
 import { UNSHARE_TOOLS, type UnshareTools, unshare } from "./process/unshare.ts";
 
-export interface DetectOptions {
-  /** The node's data folder: absolute, and without links on the way. */
-  readonly dataDir: string;
-  /** What commands are not to see besides, as in Jail. */
-  readonly hidden?: readonly string[] | undefined;
-  /** Devices that commands see besides the usual ones, as in Jail. */
-  readonly devices?: readonly string[] | undefined;
+/** `dataDir`: without links on the way. */
+export interface DetectOptions extends Pick<ExecutorSettings, "dataDir" | "hidden" | "devices"> {
   /** A folder for the tries, inside `dataDir`. */
   readonly scratch: string;
   readonly terms: ConfinementTerms;

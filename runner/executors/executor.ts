@@ -1,10 +1,34 @@
 import { constants } from "node:os";
 import type { SecretMount } from "../../protocol/spec.ts";
+import type { Limits } from "../limits/limits.ts";
 import type { Secret } from "../secrets/source.ts";
 
 /** Values of `--executor`; "auto" is the first container engine that answers here. */
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
 export type ExecutorChoice = (typeof EXECUTORS)[number];
+
+/** What of a runner's settings is about how commands are run on its machine. */
+export interface ExecutorSettings {
+  /** Unique in the cluster: two agents of one name count as one node. */
+  readonly node: string;
+  readonly executor: ExecutorChoice;
+  /**
+   * What becomes of a runner if no engine answers at the start. `wait`: it starts and goes on looking, and its jobs say so.
+   * `process`: "auto" takes processes; they have far more of the machine than containers, so somebody must have said that they
+   * will do. Absent: it does not start.
+   */
+  readonly withoutEngine?: "process" | "wait" | undefined;
+  /** The network that containers are given, as the engine names it, such as `none`. Absent: the engine's default. */
+  readonly network?: string | undefined;
+  /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
+  readonly dataDir: string;
+  /** Folders and files of this machine that commands which run as processes do not see, besides what no command sees. Absolute paths. */
+  readonly hidden?: readonly string[] | undefined;
+  /** Devices of this machine that commands which run as processes see, besides those that every command sees. */
+  readonly devices?: readonly string[] | undefined;
+  /** For each worker. */
+  readonly limits: Limits;
+}
 
 /** The name of an executor that has no engine yet, as lists of nodes show it. */
 export const NO_ENGINE = "none";

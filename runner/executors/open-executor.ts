@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import { ConfigError, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import type { Limits } from "../limits/limits.ts";
 import { containerExecutor } from "./container/container-executor.ts";
 import { dataFolderId, removeLeftovers } from "./container/engine/disposal.ts";
 import { type Engine, type EngineKind, findEngine } from "./container/engine/engine.ts";
@@ -10,6 +9,7 @@ import { type Detected, detectProcessExecutor } from "./detect.ts";
 import {
   type Executor,
   type ExecutorChoice,
+  type ExecutorSettings,
   NO_ENGINE,
   NodeCondition,
   NoEngineError,
@@ -51,22 +51,10 @@ export async function clearLeftovers(
   }
 }
 
-export interface ExecutorTerms {
-  readonly choice: ExecutorChoice;
-  /** See RunnerConfig. */
-  readonly withoutEngine?: "process" | "wait" | undefined;
-  readonly network?: string | undefined;
-  /** The node's data folder: absolute, and without links on the way. */
-  readonly dataDir: string;
-  /** What commands that run as processes do not see, as in Jail. */
-  readonly hidden?: readonly string[] | undefined;
-  /** Devices that commands which run as processes see besides the usual ones. */
-  readonly devices?: readonly string[] | undefined;
+/** `dataDir`: without links on the way. `hidden`: all that such commands do not see, as in Jail. */
+export interface ExecutorTerms extends ExecutorSettings {
   /** The agent's folder, inside `dataDir`. */
   readonly agentDir: string;
-  /** This node's name. */
-  readonly node: string;
-  readonly limits: Limits;
   readonly log: Log;
 }
 
@@ -82,7 +70,7 @@ export async function openExecutor(engines: Engines, terms: ExecutorTerms): Prom
 }
 
 async function open(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
-  const { choice, withoutEngine, network } = terms;
+  const { executor: choice, withoutEngine, network } = terms;
   const found = engineOf(engines, choice);
   if (isThere(found)) return overEngine(found, terms);
   const problems = [...found];
@@ -113,43 +101,31 @@ function engineOf(engines: Engines, choice: ExecutorChoice): Engine | readonly s
   return problems;
 }
 
-async function overEngine(
-  engine: Engine,
-  { dataDir, node, limits, network, devices }: ExecutorTerms,
-): Promise<Detected> {
-  if (devices !== undefined) throw new ConfigError(noDevices(devices));
-  const executor = await containerExecutor({ engine, dataDir, node, limits, network });
+async function overEngine(engine: Engine, terms: ExecutorTerms): Promise<Detected> {
+  if (terms.devices !== undefined) throw new ConfigError(noDevices(terms.devices));
+  const executor = await containerExecutor({ engine, ...terms });
   return { executor, tool: `${executor.name} ${engine.version} at ${engine.socket}` };
 }
 
 /** An engine that comes later may have been there before: what dead agents left in it goes, too. */
 function overNothing(problems: readonly string[], terms: ExecutorTerms): Detected {
-  const { choice, dataDir, devices, log } = terms;
+  const { executor: choice, dataDir, devices, log } = terms;
   if (devices !== undefined) throw new ConfigError(noDevices(devices));
-  const executor = waitingExecutor({
-    log,
-    async look() {
-      const engines = await findEngines(choice, process.env);
-      const found = engineOf(engines, choice);
-      if (!isThere(found)) return found;
-      await clearLeftovers(engines, { dataDir, log });
-      return overEngine(found, terms);
-    },
-  });
+  const look = async () => {
+    const engines = await findEngines(choice, process.env);
+    const found = engineOf(engines, choice);
+    if (!isThere(found)) return found;
+    await clearLeftovers(engines, { dataDir, log });
+    return overEngine(found, terms);
+  };
+  const executor = waitingExecutor(look, { log });
   log.warn(noEngineYet(problems));
   return { executor, tool: problems.join("; ") };
 }
 
-function overProcesses({
-  dataDir,
-  hidden,
-  devices,
-  agentDir,
-  node,
-  limits,
-}: ExecutorTerms): Promise<Detected> {
+function overProcesses({ agentDir, node, limits, ...machine }: ExecutorTerms): Promise<Detected> {
   const terms = { limits, node, agent: basename(agentDir) };
-  return detectProcessExecutor({ dataDir, hidden, devices, scratch: agentDir, terms });
+  return detectProcessExecutor({ ...machine, scratch: agentDir, terms });
 }
 
 function isThere(found: Engine | readonly string[] | undefined): found is Engine {
@@ -168,17 +144,15 @@ const ADVICE: Readonly<Record<EngineKind, string>> = {
     "Podman's service must run on this machine: systemctl enable --now podman.socket (with --user for one's own). CONTAINER_HOST names another socket, as unix:///…",
 };
 
-interface WaitingOptions {
-  /** The way to run commands if an engine answers by now, or what was tried. */
-  readonly look: () => Promise<Detected | readonly string[]>;
-  readonly log: Log;
-}
-
 /**
  * An executor for a node on which no container engine answers yet. Each worker that wants a sandbox looks for one; as long
  * as there is none, that is a node condition, which the worker reports, and it tries again. Once one is found, it stays.
+ * `look`: the way to run commands if an engine answers by now, or what was tried.
  */
-function waitingExecutor({ look, log }: WaitingOptions): Executor {
+function waitingExecutor(
+  look: () => Promise<Detected | readonly string[]>,
+  { log }: { readonly log: Log },
+): Executor {
   let found: Executor | undefined;
   let looking: Promise<Executor> | undefined;
 

@@ -1,9 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { join, posix } from "node:path";
-import type { Limits } from "../../limits/limits.ts";
 import {
   type Command,
   type Executor,
+  type ExecutorSettings,
   KILLED,
   NodeCondition,
   type PrepareRequest,
@@ -28,16 +28,8 @@ import {
 } from "./secrets.ts";
 import { type MovedIn, SharedPfs } from "./shared-pfs.ts";
 
-export interface ContainerExecutorOptions {
-  readonly engine: Engine;
-  /** The node's data folder, which must be there. Leftovers of its dead agents are found by it. */
-  readonly dataDir: string;
-  /** This node's name. */
-  readonly node: string;
-  readonly limits: Limits;
-  /** As the engine names it. Absent: its default. */
-  readonly network?: string | undefined;
-}
+/** `dataDir` must be there. Leftovers of its dead agents are found by it. */
+type ContainerTerms = Pick<ExecutorSettings, "dataDir" | "node" | "limits" | "network">;
 
 /** Runs commands in containers of an engine, in the image that the pipeline names. */
 export async function containerExecutor({
@@ -46,7 +38,7 @@ export async function containerExecutor({
   node,
   limits,
   network,
-}: ContainerExecutorOptions): Promise<Executor> {
+}: ContainerTerms & { readonly engine: Engine }): Promise<Executor> {
   const owner = await ownerOf({ dataDir, node });
   const disposal = new Disposal(engine);
   const privates = new PrivateImages(dataDir);

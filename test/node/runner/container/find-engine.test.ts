@@ -85,7 +85,7 @@ describe("looking for a container engine", () => {
     const env = { DOCKER_HOST: "tcp://10.0.0.1:2375", CONTAINER_HOST: join(dir, "none.sock") };
     for (const choice of ["docker", "podman"] as const) {
       const terms = {
-        choice,
+        executor: choice,
         dataDir: dir,
         agentDir: join(dir, "agents/1-1-x"),
         node: "n1",
@@ -110,7 +110,7 @@ describe("looking for a container engine", () => {
     const engines = await findEngines("auto", env);
     await mkdir(join(dir, "agent"));
     const terms = {
-      choice: "auto",
+      executor: "auto",
       dataDir: dir,
       agentDir: join(dir, "agent"),
       node: "n1",
@@ -140,7 +140,10 @@ describe("looking for a container engine", () => {
     const terms = { dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {}, log };
     const names = [];
     for (const choice of ["auto", "podman"] as const) {
-      const { executor, tool } = await openExecutor(await findEngines(choice, env), { ...terms, choice });
+      const { executor, tool } = await openExecutor(await findEngines(choice, env), {
+        ...terms,
+        executor: choice,
+      });
       names.push([executor.name, tool]);
       await executor.close();
     }
@@ -155,7 +158,7 @@ describe("looking for a container engine", () => {
     vi.stubEnv("DOCKER_HOST", `unix://${place}`);
     vi.stubEnv("CONTAINER_HOST", `unix://${place}`);
     const terms = { dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {}, log };
-    const waiting = { ...terms, choice: "auto", withoutEngine: "wait" } as const;
+    const waiting = { ...terms, executor: "auto", withoutEngine: "wait" } as const;
     const { executor } = await openExecutor(await findEngines("auto", process.env), waiting);
     const { signal } = new AbortController();
     const request = { dir, image: "busybox", pipeline: "p", pullSecrets: [], signal };
