@@ -52,11 +52,7 @@ interface Debt {
 const NO_OBJECT = "metadata.sqlite";
 
 /** The databases that are to be written anew. Removes what a crash left of copies. Opens each, for less than a millisecond. */
-function findOwing({
-  stateDir,
-  extent,
-  now,
-}: Pick<ScrubOptions, "stateDir" | "extent" | "now">): string[] {
+function findOwing({ stateDir, extent, now }: Pick<ScrubOptions, "stateDir" | "extent" | "now">): string[] {
   const objects = databasesIn(join(stateDir, "do"));
   const catalogue = databasesIn(join(stateDir, "d1"));
   const owing = objects.filter((file) => extent === "all" || isOwing(debtOf(file), { extent, now }));

@@ -207,10 +207,7 @@ export async function makeAgentGroup(
 }
 
 /** Removes the agent's group. The last agent leaves everything as the first one found it. */
-async function removeAgentGroup(
-  tree: CgroupTree,
-  { controllers, agent }: AgentGroupOptions,
-): Promise<void> {
+async function removeAgentGroup(tree: CgroupTree, { controllers, agent }: AgentGroupOptions): Promise<void> {
   const base = baseOf(tree);
   await removeGroup(join(base, `${PREFIX}${agent}`));
   const others = (await readdir(base)).some((name) => name.startsWith(PREFIX));

@@ -313,10 +313,7 @@ type Pulled = { readonly ok: true } | { readonly ok: false; readonly reason: str
  * Pulls an image, once. Docker tells a failure by its status, Podman by a record in a stream that began well, and
  * either may do both. Throws only what `signal` is aborted with.
  */
-async function pull(
-  docker: Dockerode,
-  { image, login, silenceMs, signal }: PullOptions,
-): Promise<Pulled> {
+async function pull(docker: Dockerode, { image, login, silenceMs, signal }: PullOptions): Promise<Pulled> {
   try {
     return await whileItGoesOn(
       { stop: signal, stallMs: silenceMs },
