@@ -20,7 +20,7 @@
  *  7. To ask for the next ones is to acknowledge: a row of `erasures` goes when all have heard of it, and news in the feed
  *     when all have read it (branch/erasures/news.ts). Only then the path is named nowhere.
  *  8. The blob reaper deletes bytes that nothing keeps, after the grace for readers (branch/contents/content-store.ts). A
- *     fork that needs bytes no more tells its parent (branch/work/outbox/give-back.ts), whose hold ends then. If
+ *     fork that needs bytes no more tells its parent (branch/work/outbox.ts), whose hold ends then. If
  *     it never does, the parent asks (branch/work/forks/fork-check.ts).
  *  9. Each object that owes it is written anew, so that its file has no remains of the names (objects/rewrite.ts).
  *

@@ -5,6 +5,7 @@ import { openCatalogue } from "../catalogue/catalogue.ts";
 import { type Env, readConfig } from "../env.ts";
 import { Engine } from "../objects/engine.ts";
 import { answer, clientOf, type Faceted, type Facets } from "../objects/facets.ts";
+import { OutboxDispatcher } from "../objects/outbox.ts";
 import { yieldToOthers } from "../objects/turns.ts";
 import { admin } from "./calls/admin.ts";
 import { exports, imports } from "./calls/archives.ts";
@@ -32,8 +33,7 @@ import { Importer } from "./work/importer.ts";
 import { Applier } from "./work/large-commit/applier.ts";
 import { LifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
 import { OrphanScan } from "./work/orphan-scan.ts";
-import { Courier } from "./work/outbox/courier.ts";
-import { openReceivers } from "./work/outbox/receivers.ts";
+import { openReceivers, setCatalogueBack } from "./work/outbox.ts";
 import { Committer } from "./write/committer.ts";
 import { Gate } from "./write/gate.ts";
 
@@ -80,19 +80,20 @@ export class Branch extends DurableObject<Env> implements Faceted {
       durable: () => storage.sync(),
     };
     const branch = (of: string) => clientOf<BranchApi>(this.env.BRANCH.getByName(of));
-    const receivers = openReceivers({ ledger, env: () => this.env, bucket });
-    const courier = new Courier({ ...context, receivers });
+    const object = () => `branch ${bucket()}`;
+    const told = { ledger, env: () => this.env, bucket };
+    const outbox = new OutboxDispatcher({ ...context, object, receivers: openReceivers(told) });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
     const committer = new Committer(context);
     const forker = new Forker({ ...context, committer, bucket, branch });
     const engine = new Engine({
-      object: () => `branch ${bucket()}`,
+      object,
       exists: () => ledger.exists,
       now: Date.now,
       storage,
       afterAnswers: true,
       loops: [
-        courier,
+        outbox,
         housekeeping(context),
         new BlobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
         new OrphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
@@ -106,7 +107,8 @@ export class Branch extends DurableObject<Env> implements Faceted {
     });
     this.#reach = {
       ...context,
-      ...{ engine, courier, forker, gate, committer, bucket },
+      ...{ engine, outbox, forker, gate, committer, bucket },
+      setCatalogueBack: () => setCatalogueBack(told),
       puts: openPuts({ ...context, committer }),
       catalogue: () => openCatalogue(this.env.DB),
       objectName: ctx.id.name,

@@ -41,7 +41,7 @@ export class Engine {
       now,
       afterAnswers,
       ringBy: (at: number) => this.#alarm.ringBy(at),
-      failed: (failure: Failure) => tell(options.object(), failure),
+      failed: (failure: Failure) => tellFailure(options.object(), failure),
     };
     this.#loops = new Map(loops.map((loop) => [loop.name, new Loop(loop, loopOptions)]));
   }
@@ -96,14 +96,14 @@ export class Engine {
       await within(ALARM_MS, this.resume());
       this.#alarm.renew();
     } catch (error) {
-      tell(object(), { loop: "the alarm", tries: 1, retryMs: WATCH_MS, error });
+      tellFailure(object(), { loop: "the alarm", tries: 1, retryMs: WATCH_MS, error });
       this.#alarm.ringBy(now() + WATCH_MS);
     }
   }
 
   /** How each loop stands, for whoever looks for a fault. */
   standing(): LoopStanding[] {
-    return [...this.#loops.values()].map((loop) => loop.standing);
+    return [...this.#loops.values()].flatMap((loop) => loop.standings);
   }
 
   #loop(name: string): Loop {
@@ -125,7 +125,7 @@ export class Engine {
     try {
       return loop.next();
     } catch (error) {
-      tell(this.#options.object(), { loop: loop.name, tries: 1, retryMs: WATCH_MS, error });
+      tellFailure(this.#options.object(), { loop: loop.name, tries: 1, retryMs: WATCH_MS, error });
       return this.#options.now() + WATCH_MS;
     }
   }
@@ -139,7 +139,7 @@ interface Failure {
 }
 
 /** One line for each failure, in one form, so that one query finds all of them. */
-function tell(object: string, { loop, tries, retryMs, error }: Failure): void {
+export function tellFailure(object: string, { loop, tries, retryMs, error }: Failure): void {
   const line = { event: "loop-failed", object, loop, tries, retryMs, error: String(error) };
   console.warn(`${loop} of ${object} failed, retrying in ${Math.ceil(retryMs / 1000)} s: ${error}`, line);
 }

@@ -22,6 +22,8 @@ export interface NamedLoop {
   heard?(): void;
   /** The alarm rang: what was put off to be done together is to be done. */
   rang?(): void;
+  /** How that stands of which one may fail while the loop itself goes on. */
+  parts?(): readonly LoopStanding[];
 }
 
 /**
@@ -59,10 +61,16 @@ interface LoopOptions {
 
 /** So long after a step began, or found that it can't go on yet, the alarm looks after a loop; milliseconds. */
 export const WATCH_MS = 10_000;
-const FIRST_RETRY_MS = 1_000;
+/** What failed is tried again after so long, then after double that, up to the last one. */
+export const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 /** Steps between two turns of others, of a loop that is woken again and again. */
 const STEPS_PER_TURN = 10;
+
+/** How long after so many tries in vain, 1 or more, the next one is made. */
+export function retryMs(tries: number): number {
+  return Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), LAST_RETRY_MS);
+}
 
 /**
  * Runs the steps of a loop one at a time until nothing is left. As a step looks for itself what is to be done, a wake is no
@@ -155,6 +163,11 @@ export class Loop {
     };
   }
 
+  /** With what it does apart. */
+  get standings(): readonly LoopStanding[] {
+    return [this.standing, ...(this.#loop.parts?.() ?? [])];
+  }
+
   async #run(): Promise<void> {
     // A wake may come from inside a transaction: the step must not run in it.
     const isLater = this.#options.afterAnswers && !this.#loop.atOnce;
@@ -188,9 +201,9 @@ export class Loop {
   #failed(error: unknown): void {
     this.#tries++;
     this.#error = String(error);
-    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#tries - 1), LAST_RETRY_MS);
-    this.#retryAt = this.#options.now() + retryMs;
-    this.#options.failed({ loop: this.name, tries: this.#tries, retryMs, error });
+    const waitMs = retryMs(this.#tries);
+    this.#retryAt = this.#options.now() + waitMs;
+    this.#options.failed({ loop: this.name, tries: this.#tries, retryMs: waitMs, error });
   }
 
   /** If not even the next try can be written down, since the object is broken or full, the next wake is that try. */

@@ -24,7 +24,7 @@ const SCENARIOS: readonly Scenario[] = [
   {
     loop: "outbox",
     what: "the catalogue is to hear of an erasure",
-    wokenBy: ["Outbox.tellErased"],
+    wokenBy: ["tellNodes"],
     async prepare() {
       const bucket = freshBucket();
       const branch = await freshBranch(bucket);

@@ -333,10 +333,7 @@ describe("the alarm", () => {
     const branch = await freshBranch();
     await branch.feed.subscribe({ uid: "u", pipeline: "no-such-pipeline" });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec(
-        "INSERT INTO outbox (topic, uid, event, tries, due) VALUES ('bell', 'u', 'e', 0, ?)",
-        Date.now(),
-      );
+      sql.exec("INSERT INTO outbox (receiver, uid, event, due) VALUES ('pipeline', 'u', 'e', ?)", Date.now());
     });
     await begin(branch, { ttlMs: 7 * DAY_MS });
     expect(await alarmOf(branch)).toBeLessThan(Date.now() + DAY_MS);

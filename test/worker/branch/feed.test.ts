@@ -193,16 +193,16 @@ describe("doorbells", () => {
 
   const outbox = (branch: BranchStub) =>
     runInDurableObject(branch, (_, { storage: { sql } }) =>
-      sql.exec("SELECT topic, uid, tries FROM outbox").toArray(),
+      sql.exec("SELECT receiver, uid, tries FROM outbox").toArray(),
     );
 
   /** Waits until a bell could not be rung. It is the only row, and may have been tried more than once. */
   const triedInVain = (branch: BranchStub) =>
     expect
       .poll(async () =>
-        (await outbox(branch)).map(({ topic, uid, tries }) => [topic, uid, Number(tries) > 0]),
+        (await outbox(branch)).map(({ receiver, uid, tries }) => [receiver, uid, Number(tries) > 0]),
       )
-      .toEqual([["bell", "u", true]]);
+      .toEqual([["pipeline", "u", true]]);
 
   test("a commit rings every subscriber, and nobody if there is none", async () => {
     const branch = await freshBranch();
@@ -237,6 +237,11 @@ describe("doorbells", () => {
     heard.reachable = false;
     for (const path of ["a", "b", "c"]) await put(branch, path);
     await triedInVain(branch);
+    const { loops = [] } = (await branch.admin.loops()) ?? {};
+    expect(loops).toContainEqual({
+      ...{ name: "outbox (pipeline u)", state: "failing", due: expect.any(Number) },
+      ...{ tries: expect.any(Number), error: "Error: unreachable" },
+    });
     heard.reachable = true;
     await allTold(branch);
     expect(heard.rings).toEqual(["u"]);
@@ -253,8 +258,9 @@ describe("doorbells", () => {
     // As if it had been tried so often, the last time so long ago.
     const backedOff = (agoMs: number, tries: number) =>
       runInDurableObject(branch, (_, { storage: { sql } }) => {
-        const due = Date.now() - agoMs + Math.min(1000 * 2 ** (tries - 1), 300_000);
-        sql.exec("UPDATE outbox SET tries = ?, due = ?", tries, due);
+        const triedAt = Date.now() - agoMs;
+        const due = triedAt + Math.min(1000 * 2 ** (tries - 1), 60_000);
+        sql.exec("UPDATE outbox SET tries = ?, triedAt = ?, due = ?", tries, triedAt, due);
       });
     await backedOff(1500, 7);
     await put(branch, "b");

@@ -271,7 +271,7 @@ export async function allTold(branch: BranchStub): Promise<void> {
       );
       await runDurableObjectAlarm(branch);
       return await runInDurableObject(branch, (_, { storage: { sql } }) =>
-        sql.exec("SELECT topic FROM outbox").toArray(),
+        sql.exec("SELECT receiver FROM outbox").toArray(),
       );
     })
     .toEqual([]);

@@ -2,8 +2,8 @@ import { ApplyingStore } from "../../../worker/branch/open-commits/applying-stor
 import { Outbox } from "../../../worker/branch/outbox/outbox-store.ts";
 import { CommitStore } from "../../../worker/branch/tree/commit-store.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
-import { Courier } from "../../../worker/branch/work/outbox/courier.ts";
 import { JobTable } from "../../../worker/catalogue/jobs.ts";
+import { OutboxDispatcher } from "../../../worker/objects/outbox.ts";
 import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts";
 import { ResultStore } from "../../../worker/pipeline/attempts/result-store.ts";
 import { SlotStore } from "../../../worker/pipeline/attempts/slot-store.ts";
@@ -27,7 +27,7 @@ import type { FaultPoint } from "./faults.ts";
 type Where = Omit<FaultPoint, "when">;
 
 const isOfInput = (_: unknown, { output }: { output?: true }): boolean => output !== true;
-const isOfBell = ({ topic }: { topic: string }): boolean => topic === "bell";
+const isOfBell = ({ receiver }: { receiver: string }): boolean => receiver === "pipeline";
 const isOfJob = ({ origin }: { origin?: string }): boolean => origin !== undefined;
 const isOfCommit = ({ origin }: { origin?: string }): boolean => origin === undefined;
 
@@ -41,8 +41,8 @@ const STEPS: readonly Where[] = [
     which: isOfCommit,
   },
   { in: "input", at: "its bell is written", of: Outbox.prototype, method: "ring" },
-  { in: "input", at: "the bell is rung", of: Courier.prototype, method: "step" },
-  { in: "input", at: "the bell was heard", of: Outbox.prototype, method: "delivered", which: isOfBell },
+  { in: "input", at: "the bell is rung", of: OutboxDispatcher.prototype, method: "send", which: isOfBell },
+  { in: "input", at: "the bell was heard", of: Outbox.prototype, method: "acknowledge", which: isOfBell },
   { at: "the bell is heard", of: wakeUps, method: "ring", which: isOfInput },
   { at: "a look at the inputs is owed", of: PipelineStore.prototype, method: "setPullDue" },
   { at: "the cursor moves", of: SourceStore.prototype, method: "advance" },

@@ -15,12 +15,17 @@ export const admin: BranchFacet<AdminCalls> = {
    * may have gone with that.
    */
   async announce(reach) {
-    const { ledger, courier } = reach;
+    const { ledger, outbox } = reach;
     if (!ledger.exists || !ledger.generations.newest()) return refused("no-such-branch");
     tellAgain(reach);
-    if (!(await courier.setCatalogueBack())) return refused("catalogue-unavailable");
+    try {
+      await reach.setCatalogueBack();
+    } catch (error) {
+      console.warn(`the catalogue could not be set back for branch ${reach.bucket()}: ${error}`);
+      return refused("catalogue-unavailable");
+    }
     tellAgain(reach);
-    const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
+    const isTold = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
     const deleted = ledger.live === null && !ledger.forks.coming();
     return isTold ? { ok: true, deleted } : refused("catalogue-unavailable");
   },
@@ -59,15 +64,16 @@ export const admin: BranchFacet<AdminCalls> = {
   },
 };
 
-function tellAgain({ ledger, courier, moment }: Reach): void {
+function tellAgain({ ledger, moment }: Reach): void {
   const { now, id } = moment();
   const newest = ledger.generations.newest();
   ledger.transaction(() => {
     if (!newest) return;
     // A creation that its creator waits for stays one, and is told as well.
-    if (!courier.creationWaits(newest.uid)) ledger.outbox.tellCatalogue({ event: `again.${id(now)}`, now });
+    const { outbox } = ledger;
+    if (!outbox.creationWaits(newest.uid)) outbox.tellCatalogue({ event: `again.${id(now)}`, now });
     if (ledger.settings.of(newest.gen).revision > 0) {
-      ledger.outbox.tellSettings({ event: `again.${id(now)}`, now });
+      outbox.tellSettings({ event: `again.${id(now)}`, now });
     }
     if (newest.deletedAt === null) ledger.tags.tellAll(newest.gen);
   });

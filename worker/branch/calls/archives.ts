@@ -140,7 +140,7 @@ export const imports: BranchFacet<ImportCalls> = {
   },
 
   /** The branch is there when this answers; the catalogue knows it, too. Asked again it answers the same. */
-  async finish({ ledger, courier, moment, turn }, request) {
+  async finish({ ledger, outbox, moment, turn }, request) {
     if (!ledger.exists) return refused("no-such-import");
     const { now, id: newId } = moment();
     const ready = ledger.transaction((tx) => wholeImport(tx, ledger, request));
@@ -160,7 +160,7 @@ export const imports: BranchFacet<ImportCalls> = {
     }
     // Commits that come now are later than those that came.
     ledger.clock.load();
-    const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
+    const isTold = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
     return isTold ? { ok: true, head: ledger.live?.head.id ?? null } : refused("catalogue-unavailable");
   },
 

@@ -4,12 +4,13 @@ import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import type { Engine } from "../../objects/engine.ts";
 import type { Facet } from "../../objects/facets.ts";
 import { mustNotBeNobody } from "../../objects/made-objects.ts";
+import type { OutboxDispatcher } from "../../objects/outbox.ts";
 import type { BranchContext } from "../context.ts";
 import { type Refused, refused } from "../contract/answers.ts";
 import type { CommitRefused, Committed, PutFile } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { BranchReceiver } from "../outbox/outbox-store.ts";
 import type { Forker } from "../work/forks/forker.ts";
-import type { Courier } from "../work/outbox/courier.ts";
 import type { Committer } from "../write/committer.ts";
 import type { Gate } from "../write/gate.ts";
 import type { PutQueue } from "../write/put-queue.ts";
@@ -22,7 +23,9 @@ export type Puts = PutQueue<PutFile, PutAnswer>;
 export interface Reach extends BranchContext {
   readonly catalogue: () => Catalogue;
   readonly engine: Engine;
-  readonly courier: Courier;
+  readonly outbox: OutboxDispatcher<BranchReceiver>;
+  /** Has the catalogue forget what it was told of a later time, if the object was set back from one. */
+  readonly setCatalogueBack: () => Promise<void>;
   readonly forker: Pick<Forker, "settled" | "rootNow">;
   readonly gate: Gate;
   readonly committer: Committer;

@@ -37,7 +37,7 @@ export const feed: BranchFacet<FeedCalls> = {
       if (stopped) ledger.starts.stop(uid);
       else ledger.starts.forget(uid);
       ledger.subscribers.remove(uid);
-      ledger.outbox.drop({ topic: "bell", uid });
+      ledger.outbox.drop("pipeline", uid);
       forgetErasures(tx, ledger, now());
       forgetNews(tx, ledger, now());
     });

@@ -63,7 +63,8 @@ export const tags: BranchFacet<TagCalls> = {
         ledger.tags.set(gen, { name, commit, createdAt });
       });
     }
-    if (!(await isTold(reach))) return refused("catalogue-unavailable");
+    // Asked also if nothing changed: the caller may come back after a refusal.
+    if (!(await reach.outbox.flush("catalogue"))) return refused("catalogue-unavailable");
     return { ok: true, name, commit, change, before: before?.commit ?? null };
   },
 
@@ -80,7 +81,8 @@ export const tags: BranchFacet<TagCalls> = {
         ledger.tags.remove(gen, name);
       });
     }
-    if (!(await isTold(reach))) return refused("catalogue-unavailable");
+    // Asked also if nothing changed: the caller may come back after a refusal.
+    if (!(await reach.outbox.flush("catalogue"))) return refused("catalogue-unavailable");
     return tag ? { ok: true } : refused("no-such-tag");
   },
 };
@@ -109,9 +111,4 @@ function changeTags({ ledger, moment }: Reach, write: (now: number) => void): vo
     write(now);
     ledger.outbox.tellCatalogue({ event: id(now), now });
   });
-}
-
-/** Whether the catalogue knows all. Asked also if nothing changed: the caller may come back after a refusal. */
-async function isTold({ courier }: Reach): Promise<boolean> {
-  return !courier.catalogueWaits || (await courier.flushCatalogue());
 }

@@ -30,13 +30,13 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
   async create(reach, request = {}) {
     const fault = await prepare(reach);
     if (fault) return refused(fault);
-    const { ledger, courier, forker, announcing } = reach;
+    const { ledger, forker, announcing } = reach;
     await forker.settled();
     const live = ledger.generations.live();
     if (!live && ledger.forks.present()) return refused("already-exists");
     if (live) {
       // Other news may wait of a branch that is somebody's: of its tags, say.
-      if (ledger.claim.get() || !courier.creationWaits(live.uid)) return refused("already-exists");
+      if (ledger.claim.get() || !ledger.outbox.creationWaits(live.uid)) return refused("already-exists");
       const isTold = announcing.get(live.uid);
       if (isTold) return refused((await isTold) ? "already-exists" : "catalogue-unavailable");
     }
@@ -48,7 +48,7 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
   async fork(reach, request) {
     const fault = await prepare(reach);
     if (fault) return refused(fault);
-    const { ledger, courier, forker } = reach;
+    const { ledger, outbox, forker } = reach;
     const { parent, commit } = request;
     const fork = ledger.forks.present() ?? askFork(reach, request);
     const isSame = fork?.parent === parent && (commit === undefined || commit === fork.commit);
@@ -57,7 +57,7 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
       const rooted = await forker.rootNow(fork);
       if (!rooted.ok) return rooted;
     }
-    if (courier.catalogueWaits && !(await courier.flushCatalogue())) return refused("catalogue-unavailable");
+    if (!(await outbox.flush("catalogue"))) return refused("catalogue-unavailable");
     const made = ledger.forks.get(fork.uid);
     return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
   },
@@ -110,14 +110,14 @@ function begin(
 
 async function announceCreation({
   ledger,
-  courier,
+  outbox,
   announcing,
 }: Reach): Promise<Made | Refused<"catalogue-unavailable">> {
   const live = ledger.generations.live();
   if (!live) throw new Error("the branch to announce is not there");
   const { uid, createdAt } = live;
   // The settings first: a creation that the catalogue was told of is not finished by another one.
-  const isTold = courier.flushSettings().then((isSet) => isSet && courier.flushCatalogue());
+  const isTold = outbox.flush("settings").then((isSet) => isSet && outbox.flush("catalogue"));
   announcing.set(uid, isTold);
   try {
     return (await isTold) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
@@ -145,7 +145,7 @@ function shownFork({ uid, parent, commit, state, createdAt, files, total }: Fork
 }
 
 async function destroy(
-  { ledger, courier, moment }: Reach,
+  { ledger, outbox, moment }: Reach,
   { key, withFiles }: DestroyBranch,
 ): Promise<AnswerOf<LifecycleCalls["destroy"]>> {
   const { live } = ledger;
@@ -163,18 +163,7 @@ async function destroy(
     return refusal;
   });
   if (refusal) return refusal;
-  return (await announceDeletion({ ledger, courier })) ? { ok: true } : refused("catalogue-unavailable");
-}
-
-/** The catalogue first: a caller waits for it. Returns whether it knows. */
-export async function announceDeletion({
-  ledger,
-  courier,
-}: Pick<Reach, "ledger" | "courier">): Promise<boolean> {
-  const isTold = await courier.flushCatalogue();
-  // Then whoever else is to hear of it, of whom nobody waits.
-  ledger.wake("outbox");
-  return isTold;
+  return (await outbox.flush("catalogue")) ? { ok: true } : refused("catalogue-unavailable");
 }
 
 /** What the branch is set to. */
@@ -190,15 +179,15 @@ export const settings: BranchFacet<SettingsCalls> = {
    * What shuts somebody out holds with this call, since the branch looks at its own settings; what lets somebody in is
    * acknowledged once the catalogue knows of it.
    */
-  async change({ ledger, catalogue, courier, now }, change) {
+  async change({ ledger, catalogue, outbox, now }, change) {
     if (!ledger.live) return absent(ledger);
     const fault = letsIn(change) ? await catalogue().fault() : undefined;
     if (fault === "catalogue-outdated" || fault === "other-family") return refused(fault);
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
     const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now: now() }));
-    if (!changed.ok || !courier.settingsWait) return changed;
-    const isTold = await courier.flushSettings();
+    if (!changed.ok) return changed;
+    const isTold = await outbox.flush("settings");
     return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
   },
 };

@@ -5,18 +5,17 @@ import { finishOutput } from "../write/finish.ts";
 import { claimBranch, endGeneration, releaseBranch } from "../write/generation.ts";
 import { stageOutput } from "../write/job-output.ts";
 import { type BranchFacet, makeTables, type Reach } from "./facet.ts";
-import { announceDeletion } from "./lifecycle.ts";
 import { largeCommitRests, waits, write } from "./write.ts";
 
 /** What the pipeline does whose output the branch is. */
 export const output: BranchFacet<OutputCalls> = {
   async claim(reach, owner) {
-    const { ledger, courier, moment, forker } = reach;
+    const { ledger, outbox, moment, forker } = reach;
     makeTables(reach);
     await forker.settled();
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
-    if (!claimed.ok || !courier.catalogueWaits) return claimed;
-    return (await courier.flushCatalogue()) ? claimed : refused("catalogue-unavailable");
+    if (!claimed.ok) return claimed;
+    return (await outbox.flush("catalogue")) ? claimed : refused("catalogue-unavailable");
   },
 
   /** Throws if a large commit takes too long to wait for: the caller is to try again. */
@@ -43,7 +42,7 @@ export const output: BranchFacet<OutputCalls> = {
 };
 
 async function release(
-  { ledger, courier, moment: newMoment }: Reach,
+  { ledger, outbox, moment: newMoment }: Reach,
   { uid, destroy }: { uid: string; destroy: boolean },
 ): Promise<void> {
   if (!ledger.exists || ledger.claim.get()?.uid !== uid) return;
@@ -53,7 +52,7 @@ async function release(
     releaseBranch(tx, ledger, moment);
     if (destroy && live) endGeneration(tx, ledger, { live, moment });
   });
-  if (destroy && live) await announceDeletion({ ledger, courier });
+  if (destroy && live) await outbox.flush("catalogue");
 }
 
 async function commitOnce(reach: Reach, request: OutputCommit): Promise<AnswerOf<OutputCalls["commit"]>> {

@@ -23,7 +23,7 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
  *
  * On loan: a fork's content whose blobs are its parent's (work/forks/forker.ts). It is never dead. The ledger takes its
  * row out at the end of the very transaction that released it last (`takeUnkept`), and the parent is told
- * (work/outbox/give-back.ts). What a parent erases and a fork still has, a hold of that fork keeps in the parent (fork-hold-store.ts).
+ * (work/outbox.ts). What a parent erases and a fork still has, a hold of that fork keeps in the parent (fork-hold-store.ts).
  *
  * Who wins each race:
  *

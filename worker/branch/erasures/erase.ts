@@ -543,5 +543,5 @@ function tellNodes(
 ): void {
   const names = new Set(rows.filter((row) => keeps(row) && row.size > 0).map(contentName));
   if (names.size === 0) return;
-  outbox.tellErased({ event: `erased.${erasedContents.add([...names])}`, now });
+  outbox.mark("erased", { event: `erased.${erasedContents.add([...names])}`, due: now });
 }

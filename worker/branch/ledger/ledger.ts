@@ -248,7 +248,8 @@ export class Ledger {
     for (const gen of new Set(unkept.map((content) => content.gen))) {
       const fork = this.generations.get(gen)?.uid;
       // At once, but not sooner than a parent that could not be reached is tried again.
-      if (fork !== undefined) this.outbox.tellParent(fork, { event: `${this.giveBacks.newest}`, now: 0 });
+      if (fork !== undefined)
+        this.outbox.mark("parent", { uid: fork, event: `${this.giveBacks.newest}`, due: 0 });
     }
   }
 

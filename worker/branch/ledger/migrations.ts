@@ -1,3 +1,5 @@
+import { OUTBOX } from "../../objects/outbox-table.ts";
+
 /**
  * The tables of a Branch object, a room after the other. `gen` counts the branch's generations, `seq` the commits of one.
  * What refers to a commit by `born`, `died`, `version` or `head` has its `seq`. Times are in milliseconds since 1970.
@@ -597,17 +599,7 @@ const SCHEMA = `
     -- the oldest job that has not ended, which is why it needs that; null if there is none
     needs_job TEXT
   ) WITHOUT ROWID;
-  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. event: the newest it is about.
-  CREATE TABLE outbox (
-    topic TEXT NOT NULL,
-    uid TEXT NOT NULL,
-    event TEXT NOT NULL,
-    tries INTEGER NOT NULL,
-    due INTEGER NOT NULL,
-    PRIMARY KEY (topic, uid)
-  ) WITHOUT ROWID;
-  CREATE INDEX outbox_by_due ON outbox (due);
-`;
+${OUTBOX}`;
 
 /** Append only: an entry is never edited once it was released. */
 export const MIGRATIONS: readonly string[] = [SCHEMA];

@@ -51,7 +51,7 @@ export function endGeneration(
   ledger.tags.endGeneration();
   ledger.lifecycleScans.endGeneration(gen);
   ledger.outbox.tellCatalogue({ event: id, now });
-  if (ledger.settings.of(gen).revision > 0) ledger.outbox.tellSettings({ event: id, now });
+  if (ledger.settings.of(gen).revision > 0) ledger.outbox.mark("settings", { event: id, due: now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }
 

@@ -56,7 +56,8 @@ export function publishFork(
   commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, annotation });
   generations.open(fork.gen);
   forks.made(uid);
-  outbox.tellCatalogue({ event: id, now: moment.now });
+  // No call waits for it.
+  outbox.mark("catalogue", { event: id, due: moment.now });
   return { ok: true, commit: id, modifiedAt: createdAt };
 }
 

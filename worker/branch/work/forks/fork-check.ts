@@ -19,7 +19,7 @@ interface AskContext extends Pick<BranchContext, "ledger" | "now" | "turn"> {
  * If a version is erased and a fork has the same bytes elsewhere, the parent keeps them for the fork: a *hold of a fork*, which
  * is a row of `fork_holds`. The fork tells the parent when it has them no more. The fork's ledger takes each content on loan out at
  * the end of the transaction that released it last, so that nobody can keep it again, and writes down what to return. The
- * outbox sees to it that the parent hears (work/outbox/give-back.ts). In case it never does, the parent asks, later and later.
+ * outbox sees to it that the parent hears (work/outbox.ts). In case it never does, the parent asks, later and later.
  *
  * This asks forks whose time has come what they still have of the bytes that are held for them, and drops the other holds. A fork
  * gives back by itself; this is for one that could not: a fork that was set back to an earlier time has forgotten what to give

@@ -139,8 +139,6 @@ export class Forker implements NamedLoop {
     }
     if (page.next !== null || ledger.forks.get(uid)?.state !== "copying") return;
     committer.one((tx, moment) => publishFork(tx, ledger, { uid, moment }));
-    // Nobody else tells the catalogue.
-    ledger.wake("outbox");
   }
 
   #page({ uid, parent, after }: PageRequest): Promise<Page> {
@@ -170,7 +168,7 @@ export class Forker implements NamedLoop {
     ledger.transaction(() => {
       ledger.generations.recordParent({ uid, parent });
       ledger.forks.remove(uid);
-      // Nothing is left to give back: the courier finds that the fork is gone, and forgets what waits.
+      // Nothing is left to give back: the outbox finds that the fork is gone, and forgets what waits.
     });
   }
 }

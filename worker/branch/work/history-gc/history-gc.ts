@@ -147,7 +147,7 @@ function tellHolder(
   { gen, now }: { gen: number; now: number },
 ): void {
   const holder = generations.live()?.gen === gen ? claim.get() : null;
-  if (holder) outbox.tellHolder(holder.uid, { event: crypto.randomUUID(), now });
+  if (holder) outbox.mark("owner", { uid: holder.uid, event: crypto.randomUUID(), due: now });
 }
 
 /** Returns whether it rose. */
