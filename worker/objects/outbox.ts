@@ -107,8 +107,6 @@ interface DispatcherOptions<Name extends string> {
   readonly ledger: { readonly outbox: OutboxStore<Name>; transaction<T>(work: (tx: Tx) => T): T };
   readonly now: () => number;
   readonly receivers: Readonly<Record<Name, Send>>;
-  /** Whether receivers are to be told now. Absent: always. */
-  readonly isOpen?: () => boolean;
 }
 
 /** Receivers that are told at the same time. */
@@ -130,8 +128,7 @@ export class OutboxDispatcher<Name extends string> implements NamedLoop {
   }
 
   due(): number | undefined {
-    const { ledger, isOpen } = this.#options;
-    return isOpen?.() === false ? undefined : ledger.outbox.nextDue();
+    return this.#options.ledger.outbox.nextDue();
   }
 
   /** There may be more to tell than when the step began, which may be waiting for a receiver that hangs. */
@@ -145,8 +142,7 @@ export class OutboxDispatcher<Name extends string> implements NamedLoop {
 
   /** Begins to tell those that are due, and waits for the first of all that are being told. */
   async step(): Promise<boolean> {
-    const { ledger, now, isOpen } = this.#options;
-    if (isOpen?.() === false) return false;
+    const { ledger, now } = this.#options;
     this.#look = Promise.withResolvers();
     const due = ledger.outbox.due(now(), AT_ONCE + this.#sending.size);
     const idle = due.filter((row) => !this.#sending.has(nameOf(row)));

@@ -42,16 +42,17 @@ export class Pipeline extends DurableObject<Env> implements Faceted {
         return engine;
       },
     };
+    const object = () => `pipeline ${ledger.pipeline.name()}`;
     const engine: Engine = new Engine({
-      object: () => `pipeline ${ledger.pipeline.name()}`,
+      object,
       exists: () => ledger.exists,
       now: peers.now,
       storage,
-      loops: loopsOf(reach),
+      loops: loopsOf(reach, object),
     });
     this.#reach = reach;
     ledger.listener = (woken) => {
-      if (woken.has("catalogue") && ledger.jobs.hasUrgent()) memory.urgent.wake();
+      if (woken.has("outbox") && ledger.jobs.hasUrgent()) memory.urgent.wake();
       engine.woken(woken);
     };
     // What a crash interrupted goes on with the first call, without waiting for the alarm.

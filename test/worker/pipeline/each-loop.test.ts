@@ -225,8 +225,8 @@ const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    loop: "catalogue",
-    what: "there is a job",
+    loop: "outbox",
+    what: "the catalogue is to hear of a job",
     // Each change of a job wakes it, so that the next one makes good for one that was lost.
     wokenBy: [],
     async prepare() {
@@ -235,7 +235,7 @@ const SCENARIOS: readonly Scenario[] = [
         name,
         begin: () => commitJob({ name, input }),
         isDone: async () =>
-          (await hasSome(name, "SELECT 1 FROM jobs WHERE filled = 1")()) && (await isIdle(name, "catalogue")),
+          (await hasSome(name, "SELECT 1 FROM jobs WHERE filled = 1")()) && (await isIdle(name, "outbox")),
       };
     },
   },

@@ -1,4 +1,6 @@
 import type { JobState } from "../../../protocol/pipelines.ts";
+import type { OutboxStore } from "../../objects/outbox.ts";
+import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
@@ -96,6 +98,13 @@ type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill:
 
 /** The jobs, numbered in their order. Every change that people can see raises the version, for the catalogue. */
 export class JobStore extends Store {
+  readonly #outbox: OutboxStore<"jobs">;
+
+  constructor(sql: Sql, outbox: OutboxStore<"jobs">) {
+    super(sql);
+    this.#outbox = outbox;
+  }
+
   /** One job for an event; undefined if that event has its job. */
   insert(job: {
     id: string;
@@ -326,6 +335,7 @@ export class JobStore extends Store {
         failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
       WHERE n = ${n} AND finishedAt IS NULL`;
     if (open < 0) this.#changed("jobs");
+    else this.#changed();
   }
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
@@ -367,7 +377,9 @@ export class JobStore extends Store {
 
   /** The catalogue is to hear of it, and these loops have something to go on with. */
   #changed(...loops: readonly string[]): void {
-    for (const loop of ["catalogue", ...loops]) this.wake(loop);
+    // At once, and all that waits: `unflushed` says what that is.
+    this.#outbox.mark("jobs", { event: "", due: 0 });
+    for (const loop of loops) this.wake(loop);
   }
 
   #one(condition: string, ...values: (string | number)[]): JobRow | undefined {

@@ -1,4 +1,5 @@
 import { ObjectLedger } from "../../objects/ledger.ts";
+import { OutboxStore } from "../../objects/outbox.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
 import { SpaceWatch } from "../../objects/space.ts";
 import type { Tx } from "../../objects/transaction.ts";
@@ -34,7 +35,9 @@ export class Ledger extends ObjectLedger {
   readonly pipeline = new PipelineStore(this.sql, this.versions);
   readonly proposals = new ProposalStore(this.sql);
   readonly sources = new SourceStore(this.sql);
-  readonly jobs = new JobStore(this.sql);
+  /** Whom a pipeline tells. `jobs`: the catalogue, what has become of jobs. */
+  readonly outbox = new OutboxStore<"jobs">(this.sql);
+  readonly jobs = new JobStore(this.sql, this.outbox);
   readonly touched = new TouchedStore(this.sql);
   readonly elements = new ElementStore(this.sql);
   readonly erasures = new ErasureStore(this.sql);

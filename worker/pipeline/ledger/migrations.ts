@@ -1,3 +1,5 @@
+import { OUTBOX } from "../../objects/outbox-table.ts";
+
 /**
  * The tables of a Pipeline object, a room after the other. `born`, `died` and `job` are numbers of its own jobs: something is
  * there at job n when `born <= n` and it has not died or `died > n`. Times are in milliseconds since 1970.
@@ -510,7 +512,7 @@ const SCHEMA = `
     bytes INTEGER NOT NULL,
     next INTEGER NOT NULL
   );
-`;
+${OUTBOX}`;
 
 /** Append only: an entry is never edited once it was released. */
 export const MIGRATIONS: readonly string[] = [SCHEMA];

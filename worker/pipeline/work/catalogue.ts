@@ -1,5 +1,6 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
+import type { Forget } from "../../objects/outbox.ts";
 import { yieldToOthers } from "../../objects/turns.ts";
 import type { Peers, PipelineContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -13,15 +14,16 @@ const PAUSE_MS = 50;
 const PROGRESS_MS = 500;
 
 /**
- * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
+ * Brings the catalogue up to date with the jobs: a batch, with each job once however often it changed since. New and
  * ended jobs go as soon as the last write allows, progress at most twice a second; what is urgent ends that pause.
  */
-export async function flushJobs(context: PipelineContext): Promise<void> {
+export async function tellJobs(context: PipelineContext): Promise<Forget> {
   const { ledger, memory } = context;
-  for (let flushed = await flushPage(context); flushed; flushed = await flushPage(context)) {
+  if (await flushPage(context)) {
     await scheduler.wait(PAUSE_MS);
     if (!ledger.jobs.hasUrgent()) await memory.urgent.wait(PROGRESS_MS);
   }
+  return () => ledger.jobs.unflushed(1).length === 0;
 }
 
 /** One batch. Returns false if nothing was left. */

@@ -1,7 +1,8 @@
 import type { NamedLoop } from "../../objects/loop.ts";
+import { OutboxDispatcher } from "../../objects/outbox.ts";
 import { nextExpiry } from "../attempts/task-store.ts";
 import type { PipelineContext } from "../context.ts";
-import { flushJobs } from "./catalogue.ts";
+import { tellJobs } from "./catalogue.ts";
 import { advanceOldestJob, oldestGoesOn } from "./finish/advance.ts";
 import { fillJobs } from "./inputs/fill.ts";
 import { marksDueAt, sendMarks } from "./inputs/low-water.ts";
@@ -12,8 +13,8 @@ import { changeState, isChanging } from "./saga/saga.ts";
 import { hasToTrim, trim } from "./trim/trim.ts";
 import { dropErased, endLostUploads, isErasing } from "./trim/uploads.ts";
 
-/** What a Pipeline object does between its calls. */
-export function loopsOf(context: PipelineContext): NamedLoop[] {
+/** What a Pipeline object does between its calls. `object`: what it is called in the log. */
+export function loopsOf(context: PipelineContext, object: () => string): NamedLoop[] {
   const { ledger, peers } = context;
   const { jobs, pipeline, lost } = ledger;
   const dueIf = (isDue: boolean): number | undefined => (isDue ? 0 : undefined);
@@ -50,11 +51,7 @@ export function loopsOf(context: PipelineContext): NamedLoop[] {
     },
     { name: "erased", due: () => dueIf(isThere() && isErasing(ledger)), step: () => dropErased(context) },
     { name: "trim", due: () => dueIf(isThere() && hasToTrim(context)), step: () => trim(context) },
-    {
-      name: "catalogue",
-      due: () => dueIf(isThere() && jobs.unflushed(1).length > 0),
-      step: () => flushJobs(context),
-    },
+    new OutboxDispatcher({ object, ledger, now: peers.now, receivers: { jobs: () => tellJobs(context) } }),
     {
       name: "lowWaterMarks",
       due: () => (isActive() ? marksDueAt(context) : undefined),

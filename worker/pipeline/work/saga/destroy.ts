@@ -18,6 +18,7 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["former_sources", "repo, branch"],
   ["sources", "source"],
   ["jobs", "n"],
+  ["outbox", "receiver, uid"],
   ["touched", "job, stage, input, path"],
   ["elements", "input, path, born"],
   ["datums", "key, born"],
