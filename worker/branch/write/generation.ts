@@ -20,24 +20,7 @@ export function beginGeneration(
 }
 
 /** Deletes the live generation: a tombstone in the history, which subscribers hear of like of a commit. */
-export function endGeneration(
-  _: Tx,
-  ledger: Pick<
-    Ledger,
-    | "clock"
-    | "commits"
-    | "generations"
-    | "tags"
-    | "settings"
-    | "lifecycleScans"
-    | "uploads"
-    | "openCommits"
-    | "outbox"
-    | "subscribers"
-    | "forks"
-  >,
-  { live, moment }: { live: Live; moment: Moment },
-): void {
+export function endGeneration(_: Tx, ledger: Ledger, { live, moment }: { live: Live; moment: Moment }): void {
   const { gen, head } = live;
   const { now } = moment;
   const createdAt = ledger.clock.next(now);
@@ -70,7 +53,7 @@ export function endFork(
 /** Takes the branch for a pipeline, and makes it if need be. */
 export function claimBranch(
   tx: Tx,
-  ledger: Pick<Ledger, "clock" | "generations" | "outbox" | "claim" | "applying" | "openCommits" | "forks">,
+  ledger: Ledger,
   { pipeline, uid, moment }: { pipeline: string; uid: string; moment: Moment },
 ): { ok: true; epoch: number } | Refused<"already-claimed" | "already-exists"> {
   const live = ledger.generations.live();
@@ -83,21 +66,7 @@ export function claimBranch(
 }
 
 /** The pipeline gives its output up. */
-export function releaseBranch(
-  tx: Tx,
-  ledger: Pick<
-    Ledger,
-    | "generations"
-    | "claim"
-    | "uploads"
-    | "applying"
-    | "openCommits"
-    | "subscribers"
-    | "erasures"
-    | "oweRewrite"
-  >,
-  { now }: Moment,
-): void {
+export function releaseBranch(tx: Tx, ledger: Ledger, { now }: Moment): void {
   const live = ledger.generations.live();
   if (live) endOutputs(tx, ledger, { gen: live.gen, now });
   ledger.claim.release();
