@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { parseSync, Visitor } from "oxc-parser";
 
 /**
- * Holds the tree to the map of ARCHITECTURE.md. A folder is a room, and three things are asked:
+ * Holds the tree to the map of ARCHITECTURE.md. A folder is a room, and four things are asked:
  *
  * - What lies side by side in a folder, rooms and loose files, imports each other in no circle. An import from
  *   `worker/s3/auth/verify.ts` to `worker/s3/request/target.ts` says that `auth` needs `request`; then nothing in
@@ -11,6 +11,7 @@ import { parseSync, Visitor } from "oxc-parser";
  * - A room imports what the map's last column names, and imports all that it names: folders and files in backticks, and
  *   packages. A row that has packages, or "no packages", allows no others, nor the platform's. A row without a value has
  *   that of the room around it. "–" allows no room, "anything" all.
+ * - What others may call of a branch is no part of its loops: `calls/` and `work/` import neither one the other.
  * - A file has 700 lines at most, and the two that put an object together have 150.
  */
 const CODE = ["cli", "console", "embedded", "protocol", "runner", "scripts", "worker"];
@@ -19,6 +20,9 @@ const MOST_LINES_OF: Record<string, number> = {
   "worker/branch/branch.ts": 150,
   "worker/pipeline/pipeline.ts": 150,
 };
+
+/** Floors that import neither one the other. */
+const APART = ["worker/branch/calls", "worker/branch/work"];
 
 /** What does not hold yet. An entry that is no longer needed is a fault, so the lists only become shorter. */
 interface Exceptions {
@@ -53,6 +57,7 @@ export function faultsOf(root: string, { tied, long }: Exceptions): string[] {
   return [
     ...butFor(tied, circlesOf(imports), "has no circle any more"),
     ...butFor(long, tooLongOf(texts), "is not too long any more"),
+    ...betweenFloors(imports),
     ...againstMap(root, imports),
   ];
 }
@@ -190,6 +195,15 @@ function againstMap(root: string, imports: readonly Import[]): string[] {
       ),
   );
   return [...faults, ...idle];
+}
+
+function betweenFloors(imports: readonly Import[]): string[] {
+  const floorOf = (path: string) => APART.find((floor) => isIn(path, floor));
+  return imports.flatMap(({ from, to }) => {
+    const [own, other] = [floorOf(from), floorOf(to)];
+    const isFine = own === undefined || other === undefined || own === other;
+    return isFine ? [] : [`${from} imports ${to}: what both need belongs into a room below`];
+  });
 }
 
 function isIn(path: string, room: string): boolean {

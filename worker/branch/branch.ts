@@ -85,7 +85,6 @@ export class Branch extends DurableObject<Env> implements Faceted {
     const outbox = new OutboxDispatcher({ ...context, object, receivers: openReceivers(told) });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
     const committer = new Committer(context);
-    const forker = new Forker({ ...context, committer, bucket, branch });
     const engine = new Engine({
       object,
       exists: () => ledger.exists,
@@ -98,7 +97,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
         new BlobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
         new OrphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
         new Applier({ ...context, committer, gate }),
-        forker,
+        new Forker({ ...context, committer, bucket, branch }),
         forkCheck({ ...context, branch }),
         new LifecycleScans({ ...context, committer }),
         new HistoryGc(context),
@@ -107,7 +106,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
     });
     this.#reach = {
       ...context,
-      ...{ engine, outbox, forker, gate, committer, bucket },
+      ...{ engine, outbox, gate, committer, bucket, branch },
       setCatalogueBack: () => setCatalogueBack(told),
       puts: openPuts({ ...context, committer }),
       catalogue: () => openCatalogue(this.env.DB),

@@ -107,6 +107,15 @@ describe("a circle is told with the imports that make it", () => {
   });
 });
 
+test.each([
+  ["a call and a loop", "worker/branch/calls/a.ts", 'import "../work/forks/b.ts";\n'],
+  ["a loop and a call", "worker/branch/work/forks/b.ts", 'import type { A } from "../../calls/a.ts";\n'],
+])("%s import neither one the other", (_, file, text) => {
+  const faults = faultsWith({ [file]: text });
+  expect(faults).toEqual([expect.stringContaining(`${file} imports worker/branch/`)]);
+  expect(faults[0]).toContain("what both need belongs into a room below");
+});
+
 describe("the map holds", () => {
   test.each([
     [

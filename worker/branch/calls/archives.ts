@@ -21,6 +21,7 @@ import {
 } from "../history/archives/import-rows.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Position } from "../tree/commit-store.ts";
+import { settled } from "../write/fork.ts";
 import { absent, type BranchFacet, prepare, type Reach, uploadId } from "./facet.ts";
 
 /** A call that comes so soon after the last one does not write down that the export goes on; milliseconds. */
@@ -103,8 +104,8 @@ export const imports: BranchFacet<ImportCalls> = {
   async begin(reach, request) {
     const fault = await prepare(reach);
     if (fault) return refused(fault);
-    const { ledger, forker } = reach;
-    await forker.settled();
+    const { ledger } = reach;
+    await settled(reach);
     const begun = ledger.transaction((tx) => begin(tx, reach, request));
     if ("ok" in begun) return begun;
     const { uid, upload, state } = begun;

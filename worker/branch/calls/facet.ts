@@ -10,8 +10,8 @@ import { type Refused, refused } from "../contract/answers.ts";
 import type { CommitRefused, Committed, PutFile } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { BranchReceiver } from "../outbox/outbox-store.ts";
-import type { Forker } from "../work/forks/forker.ts";
 import type { Committer } from "../write/committer.ts";
+import type { RootContext } from "../write/fork.ts";
 import type { Gate } from "../write/gate.ts";
 import type { PutQueue } from "../write/put-queue.ts";
 
@@ -20,18 +20,15 @@ export type PutAnswer = Committed | CommitRefused | Refused<"wait">;
 export type Puts = PutQueue<PutFile, PutAnswer>;
 
 /** What every call of a Branch object can reach. */
-export interface Reach extends BranchContext {
+export interface Reach extends BranchContext, RootContext {
   readonly catalogue: () => Catalogue;
   readonly engine: Engine;
   readonly outbox: OutboxDispatcher<BranchReceiver>;
   /** Has the catalogue forget what it was told of a later time, if the object was set back from one. */
   readonly setCatalogueBack: () => Promise<void>;
-  readonly forker: Pick<Forker, "settled" | "rootNow">;
   readonly gate: Gate;
   readonly committer: Committer;
   readonly puts: Puts;
-  /** The object's own bucket. */
-  readonly bucket: () => string;
   /** What the object was found by. */
   readonly objectName: string | undefined;
   /** By the uid of a generation: the announcement that its creator waits for now. */

@@ -1,13 +1,5 @@
-import { WATCH_MS } from "../../objects/loop.ts";
 import { type AnswerOf, type Refused, refused } from "../contract/answers.ts";
-import type {
-  CreateBranch,
-  DestroyBranch,
-  ForkBranch,
-  LifecycleCalls,
-  Made,
-  ShownFork,
-} from "../contract/lifecycle.ts";
+import type { CreateBranch, DestroyBranch, LifecycleCalls, Made, ShownFork } from "../contract/lifecycle.ts";
 import type { SettingsCalls } from "../contract/settings.ts";
 import type { Fork } from "../forks/fork-store.ts";
 import {
@@ -17,6 +9,7 @@ import {
   notEmptyRefusal,
   protectionRefusal,
 } from "../settings/settings.ts";
+import { askFork, rootNow, settled } from "../write/fork.ts";
 import { beginGeneration, endFork, endGeneration } from "../write/generation.ts";
 import { absent, type BranchFacet, prepare, type Reach } from "./facet.ts";
 
@@ -30,8 +23,8 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
   async create(reach, request = {}) {
     const fault = await prepare(reach);
     if (fault) return refused(fault);
-    const { ledger, forker, announcing } = reach;
-    await forker.settled();
+    const { ledger, announcing } = reach;
+    await settled(reach);
     const live = ledger.generations.live();
     if (!live && ledger.forks.present()) return refused("already-exists");
     if (live) {
@@ -48,13 +41,13 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
   async fork(reach, request) {
     const fault = await prepare(reach);
     if (fault) return refused(fault);
-    const { ledger, outbox, forker } = reach;
+    const { ledger, outbox } = reach;
     const { parent, commit } = request;
     const fork = ledger.forks.present() ?? askFork(reach, request);
     const isSame = fork?.parent === parent && (commit === undefined || commit === fork.commit);
     if (!fork || !isSame) return refused("already-exists");
     if (fork.state === "asked") {
-      const rooted = await forker.rootNow(fork);
+      const rooted = await rootNow(reach, fork);
       if (!rooted.ok) return rooted;
     }
     if (!(await outbox.flush("catalogue"))) return refused("catalogue-unavailable");
@@ -124,19 +117,6 @@ async function announceCreation({
   } finally {
     announcing.delete(uid);
   }
-}
-
-function askFork({ ledger, moment }: Reach, { parent, commit, annotation }: ForkBranch): Fork | undefined {
-  const { now, id } = moment();
-  return ledger.transaction(() => {
-    if (ledger.generations.live()) return undefined;
-    const createdAt = ledger.clock.next(now);
-    const uid = id(createdAt);
-    ledger.forks.ask({ uid, parent, commit: commit ?? null, createdAt, annotation });
-    // Not sooner: the call goes on with it itself.
-    ledger.wake("forks", now + WATCH_MS);
-    return ledger.forks.get(uid);
-  });
 }
 
 /** What others are told of a fork. */

@@ -2,8 +2,7 @@ import { type AnswerOf, type RequestOf, refused } from "../contract/answers.ts";
 import type { OpenCommitCalls } from "../contract/open-commits.ts";
 import { openCommitChanges } from "../read/changes.ts";
 import { protectionRefusal } from "../settings/settings.ts";
-import { beginRevert } from "../work/large-commit/revert.ts";
-import { finishOpenCommit } from "../write/finish.ts";
+import { beginRevert, finishOpenCommit } from "../write/finish.ts";
 import { absent, type BranchFacet, type Reach, told } from "./facet.ts";
 import { largeCommitRests, waits, write } from "./write.ts";
 

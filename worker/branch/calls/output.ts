@@ -2,6 +2,7 @@ import { type AnswerOf, refused } from "../contract/answers.ts";
 import type { OutputCalls, OutputCommit } from "../contract/pipelines.ts";
 import { commitOutput } from "../write/commit.ts";
 import { finishOutput } from "../write/finish.ts";
+import { settled } from "../write/fork.ts";
 import { claimBranch, endGeneration, releaseBranch } from "../write/generation.ts";
 import { stageOutput } from "../write/job-output.ts";
 import { type BranchFacet, makeTables, type Reach } from "./facet.ts";
@@ -10,9 +11,9 @@ import { largeCommitRests, waits, write } from "./write.ts";
 /** What the pipeline does whose output the branch is. */
 export const output: BranchFacet<OutputCalls> = {
   async claim(reach, owner) {
-    const { ledger, outbox, moment, forker } = reach;
+    const { ledger, outbox, moment } = reach;
     makeTables(reach);
-    await forker.settled();
+    await settled(reach);
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok) return claimed;
     return (await outbox.flush("catalogue")) ? claimed : refused("catalogue-unavailable");

@@ -1,12 +1,13 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { Annotation, Refused } from "../contract/answers.ts";
+import type { Annotation, AnswerOf, Refused, RequestOf } from "../contract/answers.ts";
 import type { CommitRefused, Committed } from "../contract/files.ts";
-import type { ConditionsChanged, OpenCommitEnd } from "../contract/open-commits.ts";
+import type { ConditionsChanged, OpenCommitCalls, OpenCommitEnd } from "../contract/open-commits.ts";
 import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import { commitNamed } from "../read/views.ts";
 import { claimedBranch, writableBranch } from "../staging/admission.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../staging/plan.ts";
 import { changedConditions } from "../staging/preconditions.ts";
@@ -158,4 +159,32 @@ function releaseUnchanged(
   for (const [path, now] of state) {
     if (now && kindOf(path) === "file" && !changed.has(path)) contents.release({ ...now, gen });
   }
+}
+
+/** How long the open commit of a revert stays if that can't be written; milliseconds. */
+const REVERT_MS = 60 * 60 * 1000;
+
+/** Begins a commit that goes back to an earlier one (work/large-commit/revert.ts): closes the gate for it. */
+export function beginRevert(
+  tx: Tx,
+  ledger: Ledger,
+  {
+    request: { commit, annotation },
+    moment,
+  }: { request: RequestOf<OpenCommitCalls["revert"]>; moment: Moment },
+): AnswerOf<OpenCommitCalls["revert"]> {
+  const writable = writableBranch(tx, ledger, { operations: 1, key: annotation?.key });
+  if (!writable.ok) return writable;
+  const { live } = writable;
+  const target = commitNamed(ledger, { gen: live.gen, name: commit });
+  if (!target) return { ok: false, reason: "no-such-version" };
+  const { now } = moment;
+  const id = moment.id(now);
+  const said = { message: `revert to ${target.id}`, ...annotation };
+  ledger.openCommits.open({ id, gen: live.gen, now, ttlMs: REVERT_MS, origin: null, annotation: said });
+  const openCommit = ledger.openCommits.find(id, live.gen);
+  if (!openCommit) throw new Error(`no open commit was made for the revert to ${commit}`);
+  ledger.openCommits.startApplying(openCommit);
+  ledger.applying.beginRevert(openCommit, { target: target.seq, head: live.head.seq });
+  return { ok: true, openCommit: id };
 }

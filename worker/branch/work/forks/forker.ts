@@ -1,22 +1,18 @@
 import type { NamedLoop } from "../../../objects/loop.ts";
 import type { BranchContext } from "../../context.ts";
-import { type AnswerOf, type Done, refused } from "../../contract/answers.ts";
-import type { BranchApi } from "../../contract/api.ts";
+import type { AnswerOf } from "../../contract/answers.ts";
 import type { ForkCalls } from "../../contract/forks.ts";
-import type { LifecycleCalls } from "../../contract/lifecycle.ts";
 import type { Fork } from "../../forks/fork-store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { neededFrom } from "../../retention/horizon.ts";
 import type { BranchLoop } from "../../store.ts";
 import type { Committer } from "../../write/committer.ts";
+import { type RootContext, rootFork } from "../../write/fork.ts";
 import { copySlice, publishFork } from "./copy.ts";
 import { purgeSlice } from "./purge.ts";
-import { forkAtWork } from "./work.ts";
 
-interface ForkerOptions extends Pick<BranchContext, "ledger" | "now" | "turn"> {
+interface ForkerOptions extends RootContext, Pick<BranchContext, "turn"> {
   readonly committer: Committer;
-  /** The object's own bucket. */
-  readonly bucket: () => string;
-  /** Another branch. Its calls reject if it can't be reached. */
-  readonly branch: (bucket: string) => Pick<BranchApi, "forks">;
 }
 
 /**
@@ -52,22 +48,6 @@ export class Forker implements NamedLoop {
     this.#options = options;
   }
 
-  /** Waits until a fork that was only asked for is there, or is not: until then nobody can say whether the name is free. */
-  async settled(): Promise<void> {
-    const fork = this.#options.ledger.forks.present();
-    if (fork?.state === "asked") await this.rootNow(fork);
-  }
-
-  /** What a call waits for: whether the parent has the commit. If the parent is away, the alarm tries again. */
-  async rootNow(fork: Fork): Promise<Done | Exclude<AnswerOf<LifecycleCalls["fork"]>, { ok: true }>> {
-    try {
-      return await this.#root(fork);
-    } catch (error) {
-      console.warn(`the fork of ${fork.parent} could not be written down there and is tried again: ${error}`);
-      return refused("parent-unavailable");
-    }
-  }
-
   due(): number | undefined {
     const { forks } = this.#options.ledger;
     return !forks.isEmpty && forkAtWork(this.#options.ledger) ? 0 : undefined;
@@ -93,36 +73,8 @@ export class Forker implements NamedLoop {
     return true;
   }
 
-  async #root({
-    uid,
-    parent,
-    commit,
-  }: Fork): Promise<Done | Exclude<AnswerOf<LifecycleCalls["fork"]>, { ok: true }>> {
-    const { ledger, branch, bucket, now } = this.#options;
-    const asked = { fork: uid, bucket: bucket(), ...(commit !== null && { commit }) };
-    const rooted = await branch(parent).forks.addRoot(asked);
-    return ledger.transaction(() => {
-      const present = ledger.forks.get(uid);
-      if (present?.state !== "asked") return present ? DONE : refused("no-such-parent");
-      if (!rooted.ok) {
-        ledger.forks.remove(uid);
-        const { reason } = rooted;
-        return refused(reason === "let-go" ? "no-such-parent" : reason);
-      }
-      if (ledger.generations.live()) {
-        // Somebody has made a branch of this name meanwhile.
-        ledger.forks.purge(uid);
-        return refused("already-exists");
-      }
-      const gen = ledger.generations.reserve({ uid, createdAt: present.createdAt });
-      ledger.forks.startCopying(uid, { gen, commit: rooted.commit, total: rooted.total });
-      ledger.outbox.tellCatalogue({ event: uid, now: now() });
-      return DONE;
-    });
-  }
-
   async #step(fork: Fork): Promise<void> {
-    if (fork.state === "asked") await this.#root(fork);
+    if (fork.state === "asked") await rootFork(this.#options, fork);
     else if (fork.state === "copying") await this.#copy(fork);
     else if (!this.#purgeSome(fork)) await this.#letGo(fork);
   }
@@ -178,4 +130,26 @@ interface PageRequest extends Pick<Fork, "uid" | "parent"> {
 }
 type Page = AnswerOf<ForkCalls["rootPage"]>;
 
-const DONE = { ok: true } as const;
+/** The fork that there is something to do for now, but none of `except`. */
+function forkAtWork(ledger: Ledger, except: ReadonlySet<string> = NONE): Fork | undefined {
+  return ledger.forks
+    .unfinished()
+    .find((fork) => !except.has(fork.uid) && (fork.state !== "purging" || mayPurge(ledger, fork)));
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * Whether something can be done for a fork that is to go. Its rows stay while forks of it stand, since what those name may
+ * be here alone, and while a pipeline needs them, whose jobs may still read what there was. At last its uploads
+ * and open commits may hold contents of the parent, and let go of them in their time.
+ */
+function mayPurge(
+  { sql, roots, commits, subscribers, contents }: Ledger,
+  { gen }: Pick<Fork, "gen">,
+): boolean {
+  if (gen === null) return true;
+  const last = commits.newest(gen);
+  if (last && (roots.hasAny(gen) || neededFrom(subscribers.needs(), gen) < last.seq)) return false;
+  return sql.has`SELECT 1 FROM files WHERE gen = ${gen} LIMIT 1` || !contents.hasOnLoan(gen);
+}

@@ -1,13 +1,9 @@
 import type { Tx } from "../../../objects/transaction.ts";
 import type { Moment } from "../../context.ts";
-import type { AnswerOf, RequestOf } from "../../contract/answers.ts";
 import type { Committed } from "../../contract/files.ts";
-import type { OpenCommitCalls } from "../../contract/open-commits.ts";
 import { differences } from "../../history/diff.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying, RevertProgress } from "../../open-commits/applying-store.ts";
-import { commitNamed } from "../../read/views.ts";
-import { writableBranch } from "../../staging/admission.ts";
 import { stageBatch } from "../../staging/stage-batch.ts";
 import { withTags } from "../../tree/attributes.ts";
 import type { FileState } from "../../tree/file-store.ts";
@@ -25,8 +21,6 @@ import { type FinishStores, writeOrBegin } from "../../write/finish.ts";
 
 /** Most rows that one slice goes through: what a transaction of some tens of milliseconds takes. */
 const ROWS = 500;
-/** How long the open commit stays if the revert can't be written; milliseconds. */
-const KEPT_MS = 60 * 60 * 1000;
 
 /** Of (?1 gen, ?2 seq and ?3 path to begin behind, ?4 last seq, ?5 limit): what was born, in the order of the index. */
 const BORN_AFTER = `
@@ -40,31 +34,6 @@ const DIED_AFTER = `
 
 /** A job's commit has no conditions, and neither has this. */
 const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
-
-/** Closes the gate for the revert. */
-export function beginRevert(
-  tx: Tx,
-  ledger: FinishStores & Pick<Ledger, "tags" | "horizons" | "names">,
-  {
-    request: { commit, annotation },
-    moment,
-  }: { request: RequestOf<OpenCommitCalls["revert"]>; moment: Moment },
-): AnswerOf<OpenCommitCalls["revert"]> {
-  const writable = writableBranch(tx, ledger, { operations: 1, key: annotation?.key });
-  if (!writable.ok) return writable;
-  const { live } = writable;
-  const target = commitNamed(ledger, { gen: live.gen, name: commit });
-  if (!target) return { ok: false, reason: "no-such-version" };
-  const { now } = moment;
-  const id = moment.id(now);
-  const said = { message: `revert to ${target.id}`, ...annotation };
-  ledger.openCommits.open({ id, gen: live.gen, now, ttlMs: KEPT_MS, origin: null, annotation: said });
-  const openCommit = ledger.openCommits.find(id, live.gen);
-  if (!openCommit) throw new Error(`no open commit was made for the revert to ${commit}`);
-  ledger.openCommits.startApplying(openCommit);
-  ledger.applying.beginRevert(openCommit, { target: target.seq, head: live.head.seq });
-  return { ok: true, openCommit: id };
-}
 
 /** Stages some more of what a revert changes. Returns whether it went through all of it. */
 export function stageRevert(
