@@ -439,6 +439,8 @@ describe("codes that nothing names any more", () => {
   });
 });
 
+const isFreedTo = (fields: object): boolean => "freedTo" in fields;
+
 /** Each is a moment before and a moment after which the gateway may die, while what is kept becomes less. */
 const STEPS: readonly Omit<FaultPoint, "when">[] = [
   { at: "the call is noted", of: PipelineStore.prototype, method: "addOutputNews" },
@@ -450,7 +452,7 @@ const STEPS: readonly Omit<FaultPoint, "when">[] = [
   { at: "an upload is given up", of: GivenUpStore.prototype, method: "add" },
   { at: "another one is", of: GivenUpStore.prototype, method: "add", call: 2 },
   { at: "the history goes", of: MakerStore.prototype, method: "free" },
-  { at: "how far it went is noted", of: PipelineStore.prototype, method: "setFreedTo" },
+  { at: "how far it went is noted", of: PipelineStore.prototype, method: "set", which: isFreedTo },
   { at: "the branch lets go", of: UploadStore.prototype, method: "retire", in: "output" },
   { at: "it has let go", of: GivenUpStore.prototype, method: "settle" },
 ];

@@ -27,9 +27,7 @@ import type { PipelineFacet } from "./facet.ts";
 
 /** What runners call. */
 export const leases: PipelineFacet<LeaseCalls> = {
-  async take(reach, request) {
-    return await leaseDatums(reach, { request, datumQueued: (waitMs) => reach.memory.queued.wait(waitMs) });
-  },
+  take: leaseDatums,
 
   async vacate({ ledger }, { worker, visit }) {
     if (ledger.exists) ledger.transaction(() => ledger.slots.vacate(worker, visit));
@@ -103,7 +101,7 @@ const MAX_PASSED_OVER = 1000;
 /** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
 async function leaseDatums(
   context: PipelineContext,
-  { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
+  request: LeaseCall,
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = context;
   const { node, worker, max, waitMs, peek, visit = null } = request;
@@ -125,7 +123,7 @@ async function leaseDatums(
     const leftMs = deadline - peers.now();
     const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
     if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
-    await datumQueued(leftMs);
+    await context.memory.queued.wait(leftMs);
   }
 }
 

@@ -8,12 +8,7 @@ import { sweep } from "../work/leases.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const logs: PipelineFacet<LogCalls> = {
-  async read(reach, request) {
-    return await answerLogs(reach, {
-      request,
-      jobLogged: (waitMs) => reach.memory.logged.wait(request.job, waitMs),
-    });
-  },
+  read: answerLogs,
 
   async add(reach, { entries }) {
     const { ledger, memory } = reach;

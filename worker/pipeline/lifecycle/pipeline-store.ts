@@ -50,6 +50,13 @@ export interface PipelineRow {
   readonly codesSwept: number;
 }
 
+/** What is written down as it is. */
+type PlainFields = Pick<
+  PipelineRow,
+  "keepOutput" | "epoch" | "hadFirstJob" | "wholeJobDue" | "nextReadsWhole"
+> &
+  Pick<PipelineRow, "staleUntil" | "unlisted" | "codesSwept" | "freedTo">;
+
 /** A commit of one input that can't have its turn before the clock of another one has passed its time. */
 export interface Behind {
   /** The buckets. */
@@ -202,32 +209,13 @@ export class PipelineStore extends Store {
     this.sql.run`UPDATE pipeline SET catalogueVersion = 0`;
   }
 
-  setKeepOutput(keep: number): void {
-    this.sql.run`UPDATE pipeline SET keepOutput = ${keep}`;
-  }
-
-  setEpoch(epoch: number): void {
-    this.sql.run`UPDATE pipeline SET epoch = ${epoch}`;
+  set(fields: Partial<PlainFields>): void {
+    const names = Object.keys(fields).map((name) => `${name} = ?`);
+    this.sql.execute(`UPDATE pipeline SET ${names.join(", ")}`, Object.values(fields));
   }
 
   setPullDue(due: 0 | 1): void {
     this.sql.run`UPDATE pipeline SET pullDue = ${due}`;
-  }
-
-  setHadFirstJob(had: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET hadFirstJob = ${had}`;
-  }
-
-  setWholeJobDue(due: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET wholeJobDue = ${due}`;
-  }
-
-  setNextReadsWhole(whole: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET nextReadsWhole = ${whole}`;
-  }
-
-  setStaleUntil(job: number | null): void {
-    this.sql.run`UPDATE pipeline SET staleUntil = ${job}`;
   }
 
   /** Returns how many datums are alive after the change. */
@@ -251,11 +239,6 @@ export class PipelineStore extends Store {
     this.sql.run`UPDATE pipeline SET committed = ${job}`;
   }
 
-  /** The catalogue has no job before this one. */
-  setUnlisted(job: number): void {
-    this.sql.run`UPDATE pipeline SET unlisted = ${job}`;
-  }
-
   /** The output branch keeps less than before. */
   addOutputNews(): void {
     this.sql.run`UPDATE pipeline SET outputDue = outputDue + 1`;
@@ -271,14 +254,6 @@ export class PipelineStore extends Store {
   setReleased({ first, last }: { first: number; last: number }): void {
     this.sql.run`
       UPDATE pipeline SET releasedTo = max(releasedTo, ${last}), freedTo = min(freedTo, ${first})`;
-  }
-
-  setCodesSwept(code: number): void {
-    this.sql.run`UPDATE pipeline SET codesSwept = ${code}`;
-  }
-
-  setFreedTo(job: number): void {
-    this.sql.run`UPDATE pipeline SET freedTo = ${job}`;
   }
 
   #insertRevision(

@@ -1,4 +1,4 @@
-import type { Peers } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -12,10 +12,9 @@ const FIRST_TAIL = "t.0";
 
 /** A page of what a job printed. If the job is followed and has nothing more, waits for more or for its end. */
 export async function answerLogs(
-  { ledger, peers }: { readonly ledger: Ledger; readonly peers: Peers },
-  { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
+  { ledger, peers, memory }: PipelineContext,
+  { job: id, datum, after, waitMs, tail }: LogsCall,
 ): ReturnType<LogCalls["read"]> {
-  const { job: id, datum, after, waitMs, tail } = request;
   const deadline = peers.now() + (waitMs ?? 0);
   for (;;) {
     const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
@@ -24,7 +23,7 @@ export async function answerLogs(
     if (typeof page === "string") return { ok: false, reason: page };
     const leftMs = deadline - peers.now();
     if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
-    await jobLogged(leftMs);
+    await memory.logged.wait(id, leftMs);
   }
 }
 

@@ -59,10 +59,9 @@ function touchErased(
 export function insertWholeJob(tx: Tx, deps: PipelineContext, event: Event): void {
   const { pipeline } = deps.ledger;
   const n = insertJob(tx, deps, { ...event, fill: { step: "forget" } });
-  pipeline.setHadFirstJob(1);
-  pipeline.setWholeJobDue(0);
+  pipeline.set({ hadFirstJob: 1, wholeJobDue: 0 });
   // Before the first job there were no results, and so no results of another salt.
-  if (n !== undefined && n > 1) pipeline.setStaleUntil(n);
+  if (n !== undefined && n > 1) pipeline.set({ staleUntil: n });
 }
 
 /** What makes a job unique that no commit made: the pipeline's own version, which has just grown. */

@@ -124,7 +124,7 @@ async function asWriter<Good extends { readonly ok: true }>(
     return { ok: false, reason: "claim-refused", why: claim.reason };
   }
   ledger.endingStep(definition, () => {
-    if (isOutput) ledger.pipeline.setEpoch(claim.epoch);
+    if (isOutput) ledger.pipeline.set({ epoch: claim.epoch });
     else {
       ledger.errorsClaim.take(uid, claim.epoch);
       ledger.errorsClaim.settle(uid);

@@ -153,7 +153,7 @@ function giveUp(filling: JobWork, reason: string): boolean {
   const done = fillingStep(filling, (tx) => {
     endEarly(tx, filling, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
-    ledger.pipeline.setNextReadsWhole(1);
+    ledger.pipeline.set({ nextReadsWhole: 1 });
     ledger.jobs.setFilled(job.n);
     return true;
   });
@@ -166,7 +166,7 @@ function readWhole(filling: JobWork): boolean {
   if (ledger.pipeline.row()?.nextReadsWhole !== 1) return false;
   fillingStep(filling, () => {
     ledger.jobs.setFill(filling.job.n, { fill: { step: "forget" }, total: filling.job.total });
-    ledger.pipeline.setNextReadsWhole(0);
+    ledger.pipeline.set({ nextReadsWhole: 0 });
   });
   return true;
 }

@@ -117,7 +117,7 @@ function refuse(ledger: Ledger, { uid }: Definition): void {
   whileIn(ledger, {
     ...{ uid, state: "creating" },
     work() {
-      ledger.pipeline.setKeepOutput(0);
+      ledger.pipeline.set({ keepOutput: 0 });
       ledger.pipeline.setState("deleting");
     },
   });
@@ -137,7 +137,8 @@ async function claim(
     uid,
     state: "creating",
     // Nobody has heard of a pipeline that is refused: its rows go, and the catalogue is told nothing.
-    work: () => (claimed.ok ? ledger.pipeline.setEpoch(claimed.epoch) : ledger.pipeline.setState("purging")),
+    work: () =>
+      claimed.ok ? ledger.pipeline.set({ epoch: claimed.epoch }) : ledger.pipeline.setState("purging"),
   });
   return claimed.ok;
 }

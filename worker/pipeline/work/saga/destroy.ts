@@ -11,45 +11,8 @@ import { endAllJobs } from "./stop-start.ts";
 /** Rows removed in one transaction. */
 const SLICE = 1000;
 
-/** Tables that belong to one life of a pipeline, and their primary keys. */
-const TABLES: readonly (readonly [table: string, key: string])[] = [
-  ["revisions", "revision"],
-  ["submissions", "revision"],
-  ["former_sources", "repo, branch"],
-  ["sources", "source"],
-  ["jobs", "n"],
-  ["outbox", "receiver, uid"],
-  ["touched", "job, stage, input, path"],
-  ["elements", "input, path, born"],
-  ["datums", "key, born"],
-  ["attempts", "job, id"],
-  ["results", "id, salt"],
-  ["outputs", "id, salt, path"],
-  ["published", "path, key"],
-  ["ending", "one"],
-  ["changed", "path, key"],
-  ["operations", "path"],
-  ["merges", "id"],
-  ["tasks", "id"],
-  ["egress_pending", "path"],
-  ["egress_moved", "one"],
-  ["made", "path, born, key"],
-  ["sizes", "input"],
-  ["slots", "worker"],
-  ["log_chunks", "seq"],
-  ["log_datums", "job, datum"],
-  ["log_store", "one"],
-  ["lost_leases", "lease"],
-  ["codes", "number"],
-  ["bad_datums", "id"],
-  ["error_changes", "id"],
-  ["errors_claim", "one"],
-  ["last_retry", "one"],
-  ["given_up", "upload"],
-  ["erasures_heard", "bucket"],
-  ["erased_paths", "source, path"],
-  ["erased_outputs", "upload, digest, size"],
-];
+/** Tables that outlive a pipeline: its tombstone, what the catalogue may have of it, and that the database is to be written anew. */
+const STAY: readonly string[] = ["family", "pipeline", "proposals", "erased_jobs", "rewrite"];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
 export function beginDestruction(ledger: Ledger, { keepOutput }: { keepOutput: boolean }): boolean {
@@ -57,7 +20,7 @@ export function beginDestruction(ledger: Ledger, { keepOutput }: { keepOutput: b
     const state = ledger.pipeline.row()?.state;
     if (state === "deleting") return true;
     if (state === undefined || state === "purging" || state === "deleted") return false;
-    ledger.pipeline.setKeepOutput(keepOutput ? 1 : 0);
+    ledger.pipeline.set({ keepOutput: keepOutput ? 1 : 0 });
     ledger.pipeline.setState("deleting");
     return true;
   });
@@ -105,7 +68,7 @@ async function subscribedSources({ versions }: Ledger): Promise<readonly BranchA
  * catalogue can't be reached.
  */
 export async function purge({ ledger, peers }: PipelineContext): Promise<void> {
-  for (const [table, key] of TABLES) {
+  for (const { table, key } of tablesOfOneLife(ledger)) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {
         if (ledger.pipeline.row()?.state !== "purging") return false;
@@ -132,4 +95,14 @@ export async function purge({ ledger, peers }: PipelineContext): Promise<void> {
     ledger.oweRewrite(tx, peers.now());
     ledger.erasures.forgetJobs();
   });
+}
+
+/** The others, and their primary keys. */
+function tablesOfOneLife({ sql }: Ledger): { table: string; key: string }[] {
+  return sql.all<{ table: string; key: string }>`
+    SELECT t.name AS "table", group_concat(c.name, ', ') AS key
+    FROM sqlite_master AS t, pragma_table_info(t.name) AS c
+    WHERE t.type = 'table' AND c.pk > 0 AND substr(t.name, 1, 4) <> '_cf_'
+      AND t.name NOT IN (SELECT value FROM json_each(${JSON.stringify(STAY)}))
+    GROUP BY t.name`;
 }

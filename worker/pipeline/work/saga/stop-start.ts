@@ -106,7 +106,7 @@ function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
   const ended = jobs
     .unfinished(SLICE)
     .filter((job) => endEarly(tx, context, { job, state: "killed", reason }));
-  if (ended.length > 0) pipeline.setWholeJobDue(1);
+  if (ended.length > 0) pipeline.set({ wholeJobDue: 1 });
   return ended.length > 0;
 }
 
@@ -117,7 +117,7 @@ function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
 function dropFill({ jobs, pipeline, touched }: Ledger): boolean {
   const unfilled = jobs.unfilled(SLICE);
   if (unfilled.length === 0) return false;
-  pipeline.setWholeJobDue(1);
+  pipeline.set({ wholeJobDue: 1 });
   for (const { n } of unfilled) {
     // One that has many paths takes several slices.
     if (touched.clear(n, SLICE)) return true;
@@ -148,7 +148,7 @@ export async function subscribe(
 
   function work(): void {
     const moved = cursor.generation !== source.generation || cursor.seq !== source.seq;
-    if (moved) ledger.pipeline.setWholeJobDue(1);
+    if (moved) ledger.pipeline.set({ wholeJobDue: 1 });
     ledger.sources.subscribed(source.source, { ...cursor, commit, hasData, ...(lineage && { lineage }) });
   }
 }

@@ -141,7 +141,7 @@ function write(
   ledger.pipeline.setNextRevision(next, { by, now: peers.now() });
   if (state === "stopped") {
     revise(tx, ledger, definition);
-    if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
+    if (readsWhole || change.egress) ledger.pipeline.set({ wholeJobDue: 1 });
   } else if (readsWhole) ledger.pipeline.setState("updating");
   else {
     revise(tx, ledger, definition);
@@ -195,7 +195,7 @@ function revise(_: Tx, { pipeline, egress, sources }: Ledger, before: Definition
   if (change.egress) egress.move();
   if (!change.inputs) return;
   sources.replace(present.sources);
-  pipeline.setHadFirstJob(0);
+  pipeline.set({ hadFirstJob: 0 });
 }
 
 /** What only the version before read. */

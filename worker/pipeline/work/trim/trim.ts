@@ -62,7 +62,7 @@ export async function trim(context: PipelineContext): Promise<void> {
     const { staleUntil = null, committed = 0 } = ledger.pipeline.row() ?? {};
     if (staleUntil === null || committed < staleUntil || after === null) return false;
     after = ledger.results.trim(after, SLICE);
-    if (after === null) ledger.pipeline.setStaleUntil(null);
+    if (after === null) ledger.pipeline.set({ staleUntil: null });
     return after !== null;
   });
   if (isTrimmed(ledger)) await lookAtOutput(context);
@@ -130,7 +130,7 @@ async function unlistJobs({ ledger, peers }: PipelineContext): Promise<void> {
     while (await peers.catalogue.jobs.remove({ pipeline: name, upTo })) await yieldToOthers();
   }
   ledger.transaction(() => {
-    if (ledger.pipeline.uid() === uid) ledger.pipeline.setUnlisted(from);
+    if (ledger.pipeline.uid() === uid) ledger.pipeline.set({ unlisted: from });
   });
 }
 
@@ -175,7 +175,7 @@ async function trimCodes(
     await inSlices(() => {
       if (result || made) return false;
       if (codes.removeUnnamed(newest, SLICE)) return true;
-      pipeline.setCodesSwept(newest);
+      pipeline.set({ codesSwept: newest });
       return false;
     });
   } finally {
@@ -272,7 +272,8 @@ export async function freeUnneeded(
   });
   // Not if it was broken off. A look that came in between, whose commits are yet to be freed, has its turn after this.
   await inSlices(() => {
-    if (result === null && made === null && pipeline.row()?.freedTo === freedTo) pipeline.setFreedTo(until);
+    if (result === null && made === null && pipeline.row()?.freedTo === freedTo)
+      pipeline.set({ freedTo: until });
     return false;
   });
 }
