@@ -10,8 +10,7 @@ import { terminalLog } from "../cli/output/log.ts";
 import { stopRequests } from "../cli/stop-requests.ts";
 import { type Gateway, startGateway } from "../embedded/host.ts";
 import { type Runner, startRunner } from "../runner/main.ts";
-import { tellStory } from "./demo/story.ts";
-import { DemoError } from "./demo/watch.ts";
+import { DemoError, tellStory } from "./demo/story.ts";
 
 /**
  * `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. By default

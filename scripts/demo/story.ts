@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { Readable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { showDatums } from "../../cli/commands/job/show.ts";
 import { parseAddress } from "../../cli/gateway/address.ts";
 import type { Client } from "../../cli/gateway/client.ts";
 import { createBucket, getFile } from "../../cli/gateway/objects.ts";
-import { type Job, Pipeline } from "../../protocol/pipelines.ts";
+import { type Job, JobPage, Pipeline } from "../../protocol/pipelines.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { expectedProfile, type Profile, profileFault, readProfile, reportFault } from "./expected.ts";
 import {
@@ -16,7 +17,6 @@ import {
   REPORT_FILE,
   REPORT_SPEC,
 } from "./specs.ts";
-import { DemoError, jobDone } from "./watch.ts";
 
 interface Telling {
   /** When to give up, milliseconds since 1970. */
@@ -128,4 +128,42 @@ const LATER_FILE = "seattle-weather.csv";
 /** The bytes of one of the files. */
 function readDataset(name: string): Buffer {
   return readFileSync(new URL(name, FOLDER));
+}
+
+const PROBE_EVERY_MS = 100;
+
+/** The demo did not come out as it must; the message says what differs. */
+export class DemoError extends Error {
+  override readonly name = "DemoError";
+}
+
+interface Awaited {
+  readonly pipeline: string;
+  /** 1 is the pipeline's first job. */
+  readonly number: number;
+  readonly deadline: number;
+}
+
+/** Waits until a pipeline's n-th job has succeeded, and is its newest. */
+async function jobDone(client: Client, { pipeline, number, deadline }: Awaited): Promise<Job> {
+  for (;;) {
+    const { jobs } = await client.call(JobPage, {
+      method: "GET",
+      path: "/jobs",
+      query: { pipeline, limit: "10" },
+    });
+    const [newest] = jobs;
+    if (jobs.length > number)
+      throw new DemoError(`${pipeline} made ${jobs.length} jobs instead of ${number}`);
+    if (newest?.state === "failure")
+      throw new DemoError(`job ${newest.id} of ${pipeline} failed: ${newest.reason}`);
+    if (newest?.state === "success" && jobs.length === number) return newest;
+    if (Date.now() > deadline)
+      throw new DemoError(`job ${number} of ${pipeline} does not end: ${describe(newest)}`);
+    await pause(PROBE_EVERY_MS);
+  }
+}
+
+function describe(job: Job | undefined): string {
+  return job ? `it is ${job.state}${job.reason ? `, ${job.reason}` : ""}` : "it was never made";
 }

@@ -122,7 +122,8 @@ async function perform(
   const account = new Account(deps.run, { accountId, environment });
   const there = await step("The secrets of the Worker can't be listed", () => account.secrets(worker));
   const lacking = SECRET_NAMES.filter((name) => !there?.includes(name));
-  checkGiven({ lacking, given, isAnybodyThere: deps.ask !== undefined });
+  const unknown = lacking.filter((name) => given[name] === undefined);
+  if (!deps.ask) refuseUnknown(unknown);
   const what = there ? `the Worker '${worker}' gets a new version` : `a first deploy: '${worker}' is made`;
   say(`${what}, in the account ${accountId}`);
   if (deps.ask && !yes && !/^y(es)?$/i.test(await deps.ask("Go on? [y/N] "))) {
@@ -167,7 +168,11 @@ async function perform(
       "It is deployed, and has no address that wrangler tells: set SLUICE_ENDPOINT to the one that wrangler.toml gives it, and run this again to test it.",
     );
   }
-  const rootKey = rootKeyOf({ ...given, ...made });
+  const { SLUICE_ACCESS_KEY_ID: accessKeyId, SLUICE_SECRET_ACCESS_KEY: secretAccessKey } = {
+    ...given,
+    ...made,
+  };
+  const rootKey = accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey } : undefined;
   await step("It is deployed, and does not pass the test", () => smoke({ endpoint, rootKey }, deps));
   sayNext(endpoint, say);
 }
@@ -208,17 +213,8 @@ function givenSecrets(env: DeployDeps["env"]): GivenSecrets {
 }
 
 /** A secret that is made up must be read by a person, and not by the log of a CI job. */
-function checkGiven({
-  lacking,
-  given,
-  isAnybodyThere,
-}: {
-  lacking: readonly SecretName[];
-  given: GivenSecrets;
-  isAnybodyThere: boolean;
-}): void {
-  const unknown = lacking.filter((name) => given[name] === undefined);
-  if (unknown.length === 0 || isAnybodyThere) return;
+function refuseUnknown(unknown: readonly SecretName[]): void {
+  if (unknown.length === 0) return;
   throw new DeployError(
     "usage",
     `The Worker lacks ${unknown.join(", ")}. Without a terminal none is made up, since a log would keep it: set the variables ('openssl rand -base64 32' makes an encryption key), or deploy from a terminal once. Nothing was changed.`,
@@ -273,13 +269,6 @@ function writeSecrets(secrets: GivenSecrets, folder: string): string | undefined
   const file = join(folder, "secrets.json");
   writeFileSync(file, JSON.stringify(secrets), { mode: 0o600 });
   return file;
-}
-
-function rootKeyOf({
-  SLUICE_ACCESS_KEY_ID: accessKeyId,
-  SLUICE_SECRET_ACCESS_KEY: secretAccessKey,
-}: GivenSecrets): { accessKeyId: string; secretAccessKey: string } | undefined {
-  return accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey } : undefined;
 }
 
 const Deployed = z.object({

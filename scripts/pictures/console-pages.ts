@@ -25,6 +25,10 @@ interface PicturedPage {
   pose?(page: Page, world: World): Promise<Locator | undefined>;
 }
 
+function whenFull(path: (world: World) => string): PicturedPage["path"] {
+  return (world) => (world.state === "full" ? path(world) : undefined);
+}
+
 /** Every page of the console. Those that need a key are opened by their address. */
 export const PAGES: readonly PicturedPage[] = [
   { name: "now", path: () => "/" },
@@ -34,12 +38,11 @@ export const PAGES: readonly PicturedPage[] = [
       ({ empty: undefined, full: `/jobs/${jobs.running}`, failing: `/jobs/${jobs.failed}` })[state],
   },
   { name: "repos", path: () => "/repos" },
-  { name: "repo", path: ({ state, repo }) => (state === "full" ? `/repos/${repo}` : undefined) },
-  { name: "folder", path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master` : undefined) },
+  { name: "repo", path: whenFull(({ repo }) => `/repos/${repo}`) },
+  { name: "folder", path: whenFull(({ repo }) => `/repos/${repo}/master`) },
   {
     name: "file",
-    path: ({ state, repo, file }) =>
-      state === "full" ? `/repos/${repo}/master/file?${new URLSearchParams({ path: file })}` : undefined,
+    path: whenFull(({ repo, file }) => `/repos/${repo}/master/file?${new URLSearchParams({ path: file })}`),
     async pose(page) {
       await page.getByRole("button", { name: "What was made from this" }).click();
       await page.getByRole("region", { name: "Lineage" }).getByRole("link").first().waitFor();
@@ -48,25 +51,19 @@ export const PAGES: readonly PicturedPage[] = [
   },
   {
     name: "commit-picker",
-    path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master` : undefined),
+    path: whenFull(({ repo }) => `/repos/${repo}/master`),
     async pose(page) {
       await page.getByRole("button", { name: "Look at another commit" }).click();
       await page.getByRole("dialog").getByRole("listitem").nth(1).waitFor();
       return undefined;
     },
   },
-  {
-    name: "history",
-    path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master/history` : undefined),
-  },
-  { name: "diff", path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master/diff` : undefined) },
-  {
-    name: "settings",
-    path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master/settings` : undefined),
-  },
+  { name: "history", path: whenFull(({ repo }) => `/repos/${repo}/master/history`) },
+  { name: "diff", path: whenFull(({ repo }) => `/repos/${repo}/master/diff`) },
+  { name: "settings", path: whenFull(({ repo }) => `/repos/${repo}/master/settings`) },
   {
     name: "bucket-deletion",
-    path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master/settings` : undefined),
+    path: whenFull(({ repo }) => `/repos/${repo}/master/settings`),
     async pose(page, { repo }) {
       await page.getByRole("button", { name: `Delete master.${repo}` }).click();
       const field = page.getByLabel(`Type master.${repo}`);
@@ -78,20 +75,20 @@ export const PAGES: readonly PicturedPage[] = [
   { name: "pipeline", path: ({ pipeline }) => (pipeline === "" ? undefined : `/pipelines/${pipeline}`) },
   {
     name: "pipeline-deletion",
-    path: ({ state, pipeline }) => (state === "full" ? `/pipelines/${pipeline}` : undefined),
+    path: whenFull(({ pipeline }) => `/pipelines/${pipeline}`),
     async pose(page, { pipeline }) {
       await page.getByRole("button", { name: `Delete ${pipeline}` }).click();
       return page.getByLabel(`Type ${pipeline}`);
     },
   },
-  { name: "job-done", path: ({ state, jobs }) => (state === "full" ? `/jobs/${jobs.done}` : undefined) },
-  { name: "specification", path: ({ state }) => (state === "full" ? "/new/pipeline" : undefined) },
+  { name: "job-done", path: whenFull(({ jobs }) => `/jobs/${jobs.done}`) },
+  { name: "specification", path: whenFull(() => "/new/pipeline") },
   { name: "graph", path: () => "/graph" },
   { name: "nodes", path: () => "/nodes" },
   { name: "keys", path: () => "/keys" },
   {
     name: "key-form",
-    path: ({ state }) => (state === "full" ? "/keys" : undefined),
+    path: whenFull(() => "/keys"),
     async pose(page) {
       await page.getByRole("button", { name: "Make a key" }).click();
       await page.getByRole("radio", { name: /^admin/ }).check();
