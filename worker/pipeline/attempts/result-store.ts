@@ -138,8 +138,8 @@ export class ResultStore extends Store {
    * Forgets results among the next ones, by the job with which their last datum went, up to `until`, that no kept commit
    * needs: none of a job that had such a datum. Returns the place to go on after, null at the end.
    */
-  free(after: EndedPlace, { until, limit }: { until: number; limit: number }): EndedPlace | null {
-    const rows = this.sql.all<EndedPlace & { job: number; lives: 0 | 1; needed: 0 | 1 }>`
+  free(after: Ended, { until, limit }: { until: number; limit: number }): Ended | null {
+    const rows = this.sql.all<Ended & { job: number; lives: 0 | 1; needed: 0 | 1 }>`
       SELECT id, salt, died, job,
         EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id) AS lives,
         EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
@@ -183,13 +183,10 @@ export class ResultStore extends Store {
 /** Rows that one transaction of some milliseconds removes. */
 const ROWS_AT_ONCE = 3000;
 
-/** A result of which a datum died, and with which job. */
+/** A result of which a datum died, and with which job; also a place among those. */
 export interface Ended extends ResultKey {
   readonly died: number;
 }
-
-/** A place among results whose datums are gone. */
-export type EndedPlace = Ended;
 
 /** A result's place among all of them. */
 export interface ResultKey {

@@ -144,12 +144,6 @@ export class TaskStore extends Store {
 }
 
 /** When the next lease runs out. */
-export function nextExpiry({
-  attempts,
-  tasks,
-}: {
-  readonly attempts: AttemptStore;
-  readonly tasks: TaskStore;
-}): number | undefined {
-  return earliest(attempts.nextExpiry(), tasks.nextExpiry());
+export function nextExpiry(of: { attempts: AttemptStore; tasks: TaskStore }): number | undefined {
+  return earliest(of.attempts.nextExpiry(), of.tasks.nextExpiry());
 }

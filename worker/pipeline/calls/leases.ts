@@ -145,11 +145,9 @@ function idle(ledger: Ledger): Leased | Refused<"no-such-pipeline"> {
   return { ok: true, slot: false, ...termsOf(definition), datums: [], tasks: [] };
 }
 
-function termsOf({
-  spec,
-  output,
-  limited,
-}: Definition): Pick<Leased, "transform" | "output" | "limited" | "datumTimeout"> {
+type Terms = Pick<Leased, "transform" | "output" | "limited" | "datumTimeout">;
+
+function termsOf({ spec, output, limited }: Definition): Terms {
   const { transform, datumTimeout } = spec;
   return { transform, output, limited, ...(datumTimeout !== undefined && { datumTimeout }) };
 }

@@ -1,4 +1,5 @@
 import type { JobState } from "../../../protocol/pipelines.ts";
+import type { CommitPosition } from "../../branch/contract/pipelines.ts";
 import type { OutboxStore } from "../../objects/outbox.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
@@ -106,15 +107,12 @@ export class JobStore extends Store {
   }
 
   /** One job for an event; undefined if that event has its job. */
-  insert(job: {
-    id: string;
-    revision: number;
-    source: number;
-    at: { generation: number; seq: number };
-    positions: readonly Position[];
-    fill: Fill;
-    now: number;
-  }): number | undefined {
+  insert(
+    job: Pick<JobRow, "id" | "revision" | "source" | "positions" | "fill"> & {
+      at: CommitPosition;
+      now: number;
+    },
+  ): number | undefined {
     const positions = JSON.stringify(
       job.positions.map(
         ({ generation, seq, commit, lineage }): Position => ({
@@ -185,24 +183,12 @@ export class JobStore extends Store {
   }
 
   /** The job that an event of a source made in a version of the specification. */
-  ofEvent({
-    revision,
-    source,
-    generation,
-    seq,
-  }: {
-    revision: number;
-    source: number;
-    generation: number;
-    seq: number;
-  }): JobRow | undefined {
-    return this.#one(
-      `revision = ? AND source = ? AND generation = ? AND seq = ?`,
-      revision,
-      source,
-      generation,
-      seq,
-    );
+  ofEvent(
+    { source, generation, seq }: CommitPosition & { source: number },
+    revision: number,
+  ): JobRow | undefined {
+    const event = [revision, source, generation, seq];
+    return this.#one(`revision = ? AND source = ? AND generation = ? AND seq = ?`, ...event);
   }
 
   /** The number of the newest one; 0 if there is none. */

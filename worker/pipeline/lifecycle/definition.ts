@@ -58,15 +58,10 @@ export interface Definition extends Revision {
 }
 
 /** Resolves a spec that was checked before it came here. */
-export function define({
-  uid,
-  createdAt,
-  revision,
-}: {
-  uid: string;
-  createdAt: number;
-  revision: Revision;
-}): Definition {
+export function define(
+  revision: Revision,
+  { uid, createdAt }: { uid: string; createdAt: number },
+): Definition {
   const { spec } = revision;
   const checked = checkSpec(spec);
   if (!checked.ok) throw new Error(`bad spec: ${checked.issues.map((issue) => issue.message).join("; ")}`);

@@ -135,23 +135,19 @@ export class PipelineStore extends Store {
   }
 
   /** A new pipeline, on top of the tombstone of an earlier one. */
-  begin({
-    uid,
-    spec,
-    starts,
-    limited,
-    by,
-    now,
-  }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; by: Submission; now: number }): void {
+  begin(
+    submitted: Omit<Revision, "revision" | "salt">,
+    { uid, by, now }: { uid: string; by: Submission; now: number },
+  ): void {
     this.sql.run`
       INSERT INTO pipeline (one, name, uid, state, createdAt, version, epoch, keepOutput, pullDue, alive, committed)
-      VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${now}, 1, NULL, 0, 0, 0, 0)
+      VALUES (1, ${submitted.spec.pipeline.name}, ${uid}, 'creating', ${now}, 1, NULL, 0, 0, 0, 0)
       ON CONFLICT (one) DO UPDATE SET
         uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, version = version + 1,
         epoch = NULL, keepOutput = 0, pullDue = 0, alive = 0, committed = 0, revision = 1, hadFirstJob = 0,
         wholeJobDue = 0, nextRevision = NULL, staleUntil = NULL, nextReadsWhole = 0, behind = NULL, unlisted = 0, outputDue = 0, releasedTo = 0,
         freedTo = 0, codesSwept = 0`;
-    this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, { by, now });
+    this.#insertRevision({ revision: 1, salt: "1", ...submitted }, { by, now });
   }
 
   /** Whether a version waits to become the present one. */
@@ -273,11 +269,8 @@ export class PipelineStore extends Store {
     if (!row) return undefined;
     const { uid, createdAt, salt } = row;
     const starts: (CommitPosition | null)[] = JSON.parse(row.starts);
-    return define({
-      uid,
-      createdAt,
-      revision: { revision, spec: JSON.parse(row.spec), salt, starts, limited: row.limited === 1 },
-    });
+    const spec = JSON.parse(row.spec);
+    return define({ revision, spec, salt, starts, limited: row.limited === 1 }, { uid, createdAt });
   }
 }
 

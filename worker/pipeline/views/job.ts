@@ -129,7 +129,7 @@ async function shortageOf(
 ): Promise<Shortage | null> {
   const definition = ledger.pipeline.definition();
   const room = definition && (await peers.room(definition.name));
-  return room ? shortage({ ...room, open }) : null;
+  return room ? shortage(room, open) : null;
 }
 
 interface Shortage {
@@ -140,17 +140,10 @@ interface Shortage {
 }
 
 /**
- * What the fleet lacks for a pipeline to work as its specification says; null if nothing. What is open can be
+ * What the fleet lacks for a pipeline to work as its specification says; null if nothing. `open`: the datums that have not ended, which can be
  * less than the pipeline could run at once: then it lacks nothing.
  */
-function shortage({
-  wanted,
-  open,
-  nodes,
-}: PipelineRoom & {
-  /** Datums that have not ended. */
-  readonly open: number;
-}): Shortage | null {
+function shortage({ wanted, nodes }: PipelineRoom, open: number): Shortage | null {
   const workers = sum(nodes, (node) => node.workers);
   const atOnce = sum(nodes, (node) => Math.min(node.workers, node.maxRunning ?? Number.POSITIVE_INFINITY));
   const lacks: string[] = [];

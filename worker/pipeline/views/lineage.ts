@@ -218,7 +218,7 @@ function jobWith(
 ): JobRow | "none" | "not-kept" {
   const source = sourceOf(definition, call);
   const { revision } = definition;
-  const own = call.at && source >= 0 && ledger.jobs.ofEvent({ ...call.at, revision, source });
+  const own = call.at && source >= 0 && ledger.jobs.ofEvent({ ...call.at, source }, revision);
   return own || searched(ledger, call);
 }
 

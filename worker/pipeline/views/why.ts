@@ -76,7 +76,7 @@ function reasonsOf(
   const absent = inputs.filter(({ found }) => found === "absent");
   if (absent.length > 0) {
     const fields = absent.flatMap(({ name }) => inputFields(span, name));
-    const change = fields.length > 0 ? [versionChange({ before, definition, fields })] : [];
+    const change = fields.length > 0 ? [versionChange(span, fields)] : [];
     return [isNew(absent), ...change];
   }
   const changed = inputs.flatMap(({ name, found }) =>
@@ -132,11 +132,10 @@ function inputFields({ definition, before }: Span, name: string): string[] {
   return fields.filter((field) => was[field] !== is[field]).map((field) => `inputs.${name}.${field}`);
 }
 
-function versionChange({
-  before,
-  definition,
-  fields,
-}: Pick<Span, "before" | "definition"> & { fields: readonly string[] }): KnownWhy {
+function versionChange(
+  { before, definition }: Pick<Span, "before" | "definition">,
+  fields: string[],
+): KnownWhy {
   return { reason: "version", from: before.revision, to: definition.revision, fields: [...new Set(fields)] };
 }
 
@@ -156,7 +155,7 @@ function saltChange({ pipeline }: Ledger, { before, definition }: Span): KnownWh
     for (const field of transformFields(before.spec, later.spec)) fields.add(field);
   }
   if (fields.size === 0) return { reason: "reprocess", version: definition.revision };
-  return versionChange({ before, definition, fields: [...fields].sort() });
+  return versionChange({ before, definition }, [...fields].sort());
 }
 
 /** Nothing of it changed: an earlier job had it without a result in the end, or the result is gone. */

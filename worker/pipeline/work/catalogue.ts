@@ -58,7 +58,7 @@ export async function announcePipeline({ ledger, peers }: PipelineContext): Prom
   const row = ledger.pipeline.row();
   if (!definition || !row) return;
   const state = row.state === "stopped" ? "stopped" : "active";
-  await peers.catalogue.pipelines.record(pipelineRecord(ledger, { definition, state, deleted: false }));
+  await peers.catalogue.pipelines.record(pipelineRecord(ledger, definition, { state, deleted: false }));
   ledger.transaction(() => ledger.pipeline.setCatalogueVersion(row.version));
 }
 
@@ -98,11 +98,8 @@ export async function tellAgain({ ledger, peers }: PipelineContext): Promise<voi
 /** What the catalogue is to say of the pipeline. */
 export function pipelineRecord(
   ledger: Ledger,
-  {
-    definition,
-    state,
-    deleted,
-  }: { definition: Definition; state: PipelineRecord["state"]; deleted: boolean },
+  definition: Definition,
+  { state, deleted }: Pick<PipelineRecord, "state" | "deleted">,
 ): PipelineRecord {
   const { name, uid, createdAt, sources, output, spec } = definition;
   return {

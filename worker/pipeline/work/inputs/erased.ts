@@ -44,7 +44,7 @@ export async function hearErasures(
     if (upTo <= after) break;
     const read = readsOf(definition, { source, erasures });
     for (let n: number | null = 0; n !== null && read.length > 0; ) {
-      n = killSome(context, { definition, source, bucket, read, after: n });
+      n = killSome(context, n, { definition, source, bucket, read });
       if (n !== null) await yieldToOthers();
     }
     const isHeard = ledger.step(definition, (tx) => {
@@ -90,15 +90,11 @@ function isAt({ generation, born, died }: Erasure, at: CommitPosition | undefine
 /** Returns the last job that was looked at; null if there are no more. */
 function killSome(
   context: PipelineContext,
-  {
-    definition,
-    source,
-    bucket,
-    read,
-    after,
-  }: { definition: Definition; source: number; bucket: string; read: readonly Erasure[]; after: number },
+  after: number,
+  of: { definition: Definition; source: number; bucket: string; read: readonly Erasure[] },
 ): number | null {
   const { ledger } = context;
+  const { definition, source, bucket, read } = of;
   const last = ledger.step(definition, (tx) => {
     const jobs = ledger.jobs.unfinishedAfter(after, JOBS);
     for (const job of jobs) {

@@ -65,7 +65,7 @@ export async function beginCreation(
     if (state !== undefined && state !== "deleted") return "already-exists";
     // Later than the one before of the name, so that its leases are told from ours (branch/calls/uploads.ts).
     const uid = peers.id(ledger.pipeline.uid());
-    ledger.pipeline.begin({ uid, spec, starts, limited, by, now: peers.now() });
+    ledger.pipeline.begin({ spec, starts, limited }, { uid, by, now: peers.now() });
     const definition = ledger.pipeline.definition();
     for (const [source, address] of (definition?.sources ?? []).entries()) {
       ledger.sources.insert({ source, ...address });
@@ -102,7 +102,7 @@ export async function continueCreation(context: PipelineContext): Promise<Creati
   // The version is read while the creation stands: a deletion that began meanwhile has a higher one and wins.
   if (!isCreating(ledger, definition.uid)) return "done";
   await peers.catalogue.pipelines.record(
-    pipelineRecord(ledger, { definition, state: "active", deleted: false }),
+    pipelineRecord(ledger, definition, { state: "active", deleted: false }),
   );
   whileIn(ledger, {
     uid: definition.uid,

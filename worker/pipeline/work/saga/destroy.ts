@@ -41,7 +41,7 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   await releaseErrors(context, definition, { destroy });
   await peers.branch(output).output.release({ uid, destroy });
   await peers.catalogue.pipelines.record(
-    pipelineRecord(ledger, { definition, state: "deleting", deleted: true }),
+    pipelineRecord(ledger, definition, { state: "deleting", deleted: true }),
   );
   await peers.blobs.delete([markerName(name)]);
   whileIn(ledger, { uid, state: "deleting", work: () => ledger.pipeline.setState("purging") });

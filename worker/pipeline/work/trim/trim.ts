@@ -22,7 +22,7 @@
 
 import { renewRewrite } from "../../../objects/rewrite.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
-import type { EndedPlace, ResultKey } from "../../attempts/result-store.ts";
+import type { Ended, ResultKey } from "../../attempts/result-store.ts";
 import type { PipelineContext } from "../../context.ts";
 import { oldestListed, oldestShown } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -260,7 +260,7 @@ export async function freeUnneeded(
   // What ended with the first commit that is kept without a gap, or before, may be of none that is.
   const until = releasedTo === 0 ? 0 : (jobs.keptAfter(releasedTo, 1)[0]?.n ?? releasedTo + 1);
   if (until <= freedTo) return;
-  let result: EndedPlace | null = { died: freedTo + 1, id: "", salt: "" };
+  let result: Ended | null = { died: freedTo + 1, id: "", salt: "" };
   await inSlices(() => {
     if (result) result = results.free(result, { until, limit: SLICE });
     return result !== null;
