@@ -35,7 +35,8 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
   const { sql } = ledger;
   ledger.makeTables();
   const spec = specOf({ name: "freed", globs: { in: "/*" } });
-  ledger.pipeline.begin({ uid: "u", spec, starts: [], limited: true, by: { key: null, text: null }, now: 1 });
+  const by = { key: null, text: null };
+  ledger.pipeline.begin({ spec, starts: [], limited: true }, { uid: "u", by, now: 1 });
   ledger.pipeline.setState("active");
   for (let n = 1; n <= JOBS; n++) {
     const commit = random() < 0.7 || n === JOBS ? `c${n}` : null;
