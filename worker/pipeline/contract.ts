@@ -235,7 +235,6 @@ export interface FateCall extends BranchAddress {
   /** Where the commit is in the history of the branch; null: that is not known any more. */
   readonly at: CommitPosition | null;
 }
-/** What became of a commit at a pipeline. */
 export interface Fate {
   readonly state: FateState;
   /** For who may read what the pipeline reads, and not what it makes: nothing that was printed, no address, no node. */
@@ -251,7 +250,6 @@ export interface OutputsPage {
   readonly outputs: readonly ComputedOutput[];
   readonly next: string | null;
 }
-/** A file of an output commit. */
 export interface ComputedOutput {
   readonly repo: string;
   readonly branch: string;

@@ -12,7 +12,6 @@ import type { Peers, PipelineRoom } from "./context.ts";
 /** How long an answer is used again. */
 const FRESH_MS = 2_000;
 
-/** The real ones. */
 export function openPeers(env: Env): Peers {
   const catalogue = openCatalogue(env.DB);
   const fleet = new Fleet(catalogue);

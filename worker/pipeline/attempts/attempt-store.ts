@@ -42,7 +42,6 @@ export interface RanAttempt {
   readonly millis: number;
 }
 
-/** Why an attempt did not succeed. */
 export interface Fault {
   readonly exitCode: number | null;
   readonly reason: string;
@@ -149,7 +148,6 @@ export class AttemptStore extends Store {
       RETURNING job`?.job;
   }
 
-  /** Attempts whose lease ran out. */
   expired(now: number, limit: number): AttemptRow[] {
     return this.sql.all<AttemptRow>`
       SELECT job, id, key, tries, troubles, lost FROM attempts
@@ -249,7 +247,6 @@ export class AttemptStore extends Store {
       ORDER BY key LIMIT ${limit}`;
   }
 
-  /** Whether a datum has failed in a job. */
   hasFailed(job: number, id: string): boolean {
     return this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id} AND state = 'failed'`;
   }

@@ -25,11 +25,8 @@ export interface Result {
 
 /** Where a result comes from. */
 export interface ResultOrigin {
-  /** The job that it was made in. */
   readonly job: number;
-  /** How the command ended. */
   readonly exitCode: number;
-  /** The number of what ran it. */
   readonly code: number;
 }
 

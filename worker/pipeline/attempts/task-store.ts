@@ -48,19 +48,16 @@ export class TaskStore extends Store {
         SELECT 1 FROM tasks INDEXED BY tasks_by_job WHERE job = ${job} AND state = 'queued' LIMIT ${limit})`;
   }
 
-  /** Those of a job that are queued. */
   next(job: number, limit: number): TaskRow[] {
     return this.sql.all<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks INDEXED BY tasks_by_job
       WHERE job = ${job} AND state = 'queued' ORDER BY id LIMIT ${limit}`;
   }
 
-  /** Whether a job has any. */
   has(job: number): boolean {
     return this.sql.has`SELECT 1 FROM tasks WHERE job = ${job} LIMIT 1`;
   }
 
-  /** What a merge puts together. */
   parts(id: string): ContentId[] {
     const row = this.sql.first<Pick<StoredTask, "parts">>`SELECT parts FROM tasks WHERE id = ${id}`;
     return JSON.parse(row?.parts ?? "[]");
@@ -88,7 +85,6 @@ export class TaskStore extends Store {
       RETURNING job`?.job;
   }
 
-  /** Those whose lease ran out. */
   expired(now: number, limit: number): TaskRow[] {
     return this.sql.all<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
@@ -109,7 +105,6 @@ export class TaskStore extends Store {
       WHERE id = ${id}`;
   }
 
-  /** Keeps what went wrong with a try. */
   note(id: string, reason: string): void {
     this.sql.run`UPDATE tasks SET reason = ${reason} WHERE id = ${id}`;
   }

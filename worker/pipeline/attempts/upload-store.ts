@@ -10,7 +10,6 @@ export class LostLeaseStore extends Store {
     if (isNew) this.wake("lostUploads");
   }
 
-  /** The same for a task. */
   ofTask(id: string): void {
     const isNew = this.sql.has`
       INSERT OR IGNORE INTO lost_leases (lease)

@@ -87,7 +87,6 @@ function renewLeases(
   return { lost, kept: { output: definition.output, jobs: read } };
 }
 
-/** The commits that a job reads. */
 function inputCommits({ inputs }: Definition, { positions }: JobRow): InputCommit[] {
   return inputs.flatMap(({ repo, branch, source, from }) => {
     const commit = positions[source]?.commit;

@@ -45,7 +45,6 @@ export class DatumStore extends Store {
       RETURNING 1`.length;
   }
 
-  /** Whether a datum belongs to a job. */
   aliveAt(id: string, job: number): boolean {
     return this.saltAt(id, job) !== undefined;
   }
@@ -68,7 +67,6 @@ export class DatumStore extends Store {
     return this.byId(id, job)?.salt;
   }
 
-  /** The datum of an id that belongs to a job. */
   byId(id: string, job: number): DatumRow | undefined {
     const row = this.sql.first<DatumRow & { died: number | null }>`
       SELECT id, key, died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
@@ -93,7 +91,6 @@ export class DatumStore extends Store {
       RETURNING id, salt, died`;
   }
 
-  /** The datum of a key that belongs to a job. */
   at(key: string, job: number): DatumRow | undefined {
     const row = this.sql.first<DatumRow & { died: number | null }>`
       SELECT id, key, salt, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
@@ -129,7 +126,6 @@ export class DatumStore extends Store {
   }
 }
 
-/** From one job to a later one. */
 export interface Span {
   readonly from: number;
   readonly to: number;

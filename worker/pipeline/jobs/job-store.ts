@@ -149,7 +149,6 @@ export class JobStore extends Store {
     return this.#one(`finishedAt IS NULL ORDER BY n LIMIT 1`);
   }
 
-  /** The newest job that has not ended. */
   newestUnfinished(): JobRow | undefined {
     return this.#one(`finishedAt IS NULL ORDER BY n DESC LIMIT 1`);
   }

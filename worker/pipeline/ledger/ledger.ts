@@ -90,7 +90,6 @@ export class Ledger extends ObjectLedger {
     );
   }
 
-  /** The pipeline while it runs. */
   active(): Definition | undefined {
     return this.exists ? this.pipeline.active() : undefined;
   }

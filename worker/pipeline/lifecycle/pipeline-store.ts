@@ -116,7 +116,6 @@ export class PipelineStore extends Store {
     return this.definition()?.salt ?? "";
   }
 
-  /** The pipeline while it runs. */
   active(): Definition | undefined {
     return this.row()?.state === "active" ? this.definition() : undefined;
   }

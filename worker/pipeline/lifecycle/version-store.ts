@@ -45,7 +45,6 @@ interface StoredRow extends Omit<StoredVersion, "limited" | "hasText" | "spec"> 
  * specifications themselves are in `revisions` (lifecycle/pipeline-store.ts).
  */
 export class VersionStore extends Store {
-  /** Writes down who submitted a version. */
   note(version: number, { key, text }: Submission): void {
     this.sql.run`
       INSERT OR REPLACE INTO submissions (revision, key, text) VALUES (${version}, ${key}, ${text})`;
@@ -120,7 +119,6 @@ export class VersionStore extends Store {
     this.sql.run`DELETE FROM submissions WHERE revision = ${version}`;
   }
 
-  /** The branches that forgotten versions read. */
   formerSources(): BranchAddress[] {
     return this.sql.all<BranchAddress>`SELECT repo, branch FROM former_sources`;
   }

@@ -33,7 +33,6 @@ type ErrorsStep =
   | { readonly step: "errors-commit"; readonly staged: boolean }
   | { readonly step: "errors-record"; readonly hasFiles: boolean };
 
-/** How far the end of the oldest job has come. */
 export class EndingStore extends Store {
   /** Of the job that last began to end; undefined if nothing is left of it. */
   get(): { job: number; at: EndingStep } | undefined {
@@ -209,7 +208,6 @@ interface BadDatum {
 
 /** The datums that the output lacks, and what the errors branch tells of each. */
 export class BadDatumStore extends Store {
-  /** Whether there are any. */
   any(): boolean {
     return this.sql.has`SELECT 1 FROM bad_datums LIMIT 1`;
   }
@@ -326,14 +324,12 @@ export class MergeStore extends Store {
     this.#givenUp.add(merge?.upload ?? null);
   }
 
-  /** Whether a merge has a content by an upload. */
   names({ upload, digest, size }: GivenUp): boolean {
     return this.sql.has`
       SELECT 1 FROM merges INDEXED BY merges_by_upload
       WHERE upload = ${upload} AND digest = ${digest} AND size = ${size} LIMIT 1`;
   }
 
-  /** Contents that are held by an upload. */
   contentsOf(upload: string): ContentId[] {
     return this.sql.all<ContentId>`
       SELECT digest, size FROM merges INDEXED BY merges_by_upload WHERE upload = ${upload}`;

@@ -17,7 +17,6 @@ export class EgressStore extends Store {
       VALUES (${path}, ${content?.digest ?? null}, ${content?.size ?? null}, NULL)`;
   }
 
-  /** Whether anything is pending. */
   isPending(): boolean {
     return this.sql.has`SELECT 1 FROM egress_pending LIMIT 1`;
   }
@@ -36,7 +35,6 @@ export class EgressStore extends Store {
         SELECT path FROM egress_pending INDEXED BY egress_by_task WHERE task IS NULL ORDER BY path LIMIT ${limit})`;
   }
 
-  /** What a task is to send. */
   ofTask(task: string): EgressEntry[] {
     return this.sql.all<{ path: string; digest: string | null; size: number | null }>`
       SELECT path, digest, size FROM egress_pending INDEXED BY egress_by_task

@@ -9,7 +9,6 @@ export interface Written extends DatumRow, ContentId {
   readonly path: string;
 }
 
-/** A datum that made a path. */
 export interface MakerRow extends DatumRow {
   /** The number of what ran it; null: its result was gone by then. */
   readonly code: number | null;
@@ -69,7 +68,6 @@ export class PublishedStore extends Store {
     this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
-  /** What datums wrote to a path. */
   at(path: string): Written[] {
     return this.sql.all<Written>`
       SELECT path, key, id, salt, digest, size FROM published WHERE path = ${path} ORDER BY key`;

@@ -133,7 +133,6 @@ async function shortageOf(
 }
 
 interface Shortage {
-  /** In words. */
   readonly text: string;
   /** Whether nothing of the pipeline can run as long as it is so. */
   readonly isStill: boolean;
@@ -219,7 +218,6 @@ export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
   };
 }
 
-/** When a job's datums ran. */
 interface Work {
   readonly first: number | null;
   readonly last: number | null;

@@ -15,7 +15,6 @@ import type { Definition } from "../lifecycle/definition.ts";
 import { changedFields } from "../lifecycle/spec-change.ts";
 import { hasErrors, type StoredVersion } from "../lifecycle/version-store.ts";
 
-/** A pipeline as the control API shows it. */
 export function describePipeline(
   ledger: Ledger,
   { definition, state }: { definition: Definition; state: Pipeline["state"] },

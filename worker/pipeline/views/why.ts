@@ -26,7 +26,6 @@ export const MAX_EXPLAINED = MAX_COMPARED;
 const JOBS_BACK = 20;
 const VERSIONS_BACK = 50;
 
-/** A page of datums, each with its reasons. */
 export async function explained(
   context: PipelineContext,
   { job, page }: { job: JobRow; page: DatumPage },
@@ -54,7 +53,6 @@ function withWhy(page: DatumPage, whyOf: (datum: JobDatum) => KnownWhy[]): Datum
   return { ...page, datums: page.datums.map((datum) => ({ ...datum, why: whyOf(datum) })) };
 }
 
-/** Two jobs that follow each other, each with its version. */
 interface Span {
   readonly definition: Definition;
   readonly job: JobRow;
@@ -179,7 +177,6 @@ function leftUndone(
 type Found = "absent" | "same" | "not-kept" | Pick<ComparedPath, "changes" | "more">;
 type Compared = (input: string, path: string) => { readonly found: Found };
 
-/** What one call to a branch asks. */
 interface Asked {
   readonly address: BranchAddress;
   readonly from: CommitPosition;

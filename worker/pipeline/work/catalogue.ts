@@ -95,7 +95,6 @@ export async function tellAgain({ ledger, peers }: PipelineContext): Promise<voi
   }
 }
 
-/** What the catalogue is to say of the pipeline. */
 export function pipelineRecord(
   ledger: Ledger,
   definition: Definition,
