@@ -92,46 +92,63 @@ export class SimulatedObject {
     this.#armAlarm();
   }
 
+  /** Does something where the object is, as one call of it. */
+  async inside<T>(work: (state: DurableObjectState) => T | Promise<T>): Promise<T> {
+    return await this.#reached({ name: "inside", lane: {} }, async ({ state }) => await work(state));
+  }
+
   /** A call by whoever runs now. */
-  async called(call: string, { args, lane }: { args: readonly unknown[]; lane: object }): Promise<unknown> {
-    const { world, faults } = this.#options;
+  async called(name: string, { args, lane }: { args: readonly unknown[]; lane: object }): Promise<unknown> {
     const from = callerNow();
     const sent = copied(args, (work) => calledBack(from, work)) as readonly unknown[];
+    const answer = await this.#reached({ name, lane }, ({ object }) => object.call(name, sent));
+    return copied(answer, (work) => work);
+  }
+
+  /** A message to the object, and one back. */
+  async #reached<T>(
+    { name, lane }: { name: string; lane: object },
+    work: (instance: Instance) => Promise<T>,
+  ): Promise<T> {
+    const { world, faults } = this.#options;
+    const from = callerNow();
     await from.flushed();
     return await new Promise((resolve, reject) => {
-      const answer = (settle: () => void) => {
-        world.after(world.random.next() * ON_THE_WAY_MS, () => {
-          if (!from.isAlive) return;
-          if (faults.losesAnswer(this.name, call)) reject(new Error("Network connection lost."));
-          else settle();
+      const onTheWay = () => world.random.next() * ON_THE_WAY_MS;
+      const lost = () => reject(new Error("Network connection lost."));
+      const answer = (settle: () => void) =>
+        world.after(onTheWay(), () => {
+          if (from.isAlive) (faults.losesAnswer(this.name, name) ? lost : settle)();
         });
-      };
       const arrive = () => {
-        if (faults.losesCall(this.name, call)) {
-          answer(() => reject(new Error("Network connection lost.")));
-          return;
+        if (faults.losesCall(this.name, name)) answer(lost);
+        else {
+          this.#work(work).then(
+            (value) => answer(() => resolve(value)),
+            (error) => answer(() => reject(error)),
+          );
         }
-        this.#work((object) => object.call(call, sent)).then(
-          (value) => answer(() => resolve(copied(value, (work) => work))),
-          (error) => answer(() => reject(error)),
-        );
       };
-      world.after(world.random.next() * ON_THE_WAY_MS, arrive, lane);
+      world.after(onTheWay(), arrive, lane);
     });
   }
 
   /** Lets an instance do something, and hands out what comes of it when that is durable. */
-  async #work<T>(work: (object: InstanceType<ObjectClass>) => Promise<T>): Promise<T> {
+  async #work<T>(work: (instance: Instance) => Promise<T>): Promise<T> {
     const instance = this.#up();
     return await instance.until(async () => {
-      const value = await runAs(instance, () => work(instance.object));
+      const value = await runAs(instance, () => work(instance));
       await this.storage.flushed();
       return value;
     });
   }
 
   #up(): Instance {
-    this.#instance ??= new Instance(this.#options, { name: this.name, storage: this.storage });
+    this.#instance ??= new Instance(this.#options, {
+      name: this.name,
+      storage: this.storage,
+      end: (why) => this.end(why),
+    });
     return this.#instance;
   }
 
@@ -146,7 +163,7 @@ export class SimulatedObject {
     if (this.storage.durableAlarm !== at) return;
     const tries = this.#alarmTries++;
     const { world } = this.#options;
-    this.#work(async (object) => await object.alarm?.()).then(
+    this.#work(async ({ object }) => await object.alarm?.()).then(
       () => this.storage.alarmDone(at),
       () => {
         if (this.storage.durableAlarm !== at) return;
@@ -161,24 +178,30 @@ export class SimulatedObject {
 class Instance implements Actor {
   readonly world: World;
   readonly object: InstanceType<ObjectClass>;
+  readonly state: DurableObjectState;
   isAlive = true;
   readonly #ended = Promise.withResolvers<never>();
   readonly #storage: SimulatedStorage;
 
   constructor(
     { world, type, env }: NamespaceOptions,
-    { name, storage }: { name: string; storage: SimulatedStorage },
+    { name, storage, end }: { name: string; storage: SimulatedStorage; end: (why: string) => void },
   ) {
     this.world = world;
     this.#storage = storage;
     this.#ended.promise.catch(() => {});
-    const ctx = {
+    const state = {
       id: { name, toString: () => name },
       storage: storage.open(() => this.#check()),
       waitUntil: (work: Promise<unknown>) => void work.catch(() => {}),
+      abort: (why: string) => {
+        end(why);
+        this.#check();
+      },
     };
+    this.state = state as unknown as DurableObjectState;
     const Class = type();
-    this.object = runAs(this, () => new Class(ctx as unknown as DurableObjectState, env() as never));
+    this.object = runAs(this, () => new Class(this.state, env() as never));
   }
 
   flushed(): Promise<void> {

@@ -1,0 +1,186 @@
+import { expect } from "vitest";
+
+/** An object on a platform: a branch at rest, which has no alarm, and to which tables of a test can be added. */
+export interface TestedObject {
+  /** Does something where the object is, as one call of it. Rejects if the instance ends before. */
+  inside<T>(work: (state: DurableObjectState) => T | Promise<T>): Promise<T>;
+}
+
+/** What the objects are built on: each rule is asked of workerd and of the simulation. */
+export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<void>>> = {
+  async "bytes come out of SQL as an ArrayBuffer, numbers, texts and nulls as they went in"(object) {
+    const row = await object.inside(({ storage: { sql } }) => {
+      sql.exec("CREATE TABLE t (bytes BLOB, whole INTEGER, fraction REAL, text TEXT, none TEXT)");
+      sql.exec("INSERT INTO t VALUES (?, ?, ?, ?, ?)", new Uint8Array([1, 2]), 2 ** 40, 0.5, "ä", null);
+      const one = sql.exec("SELECT * FROM t").one();
+      return {
+        ...one,
+        isBuffer: one.bytes instanceof ArrayBuffer,
+        bytes: [...new Uint8Array(one.bytes as ArrayBuffer)],
+      };
+    });
+    expect(row).toEqual({
+      bytes: [1, 2],
+      isBuffer: true,
+      whole: 2 ** 40,
+      fraction: 0.5,
+      text: "ä",
+      none: null,
+    });
+  },
+
+  async "a numbered parameter may stand in several places, and in any order"(object) {
+    const row = await object.inside(({ storage: { sql } }) =>
+      sql.exec("SELECT ?2 AS b, ?1 AS a, ?2 AS c", 1, 2).one(),
+    );
+    expect(row).toEqual({ a: 1, b: 2, c: 2 });
+  },
+
+  async "a statement says whether it wrote"(object) {
+    const written = await object.inside(({ storage: { sql } }) => {
+      sql.exec("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+      const texts = [
+        "INSERT INTO t VALUES (1), (2)",
+        "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
+        "SELECT * FROM t",
+        "UPDATE t SET a = 3 WHERE a = 4",
+        "DELETE FROM t WHERE a = 2",
+      ];
+      return texts.map((text) => sql.exec(text).rowsWritten > 0);
+    });
+    expect(written).toEqual([true, false, false, false, true]);
+  },
+
+  async "a statement that breaks a constraint throws, names it, and changes nothing"(object) {
+    const [message, rows] = await object.inside(({ storage: { sql } }) => {
+      sql.exec("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+      sql.exec("INSERT INTO t VALUES (2)");
+      const error = thrownBy(() => sql.exec("INSERT INTO t VALUES (1), (2)"));
+      return [String(error), sql.exec("SELECT a FROM t").toArray()];
+    });
+    expect(message).toContain("UNIQUE constraint failed: t.a");
+    expect(rows).toEqual([{ a: 2 }]);
+  },
+
+  async "a transaction that throws is undone, and one in it alone if that is caught"(object) {
+    const rows = await object.inside(({ storage }) => {
+      const { sql } = storage;
+      sql.exec("CREATE TABLE t (a)");
+      storage.transactionSync(() => {
+        sql.exec("INSERT INTO t VALUES ('outer')");
+        thrownBy(() =>
+          storage.transactionSync(() => {
+            sql.exec("INSERT INTO t VALUES ('inner')");
+            throw new Error("undo this");
+          }),
+        );
+      });
+      thrownBy(() =>
+        storage.transactionSync(() => {
+          sql.exec("DELETE FROM t");
+          throw new Error("undo this, too");
+        }),
+      );
+      return sql.exec("SELECT a FROM t").toArray();
+    });
+    expect(rows).toEqual([{ a: "outer" }]);
+  },
+
+  async "writes of one turn are one: an instance that ends in it has written none"(object) {
+    await object.inside(({ storage }) => {
+      storage.sql.exec("CREATE TABLE t (a)");
+      return storage.sync();
+    });
+    await ends(object, (state) => {
+      state.storage.sql.exec("INSERT INTO t VALUES (1)");
+      state.storage.sql.exec("INSERT INTO t VALUES (2)");
+      state.abort("it ends");
+    });
+    expect(await rowsOf(object)).toEqual([]);
+  },
+
+  async "what was synced is there when the instance has ended"(object) {
+    await ends(object, async (state) => {
+      state.storage.sql.exec("CREATE TABLE t (a)");
+      state.storage.sql.exec("INSERT INTO t VALUES (1)");
+      await state.storage.sync();
+      state.abort("it ends");
+    });
+    expect(await rowsOf(object)).toEqual([{ a: 1 }]);
+  },
+
+  async "an answer says what is durable: it is still there if the instance ends right after"(object) {
+    await object.inside(({ storage: { sql } }) => {
+      sql.exec("CREATE TABLE t (a)");
+      sql.exec("INSERT INTO t VALUES (1)");
+    });
+    await ends(object, (state) => state.abort("it ends"));
+    expect(await rowsOf(object)).toEqual([{ a: 1 }]);
+  },
+
+  async "when an instance ends, its calls under way fail, and the next call finds another one"(object) {
+    let isUnderWay = false;
+    const waiting = object.inside(() => {
+      isUnderWay = true;
+      return new Promise(() => {});
+    });
+    const failed = expect(waiting).rejects.toThrow("it ends");
+    while (!isUnderWay) await object.inside(() => {});
+    await ends(object, (state) => state.abort("it ends"));
+    await failed;
+    expect(await object.inside(() => "up")).toBe("up");
+  },
+
+  async "an alarm is part of what is written: a transaction that is undone sets none"(object) {
+    const alarm = await object.inside(async ({ storage }) => {
+      storage.sql.exec("CREATE TABLE t (a)");
+      thrownBy(() =>
+        storage.transactionSync(() => {
+          void storage.setAlarm(Date.now() + DAY_MS);
+          throw new Error("undo this");
+        }),
+      );
+      return await storage.getAlarm();
+    });
+    expect(alarm).toBe(null);
+  },
+
+  async "an alarm that is set in a turn which ends the instance is not set"(object) {
+    await object.inside(({ storage: { sql } }) => void sql.exec("CREATE TABLE t (a)"));
+    await ends(object, (state) => {
+      void state.storage.setAlarm(Date.now() + DAY_MS);
+      state.abort("it ends");
+    });
+    expect(await object.inside(({ storage }) => storage.getAlarm())).toBe(null);
+  },
+
+  async "there is one alarm: the last that was set, or none once it is deleted"(object) {
+    const now = await object.inside(() => Date.now());
+    const set = (at: number) => object.inside(({ storage }) => storage.setAlarm(at));
+    const get = () => object.inside(({ storage }) => storage.getAlarm());
+    await set(now + DAY_MS);
+    await set(now + 2 * DAY_MS);
+    expect(await get()).toBe(now + 2 * DAY_MS);
+    await object.inside(({ storage }) => storage.deleteAlarm());
+    expect(await get()).toBe(null);
+  },
+};
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+async function ends(object: TestedObject, work: (state: DurableObjectState) => unknown): Promise<void> {
+  await expect(object.inside(work)).rejects.toThrow("it ends");
+}
+
+function rowsOf(object: TestedObject): Promise<unknown[]> {
+  return object.inside(({ storage: { sql } }) => sql.exec("SELECT a FROM t").toArray());
+}
