@@ -1,25 +1,40 @@
 import { hasTables, migrate } from "./migrations.ts";
 import { OBJECT_BYTES } from "./space.ts";
 import { Sql } from "./sql.ts";
-import { Transactions, type Tx, type Woken } from "./transaction.ts";
+import { type TransactionStorage, Transactions, type Tx, type Woken } from "./transaction.ts";
 
-/** The tables of one object and its transactions. What extends it has the stores as fields. */
-export abstract class ObjectLedger {
+/** What of the platform's storage a ledger uses. */
+export interface LedgerStorage extends TransactionStorage {
+  readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
+}
+
+/** The tables of one object and its transactions. What extends it has the stores as fields, and knows its loops by name. */
+export abstract class ObjectLedger<LoopName extends string = string> {
   readonly sql: Sql;
-  readonly #storage: DurableObjectStorage;
+  readonly #storage: LedgerStorage;
   readonly #migrations: readonly string[];
+  readonly #limitBytes: number;
   readonly #transactions: Transactions;
   #exists = false;
 
-  constructor(storage: DurableObjectStorage, migrations: readonly string[]) {
+  /** `limitBytes`: what the database may have. */
+  constructor(storage: LedgerStorage, migrations: readonly string[], limitBytes = OBJECT_BYTES) {
     this.#storage = storage;
     this.#migrations = migrations;
-    this.#transactions = new Transactions({ storage, forget: () => this.forget() });
-    this.sql = new Sql(storage.sql, (loop, at) => this.wake(loop, at));
+    this.#limitBytes = limitBytes;
+    this.#transactions = new Transactions({
+      storage,
+      atEnd: () => this.conclude(),
+      forget: () => this.forget(),
+    });
+    this.sql = new Sql(storage.sql, (loop, at) => this.#transactions.wake(loop, at));
   }
 
   /** Forgets what stores keep in memory of their rows. */
   protected abstract forget(): void;
+
+  /** What each outermost transaction leaves behind, whatever it was about; in it. */
+  protected conclude(): void {}
 
   /** Brings the tables to this version's form, if there are any. To be called once the stores are there. */
   protected open(): void {
@@ -43,7 +58,7 @@ export abstract class ObjectLedger {
   }
 
   /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
-  wake(loop: string, at?: number): void {
+  wake(loop: LoopName, at?: number): void {
     this.#transactions.wake(loop, at);
   }
 
@@ -54,6 +69,6 @@ export abstract class ObjectLedger {
 
   /** How large the database is, and may become. */
   get space(): { readonly usedBytes: number; readonly limitBytes: number } {
-    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: OBJECT_BYTES };
+    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: this.#limitBytes };
   }
 }

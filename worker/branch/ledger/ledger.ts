@@ -1,9 +1,8 @@
 import { TOLD_FROM } from "../../../protocol/repos.ts";
-import { hasTables, migrate } from "../../objects/migrations.ts";
+import { type LedgerStorage, ObjectLedger } from "../../objects/ledger.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
-import { OBJECT_BYTES, SpaceWatch } from "../../objects/space.ts";
-import { Sql } from "../../objects/sql.ts";
-import { type TransactionStorage, Transactions, type Tx, type Woken } from "../../objects/transaction.ts";
+import { SpaceWatch } from "../../objects/space.ts";
+import type { Tx } from "../../objects/transaction.ts";
 import { ExportStore } from "../archives/export-store.ts";
 import { ImportStore } from "../archives/import-store.ts";
 import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
@@ -49,52 +48,45 @@ const CLOSED_AT = 0.98;
 /** How many operations are committed until the size is looked at again, which takes a query; of one that is almost full, each looks. */
 const OPERATIONS_PER_LOOK = 64;
 
-/** What of the platform's storage the ledger uses. */
-interface LedgerStorage extends TransactionStorage {
-  readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
-}
-
 /** Everything that a Branch object has written down: its stores, the clock of its commits, and its transactions. */
-export class Ledger {
-  readonly sql: Sql;
-  readonly generations: GenerationStore;
-  readonly commits: CommitStore;
-  readonly lineages: LineageStore;
-  readonly tags: TagStore;
-  readonly horizons: HorizonStore;
-  readonly names: NameStore;
-  readonly starts: StartStore;
-  readonly untagged: UntaggedStore;
-  readonly files: FileStore;
-  readonly pendingDeletions: PendingDeletionStore;
-  readonly contents: ContentStore;
-  readonly uploads: UploadStore;
-  readonly multiparts: MultipartStore;
-  readonly sweeps: SweepStore;
-  readonly completions: CompletionStore;
-  readonly openCommits: OpenCommitStore;
-  readonly staged: StagedStore;
-  readonly applying: ApplyingStore;
-  readonly forks: ForkStore;
-  readonly roots: RootStore;
-  readonly forkHolds: ForkHoldStore;
-  readonly giveBacks: GiveBackStore;
-  readonly erasures: ErasureStore;
-  readonly erasedContents: ErasedContentStore;
-  readonly exports: ExportStore;
-  readonly imports: ImportStore;
-  readonly claim: ClaimStore;
-  readonly settings: SettingsStore;
-  readonly lifecycleScans: LifecycleScanStore;
-  readonly subscribers: SubscriberStore;
-  readonly outbox: Outbox;
-  readonly clock: CommitClock;
+export class Ledger extends ObjectLedger<BranchLoop> {
   readonly reads = new ReadCache();
-  readonly #storage: LedgerStorage;
-  readonly #limitBytes: number;
+  readonly generations = new GenerationStore(this.sql);
+  readonly commits = new CommitStore(this.sql);
+  readonly lineages = new LineageStore(this.sql);
+  readonly tags = new TagStore(this.sql);
+  readonly horizons = new HorizonStore(this.sql);
+  readonly names = new NameStore(this.sql);
+  readonly starts = new StartStore(this.sql);
+  readonly untagged = new UntaggedStore(this.sql);
+  readonly files = new FileStore(this.sql, this.reads);
+  readonly pendingDeletions = new PendingDeletionStore(this.sql);
+  readonly contents = new ContentStore(this.sql, this.pendingDeletions);
+  readonly multiparts = new MultipartStore(this.sql);
+  readonly sweeps = new SweepStore(this.sql, this.contents);
+  readonly uploads = new UploadStore(this.sql, this);
+  readonly completions = new CompletionStore(this.sql);
+  readonly openCommits = new OpenCommitStore(this.sql);
+  readonly staged = new StagedStore(this.sql, this.contents);
+  readonly applying = new ApplyingStore(this.sql);
+  readonly forks = new ForkStore(this.sql);
+  readonly roots = new RootStore(this.sql);
+  readonly forkHolds = new ForkHoldStore(this.sql, this.contents);
+  readonly giveBacks = new GiveBackStore(this.sql);
+  readonly erasures = new ErasureStore(this.sql);
+  readonly erasedContents = new ErasedContentStore(this.sql);
+  readonly exports = new ExportStore(this.sql);
+  readonly imports = new ImportStore(this.sql);
+  readonly claim = new ClaimStore(this.sql);
+  readonly lifecycleScans = new LifecycleScanStore(this.sql);
+  readonly subscribers = new SubscriberStore(this.sql);
+  readonly outbox = new Outbox(this.sql);
+  readonly settings: SettingsStore;
+  readonly clock = new CommitClock({
+    load: () => this.#loadClock(),
+    save: (promised) => this.sql.run`UPDATE clock SET promised = ${promised} WHERE one = 1`,
+  });
   readonly #tell: () => void;
-  readonly #transactions: Transactions;
-  #ready = false;
   #operationsToLook = 0;
   readonly #watch = new SpaceWatch();
 
@@ -105,68 +97,21 @@ export class Ledger {
   constructor(
     storage: LedgerStorage,
     {
-      limitBytes = OBJECT_BYTES,
+      limitBytes,
       almostFull = () => {},
       modified = "branch",
-    }: {
-      limitBytes?: number;
-      almostFull?: () => void;
-      modified?: ModifiedOf;
-    } = {},
+    }: { limitBytes?: number; almostFull?: () => void; modified?: ModifiedOf } = {},
   ) {
-    this.#storage = storage;
+    super(storage, MIGRATIONS, limitBytes);
     this.#tell = almostFull;
-    this.#limitBytes = limitBytes;
-    const transactions = new Transactions({
-      storage,
-      atEnd: () => this.#conclude(),
-      forget: () => this.#forget(),
-    });
-    const sql = new Sql(storage.sql, (loop, at) => transactions.wake(loop, at));
-    this.#transactions = transactions;
-    this.sql = sql;
-    this.generations = new GenerationStore(sql);
-    this.commits = new CommitStore(sql);
-    this.lineages = new LineageStore(sql);
-    this.tags = new TagStore(sql);
-    this.horizons = new HorizonStore(sql);
-    this.names = new NameStore(sql);
-    this.starts = new StartStore(sql);
-    this.untagged = new UntaggedStore(sql);
-    this.files = new FileStore(sql, this.reads);
-    this.pendingDeletions = new PendingDeletionStore(sql);
-    this.contents = new ContentStore(sql, this.pendingDeletions);
-    this.multiparts = new MultipartStore(sql);
-    this.sweeps = new SweepStore(sql, this.contents);
-    const { contents, multiparts, sweeps } = this;
-    this.uploads = new UploadStore(sql, { contents, multiparts, sweeps });
-    this.completions = new CompletionStore(sql);
-    this.openCommits = new OpenCommitStore(sql);
-    this.staged = new StagedStore(sql, this.contents);
-    this.applying = new ApplyingStore(sql);
-    this.forks = new ForkStore(sql);
-    this.roots = new RootStore(sql);
-    this.forkHolds = new ForkHoldStore(sql, this.contents);
-    this.giveBacks = new GiveBackStore(sql);
-    this.erasures = new ErasureStore(sql);
-    this.erasedContents = new ErasedContentStore(sql);
-    this.exports = new ExportStore(sql);
-    this.imports = new ImportStore(sql);
-    this.claim = new ClaimStore(sql);
-    this.settings = new SettingsStore(sql, modified);
-    this.lifecycleScans = new LifecycleScanStore(sql);
-    this.subscribers = new SubscriberStore(sql);
-    this.outbox = new Outbox(sql);
-    this.clock = new CommitClock({
-      load: () => this.#loadClock(),
-      save: (promised) => sql.run`UPDATE clock SET promised = ${promised} WHERE one = 1`,
-    });
+    this.settings = new SettingsStore(this.sql, modified);
+    this.open();
   }
 
-  /** Whether there are tables. A name that was only probed has none, and nothing else may be asked of its ledger. */
-  get exists(): boolean {
-    if (!this.#ready && hasTables(this.sql)) this.makeTables();
-    return this.#ready;
+  override makeTables(): void {
+    if (this.exists) return;
+    super.makeTables();
+    this.clock.load();
   }
 
   /** The generation that lives; null if none does, or nothing was ever written. */
@@ -179,14 +124,6 @@ export class Ledger {
     return this.applying.writesTo(gen) ? this.files.at({ gen, seq }, path) : this.files.head(gen, path);
   }
 
-  /** Makes the tables, or brings them to this version's form. */
-  makeTables(): void {
-    if (this.#ready) return;
-    this.#transactions.run((tx) => migrate(tx, this.sql, MIGRATIONS));
-    this.#ready = true;
-    this.clock.load();
-  }
-
   /** The object's own bucket name. The platform tells it only sometimes: then it is written down. */
   bucket(name: string | undefined): string {
     const stored = this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket;
@@ -196,25 +133,7 @@ export class Ledger {
     return name;
   }
 
-  /**
-   * All of `work` or nothing. If it throws, what it did is undone, in memory too. At its end go the contents on loan that nothing
-   * keeps any more, whatever released them, and what is to be given back is written down.
-   */
-  transaction<T>(work: (tx: Tx) => T): T {
-    return this.#transactions.run(work);
-  }
-
-  /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
-  wake(loop: BranchLoop, at?: number): void {
-    this.#transactions.wake(loop, at);
-  }
-
-  /** Whom it tells of loops that have something to do. */
-  set listener(wake: (woken: Woken) => void) {
-    this.#transactions.listener = wake;
-  }
-
-  #forget(): void {
+  protected override forget(): void {
     this.generations.forget();
     this.commits.forget();
     this.applying.forget();
@@ -225,8 +144,10 @@ export class Ledger {
     this.subscribers.forget();
   }
 
-  /** What a transaction leaves behind, whatever it was about. */
-  #conclude(): void {
+  /**
+   * The contents on loan go that nothing keeps any more, whatever released them, and what is to be given back is written down.
+   */
+  protected override conclude(): void {
     const unkept = this.contents.takeUnkept();
     if (unkept.length > 0) {
       this.#recordUnkept(unkept);
@@ -256,11 +177,6 @@ export class Ledger {
   /** Something is gone that nobody may find any more, not even in free pages of the database: it is to be written anew. */
   oweRewrite(tx: Tx, now: number): void {
     oweRewrite(tx, this.sql, now);
-  }
-
-  /** How large the database is, and may become. */
-  get space(): { readonly usedBytes: number; readonly limitBytes: number } {
-    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: this.#limitBytes };
   }
 
   /**

@@ -67,7 +67,7 @@ export class Ledger extends ObjectLedger {
     this.open();
   }
 
-  override forget(): void {
+  protected override forget(): void {
     this.codes.forget();
   }
 
