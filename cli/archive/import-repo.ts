@@ -112,8 +112,9 @@ class BranchImport {
     const id = createHash("sha256")
       .update(`${archive}\n${bucketName(address)}\n${name}`)
       .digest("hex");
-    const begun = await this.#client.call(ImportBegun, {
-      ...{ method: "POST", path: this.#path("imports"), json: { archive: id, branch }, repeatable: true },
+    const begun = await this.#client.post(ImportBegun, this.#path("imports"), {
+      json: { archive: id, branch },
+      repeatable: true,
     });
     this.#begun = begun;
     this.#progress = begun.progress;
@@ -143,10 +144,11 @@ class BranchImport {
     const { inArchive, address } = this.#options;
     const { counts } = inArchive;
     const { done } = this.#started();
-    const { head } = await this.#client.call(ImportFinished, {
-      ...{ method: "POST", path: this.#path(`imports/${this.#started().import}/finish`), json: { counts } },
-      repeatable: true,
-    });
+    const { head } = await this.#client.post(
+      ImportFinished,
+      this.#path(`imports/${this.#started().import}/finish`),
+      { json: { counts }, repeatable: true },
+    );
     return { branch: address.branch, head, counts, wasThere: done };
   }
 
@@ -159,11 +161,7 @@ class BranchImport {
   async giveUp(): Promise<void> {
     const { import: id, done } = this.#started();
     if (done) return;
-    const answer = await this.#client.send({
-      method: "DELETE",
-      path: `/api/v1${this.#path(`imports/${id}`)}`,
-    });
-    await answer.body.dump();
+    await this.#client.delete(this.#path(`imports/${id}`));
   }
 
   async #files({ files, contents, at }: z.infer<typeof StoredFilesPage>): Promise<void> {
@@ -224,22 +222,17 @@ class BranchImport {
           return part;
         },
         compose: (json) =>
-          this.#client.call(ContentComposed, {
-            ...{ method: "POST", path: `/uploads/${upload}/compose`, json, repeatable: true },
-          }),
+          this.#client.post(ContentComposed, `/uploads/${upload}/compose`, { json, repeatable: true }),
       },
     );
   }
 
   async #page(kind: "commits" | "tags" | "files", json: object): Promise<void> {
-    const { progress } = await this.#client.call(ImportedPage, {
-      ...{
-        method: "POST",
-        path: this.#path(`imports/${this.#started().import}/${kind}`),
-        json,
-        repeatable: true,
-      },
-    });
+    const { progress } = await this.#client.post(
+      ImportedPage,
+      this.#path(`imports/${this.#started().import}/${kind}`),
+      { json, repeatable: true },
+    );
     const isSame = JSON.stringify(progress) === JSON.stringify(this.#progress);
     if (isSame) throw new CliError("somebody else imports the same archive: wait for that", { code: "Busy" });
     this.#progress = progress;

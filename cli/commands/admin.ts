@@ -8,7 +8,7 @@ import { type ScrubExtent, scrub } from "../../embedded/scrub/scrub.ts";
 import { endOrphan } from "../../embedded/workerd/workerd.ts";
 import { CatalogueRebuilt, ScrubState } from "../../protocol/admin.ts";
 import type { Command } from "../command.ts";
-import { type Client, isAway } from "../gateway/client.ts";
+import { type Client, isAway, pagesOf } from "../gateway/client.ts";
 import { withClient } from "../gateway/with-client.ts";
 import type { ClientOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
@@ -58,16 +58,14 @@ function addAdminRebuild(group: Command): void {
 
 async function rebuildAll(client: Client): Promise<Omit<CatalogueRebuilt, "next">> {
   const all = { branches: 0, pipelines: 0, deleted: 0, missing: [] as string[], failed: [] as string[] };
-  for (let after: string | null | undefined; after !== null; ) {
-    const page: CatalogueRebuilt = await client.call(CatalogueRebuilt, {
-      ...{ method: "POST", path: "/admin/rebuild", query: { after }, repeatable: true },
-    });
+  const ask = (after: string | undefined) =>
+    client.post(CatalogueRebuilt, "/admin/rebuild", { query: { after }, repeatable: true });
+  for await (const page of pagesOf(ask)) {
     all.branches += page.branches;
     all.pipelines += page.pipelines;
     all.deleted += page.deleted;
     all.missing.push(...page.missing);
     all.failed.push(...page.failed);
-    after = page.next;
   }
   return all;
 }
@@ -145,11 +143,10 @@ async function scrubHere(dataDir: string, options: Options): Promise<Done | unde
 /** Asks the gateway, and waits until it is back. */
 async function askFor(options: Options): Promise<Done> {
   return await withClient(options, async (client) => {
-    const ask = { path: "/admin/scrub" } as const;
     const json = { id: randomUUID(), ...(options.all && { all: true }) };
-    const { id } = await client.call(ScrubState, { ...ask, method: "POST", json, repeatable: true });
+    const { id } = await client.post(ScrubState, "/admin/scrub", { json, repeatable: true });
     for (;;) {
-      const state = await whenBack(() => client.call(ScrubState, { ...ask, method: "GET" }));
+      const state = await whenBack(() => client.get(ScrubState, "/admin/scrub"));
       if (state.id !== id) {
         throw new CliError("the gateway was started anew meanwhile, which scrubs as well: see its log", {
           code: "NotScrubbed",

@@ -1,5 +1,5 @@
 import { Argument } from "commander";
-import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { bucketName } from "../../protocol/names.ts";
 import {
   type BranchDetail,
   BranchEmptyOnly,
@@ -18,7 +18,7 @@ import type { Command } from "../command.ts";
 import { type Progress, progressFor } from "../files/progress.ts";
 import { type Address, branchPath } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
-import { type Client, GatewayError } from "../gateway/client.ts";
+import { type Client, unlessRefused } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
 import { commitId, keyId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
@@ -100,8 +100,9 @@ function addBranchEmptyOnly(group: Command): void {
     .argument("<on|off>", "whether it has to be empty", onOrOff)
     .clientAction(
       async (client, { repo, branch, bucket }: Address, emptyOnly: boolean, options: ClientOptions) => {
-        const path = `${branchPath({ repo, branch })}/empty-only`;
-        const set = await client.call(BranchEmptyOnly, { method: "PUT", path, json: { emptyOnly } });
+        const set = await client.put(BranchEmptyOnly, `${branchPath({ repo, branch })}/empty-only`, {
+          emptyOnly,
+        });
         if (options.json) return printJson(set);
         printLine(
           `S3 tools delete s3://${bucket} ${set.emptyOnly ? "only while it is empty" : "with its files"}`,
@@ -124,8 +125,9 @@ function addBranchPublic(group: Command): void {
     .argument("<on|off>", "whether everybody may read it", onOrOff)
     .clientAction(
       async (client, { repo, branch, bucket }: Address, isPublic: boolean, options: ClientOptions) => {
-        const path = `${branchPath({ repo, branch })}/public`;
-        const set = await client.call(BranchPublic, { method: "PUT", path, json: { public: isPublic } });
+        const set = await client.put(BranchPublic, `${branchPath({ repo, branch })}/public`, {
+          public: isPublic,
+        });
         if (options.json) return printJson(set);
         printLine(
           set.public
@@ -159,9 +161,9 @@ export function addBranchLastModified(group: Command): void {
         whose: (typeof LAST_MODIFIED)[number] | "default",
         options: ClientOptions,
       ) => {
-        const path = `${branchPath({ repo, branch })}/last-modified`;
-        const json = { lastModified: whose === "default" ? null : whose };
-        const set = await client.call(BranchLastModified, { method: "PUT", path, json });
+        const set = await client.put(BranchLastModified, `${branchPath({ repo, branch })}/last-modified`, {
+          lastModified: whose === "default" ? null : whose,
+        });
         if (options.json) return printJson(set);
         printLine(`Last-Modified in s3://${bucket} is ${showLastModified(set.lastModified)}`);
       },
@@ -185,8 +187,7 @@ export function addBranchList(group: Command): void {
     )
     .argument("<repo>", "the repo", name)
     .clientAction(async (client, repo: string, options: ClientOptions) => {
-      const path = `/repos/${encodePath(repo)}/branches`;
-      const list = await client.call(BranchList, { method: "GET", path });
+      const list = await client.get(BranchList, `/repos/${encodePath(repo)}/branches`);
       const branches = await withKeep(client, { repo, branches: list.branches });
       if (options.json) return printJson({ ...list, branches });
       const rows = branches.map(({ name: branch, createdAt, public: isPublic, writer, keep, forking }) => [
@@ -222,20 +223,12 @@ async function withKeep(
   const keeps = new Map<string, Keeps>();
   const ask = async (): Promise<void> => {
     for (let next = asked.pop(); next; next = asked.pop()) {
-      keeps.set(next.name, await keepOfBranch(client, { repo, branch: next.name }));
+      const detail = await unlessRefused(inspectBranch(client, { repo, branch: next.name }), 404);
+      keeps.set(next.name, detail?.keep);
     }
   };
   await Promise.all(Array.from({ length: ASKED_AT_ONCE }, ask));
   return branches.map((branch) => ({ ...branch, keep: keeps.get(branch.name) }));
-}
-
-async function keepOfBranch(client: Client, branch: BranchAddress): Promise<Keeps> {
-  try {
-    return (await inspectBranch(client, branch)).keep;
-  } catch (error) {
-    if (error instanceof GatewayError && error.status === 404) return undefined;
-    throw error;
-  }
 }
 
 /** How far a branch is that is made from a commit of another one. */
@@ -348,11 +341,10 @@ export function addBranchKeep(group: Command): void {
       const address = parseBranch(text);
       const { repo, branch, bucket } = address;
       return withClient(options, async (client) => {
-        const path = `${branchPath({ repo, branch })}/keep`;
         const set =
           keep === undefined
             ? { keep: (await inspectBranch(client, address)).keep ?? null }
-            : await client.call(BranchKeep, { method: "PUT", path, json: { keep } });
+            : await client.put(BranchKeep, `${branchPath({ repo, branch })}/keep`, { keep });
         if (options.json) return printJson(set);
         printLine(`s3://${bucket} keeps ${showKeep(set.keep)}`);
       });
@@ -405,8 +397,7 @@ export function addBranchProtect(group: Command): void {
       const asked = writerOf(options);
       return withClient(options, async (client) => {
         const writer = asked && "key" in asked ? { key: await keyId(client, asked.key) } : asked;
-        const path = `${branchPath({ repo, branch })}/writer`;
-        const set = await client.call(BranchProtection, { method: "PUT", path, json: { writer } });
+        const set = await client.put(BranchProtection, `${branchPath({ repo, branch })}/writer`, { writer });
         if (options.json) return printJson(set);
         printLine(
           set.writer === null

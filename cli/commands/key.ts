@@ -26,7 +26,7 @@ import {
   PASSPHRASE_VARIABLE,
   type SealOptions,
 } from "../files/key-archive.ts";
-import { type Client, GatewayError } from "../gateway/client.ts";
+import { type Client, GatewayError, pagesOf } from "../gateway/client.ts";
 import { clientVariables, exportLines } from "../gateway/connection/client-variables.ts";
 import { type ClientOptions, entriesOf, moreText, name, type PageOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
@@ -84,7 +84,7 @@ function addKeyCreate(group: Command): void {
       const wish = wishOf(options);
       // Before there is a secret that a failure could lose.
       await noteAbsent(client, wish.repos ?? []);
-      const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
+      const key = await client.post(KeyCreated, "/keys", { json: wish });
       if (options.json) return printJson(key);
       const variables = clientVariables({
         endpoint: client.connection.endpoint,
@@ -123,7 +123,7 @@ function remarkOn({ level, repos, expiresAt }: KeyCreated, { pipelines }: Option
 /** A key may be made before its repo is. More often the name is misspelled. */
 async function noteAbsent(client: Client, wanted: readonly string[]): Promise<void> {
   if (wanted.length === 0) return;
-  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  const { repos } = await client.get(RepoList, "/repos");
   const known = new Set(repos.map(({ name }) => name));
   for (const repo of wanted.filter((name) => !known.has(name))) {
     printNote(`Warning: there is no repo ${repo}: the key works in it once it is made`);
@@ -155,7 +155,7 @@ function addKeyList(group: Command): void {
     )
     .clientAction(async (client, options: PageOptions) => {
       const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
-        const page = await client.call(KeyPage, { method: "GET", path: "/keys", query });
+        const page = await client.get(KeyPage, "/keys", query);
         return { entries: page.keys, next: page.next };
       });
       if (options.json) return printJson({ keys, next } satisfies KeyPage);
@@ -222,8 +222,7 @@ async function deleteKeys(client: Client, ids: readonly string[]): Promise<Delet
   const failures: Issue[] = [];
   for (const id of ids) {
     try {
-      const answer = await client.send({ method: "DELETE", path: `/api/v1/keys/${encodePath(id)}` });
-      await answer.body.dump();
+      await client.delete(`/keys/${encodePath(id)}`);
       deleted.push(id);
     } catch (error) {
       if (!(error instanceof GatewayError) || ![400, 404].includes(error.status)) throw error;
@@ -257,15 +256,12 @@ function addKeyReseal(group: Command): void {
 
 async function resealAll(client: Client): Promise<Omit<KeysResealed, "next">> {
   const all = { checked: 0, resealed: [] as string[], unreadable: [] as string[] };
-  let after: string | null | undefined;
-  while (after !== null) {
-    const page: KeysResealed = await client.call(KeysResealed, {
-      ...{ method: "POST", path: "/keys/reseal", query: { after }, repeatable: true },
-    });
+  const ask = (after: string | undefined) =>
+    client.post(KeysResealed, "/keys/reseal", { query: { after }, repeatable: true });
+  for await (const page of pagesOf(ask)) {
     all.checked += page.checked;
     all.resealed.push(...page.resealed);
     all.unreadable.push(...page.unreadable);
-    after = page.next;
   }
   return all;
 }
@@ -328,13 +324,11 @@ async function writeTo<T extends { keys: readonly SealedKey[] }>(
 
 async function exportAll(client: Client, { sealing }: ArchiveKeys): Promise<Omit<KeysExported, "next">> {
   const all = { keys: [] as SealedKey[], unreadable: [] as string[] };
-  for (let after: string | null | undefined; after !== null; ) {
-    const page: KeysExported = await client.call(KeysExported, {
-      ...{ method: "POST", path: "/keys/export", json: { sealWith: sealing, after }, repeatable: true },
-    });
+  const ask = (after: string | undefined) =>
+    client.post(KeysExported, "/keys/export", { json: { sealWith: sealing, after }, repeatable: true });
+  for await (const page of pagesOf(ask)) {
     all.keys.push(...page.keys);
     all.unreadable.push(...page.unreadable);
-    after = page.next;
   }
   return all;
 }
@@ -350,9 +344,9 @@ export function addKeyImport(group: Command): void {
       const { keys, openWith } = openArchive(readFileSync(file, "utf8"), { ...options, file });
       const all: KeysImported = { added: [], there: [], taken: [], refused: [], expired: [] };
       for (let from = 0; from < keys.length; from += MAX_MOVED_KEYS) {
-        const json = { openWith, keys: keys.slice(from, from + MAX_MOVED_KEYS) };
-        const page = await client.call(KeysImported, {
-          ...{ method: "POST", path: "/keys/import", json, repeatable: true },
+        const page = await client.post(KeysImported, "/keys/import", {
+          json: { openWith, keys: keys.slice(from, from + MAX_MOVED_KEYS) },
+          repeatable: true,
         });
         for (const what of ["added", "there", "taken", "refused", "expired"] as const)
           all[what].push(...page[what]);

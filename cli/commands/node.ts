@@ -22,7 +22,7 @@ function addNodeList(group: Command): void {
       "Lists the nodes that were heard of in the last day or are being drained: whether they live, what they have room for (--max-running and --max-workers of their runner), and what runs there.",
     )
     .clientAction(async (client, options: ClientOptions) => {
-      const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
+      const list = await client.get(NodeList, "/nodes");
       if (options.json) return printJson(list);
       printTable(process.stdout.isTTY ? shortRows(list.nodes) : rows(list.nodes), { below: 1 });
     })
@@ -59,8 +59,7 @@ function addNodeDrain(group: Command): void {
     .argument("<name>", "the node", name)
     .option("--wait", "come back when nothing runs there any more")
     .clientAction(async (client, nodeName: string, options: ClientOptions & { readonly wait?: true }) => {
-      const path = `/nodes/${nodeName}/drain`;
-      const marked = await client.call(Node, { method: "POST", path, repeatable: true });
+      const marked = await client.post(Node, `/nodes/${nodeName}/drain`, { repeatable: true });
       const say = options.json ? () => {} : printLine;
       if (options.wait) say(`${nodeName} is being drained`);
       const node = options.wait ? await restingNode(client, { marked, say }) : marked;
@@ -88,7 +87,7 @@ async function restingNode(
     if (work !== told && work !== "-") say(work);
     told = work;
     await pause(HEARTBEAT_MS / 2);
-    const { nodes } = await client.call(NodeList, { method: "GET", path: "/nodes" });
+    const { nodes } = await client.get(NodeList, "/nodes");
     const found = nodes.find(({ name }) => name === marked.name);
     if (!found?.draining) throw new CliError(`${marked.name} was resumed by somebody`, { code: "Resumed" });
     node = found;
@@ -101,8 +100,7 @@ function addNodeResume(group: Command): void {
     .description("Lets a node that is being drained take work again.")
     .argument("<name>", "the node", name)
     .clientAction(async (client, nodeName: string, options: ClientOptions) => {
-      const path = `/nodes/${nodeName}/resume`;
-      const node = await client.call(Node, { method: "POST", path, repeatable: true });
+      const node = await client.post(Node, `/nodes/${nodeName}/resume`, { repeatable: true });
       if (options.json) printJson(node);
       else printLine(`${nodeName} takes work again`);
     })

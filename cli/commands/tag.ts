@@ -3,7 +3,7 @@ import { type Tag, TagPage, TagSet } from "../../protocol/commits.ts";
 import { TagName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import type { Command } from "../command.ts";
-import type { Client } from "../gateway/client.ts";
+import { allPages, type Client } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress, tagPath } from "../gateway/commits.ts";
 import { commitId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
@@ -40,11 +40,9 @@ function addTagCreate(group: Command): void {
       const { commit: named, ...branch } = parseCommitAddress(text);
       return withClient(options, async (client) => {
         const commit = named && (await commitId(client, branch, named));
-        const set = await client.call(TagSet, {
-          method: "PUT",
-          path: tagPath(branch, name),
-          json: { commit, force: options.force === true },
-          repeatable: true,
+        const set = await client.put(TagSet, tagPath(branch, name), {
+          commit,
+          force: options.force === true,
         });
         if (options.json) return printJson(set);
         printLine(`s3://${set.bucket} ${CHANGED[set.change]} ${set.commit}`);
@@ -105,15 +103,8 @@ async function allTags(
   client: Client,
   { repo, branch }: { readonly repo: string; readonly branch?: string },
 ): Promise<Tag[]> {
-  const tags: Tag[] = [];
-  let after: string | null | undefined;
-  while (after !== null) {
-    const path = `/repos/${encodePath(repo)}/tags`;
-    const page: TagPage = await client.call(TagPage, { method: "GET", path, query: { branch, after } });
-    tags.push(...page.tags);
-    after = page.next;
-  }
-  return tags;
+  const pages = await allPages(client.pages(TagPage, `/repos/${encodePath(repo)}/tags`, { branch }));
+  return pages.flatMap(({ tags }) => tags);
 }
 
 function addTagDelete(group: Command): void {
@@ -127,11 +118,7 @@ function addTagDelete(group: Command): void {
     .action((name: string, text: string, options: ClientOptions) => {
       const branch = parseBranch(text);
       return withClient(options, async (client) => {
-        const answer = await client.send({
-          method: "DELETE",
-          path: `/api/v1${tagPath(branch, name)}`,
-        });
-        await answer.body.dump();
+        await client.delete(tagPath(branch, name));
         if (options.json) printJson({ deleted: name });
         else printLine(`deleted ${name}`);
       });

@@ -6,7 +6,7 @@ import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { branchPath } from "../gateway/address.ts";
 import { catalogueSpace, isAlmostFull } from "../gateway/branches.ts";
-import { type Client, GatewayError } from "../gateway/client.ts";
+import { type Client, unlessRefused } from "../gateway/client.ts";
 import type { findConnection } from "../gateway/connection/connection.ts";
 import { type Finding, foundAt } from "./finding.ts";
 
@@ -19,10 +19,10 @@ export function loopFindings(...from: Parameters<typeof findConnection>): Promis
 
 async function failing(client: Client): Promise<Finding[]> {
   const objects: { readonly name: string; readonly path: string }[] = [];
-  const { pipelines } = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+  const { pipelines } = await client.get(PipelineList, "/pipelines");
   for (const { name } of pipelines)
     objects.push({ name: `pipeline ${name}`, path: `/pipelines/${encodePath(name)}` });
-  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  const { repos } = await client.get(RepoList, "/repos");
   for (const { name: repo, branches } of repos) {
     for (const branch of branches) {
       const path = branchPath({ repo, branch });
@@ -33,23 +33,14 @@ async function failing(client: Client): Promise<Finding[]> {
   await forEachLimited(objects, {
     limit: ASKED_AT_ONCE,
     work: async ({ name, path }) => {
-      const told = await unlessRefused(client.call(Loops, { method: "GET", path: `${path}/loops` }));
+      // It may be gone meanwhile, or the key may not look.
+      const told = await unlessRefused(client.get(Loops, `${path}/loops`), 404, 403);
       for (const loop of told?.loops ?? []) {
         if (loop.state === "failing" || loop.tries > 0) findings.push(findingOf(name, loop));
       }
     },
   });
   return findings.sort((one, other) => (one.found < other.found ? -1 : 1));
-}
-
-/** Undefined if it is gone meanwhile, or if the key may not look. */
-async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof GatewayError && (error.status === 404 || error.status === 403)) return undefined;
-    throw error;
-  }
 }
 
 function findingOf(object: string, { name, tries, due, error }: Loops["loops"][number]): Finding {
@@ -82,11 +73,12 @@ async function almostFull(client: Client): Promise<Finding[]> {
     if (!space || !isAlmostFull(space)) return;
     findings.push({ check: "space", state: "warn", found: fullWords(of, space), fix });
   };
-  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  const { repos } = await client.get(RepoList, "/repos");
   await forEachLimited(repos, {
     limit: ASKED_AT_ONCE,
     work: async ({ name: repo }) => {
-      const usage = await sizesOf(client, repo);
+      const sizes = client.get(RepoUsage, `/repos/${encodePath(repo)}/usage`, { sizes: "true" });
+      const usage = await unlessRefused(sizes, 404);
       for (const { name: branch, database } of usage?.branches ?? []) {
         const bucket = bucketName({ repo, branch });
         look(`the branch ${bucket}`, { space: database, fix: `${KEEP} ${bucket} --commits N` });
@@ -98,14 +90,4 @@ async function almostFull(client: Client): Promise<Finding[]> {
   const catalogue = (await catalogueSpace(client)) ?? null;
   look("the catalogue", { space: catalogue, fix: "delete pipelines and branches that nobody needs" });
   return findings.sort((one, other) => (one.found < other.found ? -1 : 1));
-}
-
-async function sizesOf(client: Client, repo: string): Promise<RepoUsage | undefined> {
-  try {
-    const path = `/repos/${encodeURIComponent(repo)}/usage`;
-    return await client.call(RepoUsage, { method: "GET", path, query: { sizes: "true" } });
-  } catch (error) {
-    if (error instanceof GatewayError && error.status === 404) return undefined;
-    throw error;
-  }
 }

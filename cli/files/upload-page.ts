@@ -264,12 +264,7 @@ async function sendContent(client: Client, { upload, partBytes, ...file }: Conte
         return part;
       },
       compose: (json) =>
-        client.call(ContentComposed, {
-          method: "POST",
-          path: `/uploads/${upload}/compose`,
-          json,
-          repeatable: true,
-        }),
+        client.post(ContentComposed, `/uploads/${upload}/compose`, { json, repeatable: true }),
     },
   );
 }

@@ -1,3 +1,4 @@
+import type { BranchAddress } from "../../protocol/names.ts";
 import {
   BranchDetail,
   CatalogueUsage,
@@ -8,22 +9,18 @@ import {
 import { encodePath } from "../../protocol/requests.ts";
 import { CliError } from "../output/failure.ts";
 import { type Address, branchPath } from "./address.ts";
-import { type Client, GatewayError } from "./client.ts";
+import { type Client, GatewayError, unlessRefused } from "./client.ts";
 import type { CommitAddress } from "./commits.ts";
 
 /** Calls of the control API about branches. */
 
-type Branch = Pick<Address, "repo" | "branch">;
-
 /** Makes a branch, empty or from a commit of another one. Of that, one that was made of the same before is the answer. */
 export function createBranch(
   client: Client,
-  { address, from }: { address: Branch; from: CommitAddress | undefined },
+  { address, from }: { address: BranchAddress; from: CommitAddress | undefined },
 ): Promise<BranchDetail> {
   const source = from && { repo: from.repo, branch: from.branch, commit: from.commit };
-  return client.call(BranchDetail, {
-    method: "POST",
-    path: `/repos/${encodePath(address.repo)}/branches`,
+  return client.post(BranchDetail, `/repos/${encodePath(address.repo)}/branches`, {
     json: { name: address.branch, from: source },
     ...(from && ({ repeatable: true } as const)),
   });
@@ -36,10 +33,11 @@ const PLAIN = { lastModified: "object", keep: { days: 1 }, emptyOnly: true } as 
 >;
 
 /** Makes an empty branch that is to S3 tools what a bucket is elsewhere, in one call: it is never there without that. */
-export async function createPlainBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
-  return await client.call(BranchDetail, {
-    method: "POST",
-    path: `/repos/${encodePath(repo)}/branches`,
+export async function createPlainBranch(
+  client: Client,
+  { repo, branch }: BranchAddress,
+): Promise<BranchDetail> {
+  return await client.post(BranchDetail, `/repos/${encodePath(repo)}/branches`, {
     json: { name: branch, ...PLAIN },
   });
 }
@@ -51,32 +49,20 @@ export async function deleteBranch(
   { onlyEmpty }: { onlyEmpty: boolean },
 ): Promise<void> {
   try {
-    const path = `/api/v1${branchPath({ repo, branch })}`;
-    const answer = await client.send({
-      method: "DELETE",
-      path,
-      ...(onlyEmpty && { query: { empty: "true" } }),
-    });
-    await answer.body.dump();
+    await client.delete(branchPath({ repo, branch }), { empty: onlyEmpty || undefined });
   } catch (error) {
     if (!(error instanceof GatewayError && error.code === "NotEmpty")) throw error;
     throw new CliError(`s3://${bucket} holds files: add --force to remove them with it`);
   }
 }
 
-export function inspectBranch(client: Client, { repo, branch }: Branch): Promise<BranchDetail> {
-  const path = branchPath({ repo, branch });
-  return client.call(BranchDetail, { method: "GET", path });
+export function inspectBranch(client: Client, { repo, branch }: BranchAddress): Promise<BranchDetail> {
+  return client.get(BranchDetail, branchPath({ repo, branch }));
 }
 
 /** What the catalogue takes up; undefined if the key is for some repos alone. */
 export async function catalogueSpace(client: Client): Promise<Space | undefined> {
-  try {
-    return (await client.call(CatalogueUsage, { method: "GET", path: "/usage" })).catalogue;
-  } catch (error) {
-    if (error instanceof GatewayError && error.status === 403) return undefined;
-    throw error;
-  }
+  return (await unlessRefused(client.get(CatalogueUsage, "/usage"), 403))?.catalogue;
 }
 
 /** Whether so much of a database is taken that its operator should hear of it. */

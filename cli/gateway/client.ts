@@ -7,7 +7,7 @@ import { ErrorBody, type Issue } from "../../protocol/errors.ts";
 import { jsonOf } from "../../protocol/json.ts";
 import { type Query, queryOf } from "../../protocol/requests.ts";
 import { SignedPool } from "../../runner/lib/signed-pool.ts";
-import { CliError, EXIT, exitCodeOf } from "../output/failure.ts";
+import { CliError, EXIT, errnoOf, exitCodeOf } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
 import type { Connection } from "./connection/connection.ts";
 
@@ -17,7 +17,7 @@ export interface Ask {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
   /** Percent-encoded, without the query. */
   readonly path: string;
-  readonly query?: Query;
+  readonly query?: Query | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
@@ -87,6 +87,38 @@ export class Client {
     );
   }
 
+  /** What is at a path of the control API. */
+  get<Schema extends z.ZodType>(answers: Schema, path: string, query?: Query): Promise<z.infer<Schema>> {
+    return this.call(answers, { method: "GET", path, query });
+  }
+
+  /** A list of the control API, page by page. */
+  pages<Schema extends z.ZodType<{ readonly next: string | number | null }>>(
+    answers: Schema,
+    path: string,
+    query: Query = {},
+  ): AsyncGenerator<z.infer<Schema>> {
+    return pagesOf((after) => this.get(answers, path, { ...query, after }));
+  }
+
+  put<Schema extends z.ZodType>(answers: Schema, path: string, json: unknown): Promise<z.infer<Schema>> {
+    return this.call(answers, { method: "PUT", path, json });
+  }
+
+  post<Schema extends z.ZodType>(
+    answers: Schema,
+    path: string,
+    more: Pick<Ask, "query" | "json" | "repeatable"> = {},
+  ): Promise<z.infer<Schema>> {
+    return this.call(answers, { method: "POST", path, ...more });
+  }
+
+  /** Deletes what is at a path of the control API. */
+  async delete(path: string, query?: Query): Promise<void> {
+    const answer = await this.send({ method: "DELETE", path: `/api/v1${path}`, query });
+    await answer.body.dump();
+  }
+
   /** A good answer; its body must be read or dumped. */
   async send(ask: Ask): Promise<Answer> {
     const repeatable = ask.method !== "POST" || ask.repeatable;
@@ -125,7 +157,7 @@ export class Client {
   }
 
   #unreachable(error: unknown): CliError {
-    const code = codeOf(error);
+    const code = errnoOf(error) ?? "Unreachable";
     return new CliError(this.#whyUnreachable(code, error), { code, exitCode: EXIT.unreachable });
   }
 
@@ -201,6 +233,39 @@ function objectIn(path: string): GatewayError["object"] {
   return { bucket, key: key.join("/") };
 }
 
+/** What was asked for; undefined if the gateway refuses it with one of these statuses or codes. */
+export async function unlessRefused<T>(
+  asked: Promise<T>,
+  ...by: readonly (number | string)[]
+): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof GatewayError && (by.includes(error.status) || by.includes(error.code)))
+      return undefined;
+    throw error;
+  }
+}
+
+/** A list, page by page. Each page says where the next one begins. */
+export async function* pagesOf<Page extends { readonly next: unknown }>(
+  ask: (after: NonNullable<Page["next"]> | undefined) => Promise<Page>,
+): AsyncGenerator<Page> {
+  let after: NonNullable<Page["next"]> | undefined;
+  do {
+    const page = await ask(after);
+    yield page;
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}
+
+/** Every page of a list. */
+export async function allPages<Page>(pages: AsyncIterable<Page>): Promise<Page[]> {
+  const all: Page[] = [];
+  for await (const page of pages) all.push(page);
+  return all;
+}
+
 const TRANSIENT_CODES = [
   "ECONNRESET",
   "EPIPE",
@@ -219,11 +284,6 @@ function mayGoBetter(error: unknown): boolean {
   if (error instanceof CliError && error.exitCode === EXIT.diskFull) return false;
   if (error instanceof GatewayError) return [408, 429, 500, 502, 503, 504].includes(error.status);
   return error instanceof CliError && TRANSIENT_CODES.includes(error.code);
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "Unreachable";
 }
 
 function sha256Hex(text: string): string {

@@ -1,5 +1,5 @@
 import { type Commit, CommitPage } from "../../protocol/commits.ts";
-import { bucketName, CommitName } from "../../protocol/names.ts";
+import { type BranchAddress, bucketName, CommitName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { showTime } from "../output/output.ts";
@@ -61,19 +61,18 @@ export function parseCommitFile(text: string): CommitAddress {
 }
 
 /** Path of a branch's commits in the control API. */
-export function commitsPath({ repo, branch }: Pick<Address, "repo" | "branch">): string {
+export function commitsPath({ repo, branch }: BranchAddress): string {
   return `${branchPath({ repo, branch })}/commits`;
 }
 
 /** Path of one of a branch's tags in the control API. */
-export function tagPath({ repo, branch }: Address, tag: string): string {
+export function tagPath({ repo, branch }: BranchAddress, tag: string): string {
   return `${branchPath({ repo, branch })}/tags/${encodePath(tag)}`;
 }
 
 /** The newest commit of the branch. */
 export async function headCommit(client: Client, address: Address): Promise<string> {
-  const query = { limit: "1" };
-  const { commits } = await client.call(CommitPage, { method: "GET", path: commitsPath(address), query });
+  const { commits } = await client.get(CommitPage, commitsPath(address), { limit: "1" });
   if (commits[0]) return commits[0].id;
   throw new CliError(`s3://${address.bucket} has no commit yet`, { code: "NoSuchCommit" });
 }

@@ -2,7 +2,7 @@ import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
 import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
-import { encodePath } from "../../protocol/requests.ts";
+import { encodePath, type Query } from "../../protocol/requests.ts";
 import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
 import { type Address, showAddress } from "./address.ts";
 import {
@@ -16,9 +16,8 @@ import {
   parseS3Error,
   parseTagging,
   parseVersions,
-  type VersionMarker,
 } from "./answers.ts";
-import { type Answer, type Client, GatewayError } from "./client.ts";
+import { type Answer, type Client, GatewayError, pagesOf, unlessRefused } from "./client.ts";
 
 /** The S3 requests of the CLI. */
 
@@ -43,22 +42,23 @@ export async function listPage(
     token,
   }: ListRequest & { readonly startAfter?: string | undefined; readonly token?: string | undefined },
 ): Promise<Listed> {
-  const answer = await client.send({
-    method: "GET",
-    path: `/${bucket}`,
-    query: {
-      "list-type": "2",
-      prefix,
-      delimiter,
-      "start-after": startAfter || undefined,
-      "continuation-token": token,
-    },
+  const text = await textAt(client, `/${bucket}`, {
+    "list-type": "2",
+    prefix,
+    delimiter,
+    "start-after": startAfter || undefined,
+    "continuation-token": token,
   });
-  const text = await answer.body.text();
-  client.mustBeNoPage(text);
   const page = await parseListing(text);
   for (const path of [...page.files.map(({ path }) => path), ...page.prefixes]) checkListed(path, prefix);
   return page;
+}
+
+async function textAt(client: Client, path: string, query?: Query): Promise<string> {
+  const answer = await client.send({ method: "GET", path, query });
+  const text = await answer.body.text();
+  client.mustBeNoPage(text);
+  return text;
 }
 
 /** What is not below the prefix, and is cut as if it were, could begin with anything. */
@@ -73,41 +73,23 @@ function checkListed(path: string, prefix: string): void {
 }
 
 /** Every page of a listing, as it comes. */
-export async function* listPages(client: Client, request: ListRequest): AsyncGenerator<Listed> {
-  let token: string | undefined;
-  do {
-    const page = await listPage(client, { ...request, token });
-    yield page;
-    token = page.next;
-  } while (token !== undefined);
+export function listPages(client: Client, request: ListRequest): AsyncGenerator<Listed> {
+  return pagesOf((token) => listPage(client, { ...request, token }));
 }
 
 /** Every page of the versions that a branch keeps, deletions too: by path, the newest of a path first. Checked as listings are. */
-export async function* versionPages(
+export function versionPages(
   client: Client,
   { bucket, prefix, delimiter }: ListRequest,
 ): AsyncGenerator<ListedVersions> {
-  let marker: VersionMarker | undefined;
-  do {
-    const answer = await client.send({
-      method: "GET",
-      path: `/${bucket}`,
-      query: {
-        versions: "",
-        prefix,
-        delimiter,
-        "key-marker": marker?.path,
-        "version-id-marker": marker?.version,
-      },
-    });
-    const text = await answer.body.text();
-    client.mustBeNoPage(text);
+  return pagesOf(async (marker) => {
+    const place = { "key-marker": marker?.path, "version-id-marker": marker?.version };
+    const text = await textAt(client, `/${bucket}`, { versions: "", prefix, delimiter, ...place });
     const page = await parseVersions(text);
     for (const path of [...page.versions.map(({ path }) => path), ...page.prefixes])
       checkListed(path, prefix);
-    yield page;
-    marker = page.next;
-  } while (marker !== undefined);
+    return page;
+  });
 }
 
 /** The versions of a file and of all that is below it, as of a folder; of the whole branch if the path is empty. */
@@ -150,10 +132,7 @@ export function directoryPrefix(path: string): string {
 }
 
 export async function listBuckets(client: Client): Promise<ListedBucket[]> {
-  const answer = await client.send({ method: "GET", path: "/" });
-  const text = await answer.body.text();
-  client.mustBeNoPage(text);
-  return parseBuckets(text);
+  return parseBuckets(await textAt(client, "/"));
 }
 
 export async function createBucket(client: Client, bucket: string): Promise<void> {
@@ -164,11 +143,8 @@ export async function createBucket(client: Client, bucket: string): Promise<void
 /** Whether lifecycle rules may let files of a bucket go: it has some, or the key may not see whether it has. */
 export async function mayExpire(client: Client, bucket: string): Promise<boolean> {
   try {
-    const answer = await client.send({ method: "GET", path: `/${bucket}`, query: { lifecycle: "" } });
-    await answer.body.dump();
-    return true;
+    return (await unlessRefused(textAt(client, `/${bucket}`, { lifecycle: "" }), 404)) !== undefined;
   } catch (error) {
-    if (error instanceof GatewayError && error.status === 404) return false;
     if (error instanceof GatewayError && error.status === 403) return true;
     throw error;
   }
@@ -245,8 +221,7 @@ export async function readAttributes(client: Client, address: Address): Promise<
 }
 
 async function readTags(client: Client, address: Address): Promise<ObjectTag[]> {
-  const answer = await client.send({ method: "GET", path: objectPath(address), query: { tagging: "" } });
-  return await parseTagging(await answer.body.text());
+  return await parseTagging(await textAt(client, objectPath(address), { tagging: "" }));
 }
 
 /** Copies a file inside the gateway, with what is kept beside its bytes. Returns the commit, or null if it was staged. */

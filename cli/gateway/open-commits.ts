@@ -18,7 +18,7 @@ import {
 } from "../../protocol/names.ts";
 import { CliError, InterruptedError } from "../output/failure.ts";
 import { stopRequests } from "../stop-requests.ts";
-import { type Client, GatewayError } from "./client.ts";
+import { allPages, type Client, unlessRefused } from "./client.ts";
 
 /** Calls of the control API about open commits, which it calls sessions. */
 
@@ -35,11 +35,7 @@ export function startOpenCommit(
     said,
   }: BranchAddress & { readonly ttl?: string | undefined; readonly said?: SaidOfCommit | undefined },
 ): ReturnType<typeof client.call<typeof SessionOpened>> {
-  return client.call(SessionOpened, {
-    method: "POST",
-    path: `/repos/${repo}/branches/${branch}/sessions`,
-    json: { ttl, ...said },
-  });
+  return client.post(SessionOpened, `/repos/${repo}/branches/${branch}/sessions`, { json: { ttl, ...said } });
 }
 
 /** Finishes an open commit, however long that takes. Returns the commit's id, or null if nothing changed. */
@@ -48,9 +44,7 @@ export async function finishOpenCommit(
   { said, ...open }: ViewAddress & { readonly said?: SaidOfCommit },
 ): Promise<string | null> {
   for (;;) {
-    const end = await client.call(SessionEnd, {
-      method: "POST",
-      path: `${openCommitPath(open)}/finish`,
+    const end = await client.post(SessionEnd, `${openCommitPath(open)}/finish`, {
       ...(said && { json: said }),
       repeatable: true,
     });
@@ -75,12 +69,9 @@ export async function commitUpload(
   },
 ): Promise<string | null> {
   const { repo, branch, view } = to;
-  const json = { repo, branch };
-  const opened = await client.call(UploadOpened, { method: "POST", path: "/uploads", json });
+  const opened = await client.post(UploadOpened, "/uploads", { json: { repo, branch } });
   const { upload } = opened;
-  const { commit } = await client.call(CommitCreated, {
-    method: "POST",
-    path: `/repos/${repo}/branches/${branch}/commits`,
+  const { commit } = await client.post(CommitCreated, `/repos/${repo}/branches/${branch}/commits`, {
     json: { upload, operations: await fill(opened), session: view, ...said },
   });
   return commit;
@@ -88,8 +79,7 @@ export async function commitUpload(
 
 /** Forgets an open commit and what it holds. Does nothing if it is gone already. */
 export async function abortOpenCommit(client: Client, open: ViewAddress): Promise<void> {
-  const answer = await client.send({ method: "DELETE", path: `/api/v1${openCommitPath(open)}` });
-  await answer.body.dump();
+  await client.delete(openCommitPath(open));
 }
 
 /**
@@ -130,7 +120,7 @@ function interrupted(signal: NodeJS.Signals): never {
 
 /** How an open commit stands; also one that was finished lately. */
 export function inspectOpenCommit(client: Client, open: ViewAddress): Promise<Session> {
-  return client.call(Session, { method: "GET", path: openCommitPath(open) });
+  return client.get(Session, openCommitPath(open));
 }
 
 /** The open commits of a branch that are not finished. */
@@ -138,16 +128,9 @@ export async function listOpenCommits(
   client: Client,
   { repo, branch }: BranchAddress,
 ): Promise<SessionPage["sessions"]> {
-  const sessions: SessionPage["sessions"] = [];
-  let after: string | undefined;
-  do {
-    const path = `/repos/${repo}/branches/${branch}/sessions`;
-    const query = { limit: MAX_LIST_SESSIONS, after };
-    const page = await client.call(SessionPage, { method: "GET", path, query });
-    sessions.push(...page.sessions);
-    after = page.next ?? undefined;
-  } while (after !== undefined);
-  return sessions;
+  const path = `/repos/${repo}/branches/${branch}/sessions`;
+  const pages = await allPages(client.pages(SessionPage, path, { limit: MAX_LIST_SESSIONS }));
+  return pages.flatMap(({ sessions }) => sessions);
 }
 
 /** What an open commit would change if it were finished now: at most so many paths, behind one. */
@@ -159,11 +142,9 @@ export async function diffOpenCommit(
   const changes: SessionDiff["changes"] = [];
   let after = start;
   for (;;) {
-    const query = { limit: Math.min(limit - changes.length, MAX_LIST_SESSIONS), after };
-    const page = await client.call(SessionDiff, {
-      method: "GET",
-      path: `${openCommitPath(open)}/diff`,
-      query,
+    const page = await client.get(SessionDiff, `${openCommitPath(open)}/diff`, {
+      limit: Math.min(limit - changes.length, MAX_LIST_SESSIONS),
+      after,
     });
     changes.push(...page.changes);
     if (page.next === null || changes.length >= limit) return { changes, next: page.next };
@@ -173,15 +154,11 @@ export async function diffOpenCommit(
 
 /** Throws if it is not there, or is a commit, into which nothing can be put: asked before many bytes are sent. */
 export async function mustBeOpen(client: Client, open: ViewAddress): Promise<void> {
-  try {
-    await inspectOpenCommit(client, open);
-  } catch (error) {
-    if (!(error instanceof GatewayError && error.code === "NoSuchSession")) throw error;
-    throw new CliError(
-      `there is no such open commit: s3://${viewBucket(open)} was finished or aborted, ran out, or is the bucket of a commit, which is read-only`,
-      { code: error.code },
-    );
-  }
+  if (await unlessRefused(inspectOpenCommit(client, open), "NoSuchSession")) return;
+  throw new CliError(
+    `there is no such open commit: s3://${viewBucket(open)} was finished or aborted, ran out, or is the bucket of a commit, which is read-only`,
+    { code: "NoSuchSession" },
+  );
 }
 
 function openCommitPath({ repo, branch, view }: ViewAddress): string {

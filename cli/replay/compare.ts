@@ -4,7 +4,8 @@ import { type DatumDetail, type DatumOutput, DatumOutputPage } from "../../proto
 import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
-import { type Client, GatewayError } from "../gateway/client.ts";
+import { type Client, unlessRefused } from "../gateway/client.ts";
+import { headFile } from "../gateway/objects.ts";
 
 /**
  * `missing`: the job has it, and it was not made here; `extra`: the other way round; `unknown`: both have it, and what the
@@ -68,13 +69,10 @@ const ASKED_AT_ONCE = 8;
  */
 export async function madeByJob(client: Client, detail: DatumDetail): Promise<DatumOutput[]> {
   const found = new Map<string, DatumOutput>();
-  let after: string | undefined;
-  do {
-    const path = `${datumPath(detail.job, detail.datum.id)}/outputs`;
-    const page = await client.call(DatumOutputPage, { method: "GET", path, query: { after } });
-    for (const output of page.outputs) found.set(output.path, output);
-    after = page.next ?? undefined;
-  } while (after !== undefined);
+  const path = `${datumPath(detail.job, detail.datum.id)}/outputs`;
+  for await (const { outputs } of client.pages(DatumOutputPage, path)) {
+    for (const output of outputs) found.set(output.path, output);
+  }
   const committed = new Map<string, ContentId | null>();
   const asked = [...found.values()].filter(({ content, merged }) => content === null && !merged);
   await forEachLimited(asked, {
@@ -100,16 +98,7 @@ async function committedAs(
 ): Promise<ContentId | null> {
   if (path.endsWith("/")) return contentIdOf(new Uint8Array(0));
   if (outputCommit === null) return null;
-  try {
-    const answer = await client.send({
-      method: "HEAD",
-      path: `/${bucketName(output)}/${encodePath(path)}`,
-      query: { versionId: outputCommit },
-    });
-    await answer.body.dump();
-    return parseContentName(String(answer.headers.etag ?? "").replaceAll('"', "")) ?? null;
-  } catch (error) {
-    if (error instanceof GatewayError && error.status === 404) return null;
-    throw error;
-  }
+  const address = { ...output, bucket: bucketName(output), path };
+  const found = await unlessRefused(headFile(client, address, outputCommit), 404);
+  return parseContentName(found?.etag ?? "") ?? null;
 }

@@ -74,7 +74,7 @@ export async function runDatum(asked: string, datum: string, options: RunDatumOp
   await withClient(options, async (client) => {
     const secrets = await secretsFolder(options);
     const job = await jobId(client, asked);
-    const detail = await client.call(DatumDetail, { method: "GET", path: datumPath(job, datum) });
+    const detail = await client.get(DatumDetail, datumPath(job, datum));
     const stop = stopRequests({ terminal: options.shell ? "lent" : "own" });
     const aborted = new AbortController();
     void stop.drain.then((signal) => aborted.abort(interrupted(signal)));

@@ -140,10 +140,7 @@ function addCommitRevert(group: Command): void {
       }
       return withClient(options, async (client) => {
         const target = await commitId(client, { repo, branch }, named);
-        const path = `${commitsPath({ repo, branch })}/${target}/revert`;
-        const begun = await client.call(RevertEnd, {
-          method: "POST",
-          path,
+        const begun = await client.post(RevertEnd, `${commitsPath({ repo, branch })}/${target}/revert`, {
           ...(says(said) && { json: said }),
         });
         const { session } = begun;
@@ -179,9 +176,7 @@ function addCommitRedact(group: Command): void {
       }
       return withClient(options, async (client) => {
         const target = await commitId(client, { repo, branch }, named);
-        const done = await client.call(CommitRedacted, {
-          method: "POST",
-          path: `${commitsPath({ repo, branch })}/${target}/redact`,
+        const done = await client.post(CommitRedacted, `${commitsPath({ repo, branch })}/${target}/redact`, {
           repeatable: true,
         });
         if (options.json) printJson(done);

@@ -1,12 +1,12 @@
 import { Option } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
-import { MAX_LIST_SESSIONS } from "../../../protocol/files.ts";
+import { MAX_LIST_SESSIONS, type Session } from "../../../protocol/files.ts";
 import { bucketName, DEFAULT_BRANCH, type ViewAddress, viewBucket } from "../../../protocol/names.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
 import type { DiffedPage } from "../../diff/content-diff.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, pagesOf, unlessRefused } from "../../gateway/client.ts";
 import {
   annotationLines,
   type CommitAddress,
@@ -148,7 +148,7 @@ function isPlace(text: string, { repo, branch, commit }: CommitAddress): boolean
 async function pagesWithin(client: Client, named: NamedCommits): Promise<AsyncGenerator<DiffedPage>> {
   for (const open of named.maybeOpen) {
     if (named.before !== undefined) await mustBeCommit(client, open);
-    else if (await inspectOpenCommit(client, open).catch(undefinedIfNone)) return pagesOfOpen(client, open);
+    else if (await found(client, open)) return pagesOfOpen(client, open);
   }
   return pagesOfCommits(client, named);
 }
@@ -157,12 +157,9 @@ async function* pagesOfOpen(client: Client, open: ViewAddress): AsyncGenerator<D
   const { repo, branch } = open;
   const before = { repo, branch, bucket: bucketName(open), path: "" };
   const sides = { before, after: { ...open, bucket: viewBucket(open), path: "" } };
-  let after: string | undefined;
-  do {
-    const { changes, next } = await diffOpenCommit(client, open, { limit: MAX_LIST_SESSIONS, after });
-    yield { sides, changes };
-    after = next ?? undefined;
-  } while (after !== undefined);
+  const ask = (after: string | undefined) =>
+    diffOpenCommit(client, open, { limit: MAX_LIST_SESSIONS, after });
+  for await (const { changes } of pagesOf(ask)) yield { sides, changes };
 }
 
 async function* pagesOfCommits(client: Client, named: NamedCommits): AsyncGenerator<DiffedPage> {
@@ -175,14 +172,10 @@ async function* pagesOfCommits(client: Client, named: NamedCommits): AsyncGenera
     bucket: viewBucket({ repo, branch, view }),
     path: "",
   });
-  let after: string | undefined;
-  do {
-    const query = { limit: MAX_LIST_CHANGES, from, after };
-    const page = await client.call(DiffPage, { method: "GET", path, query });
+  for await (const page of client.pages(DiffPage, path, { limit: MAX_LIST_CHANGES, from })) {
     const sides = { before: page.from === null ? null : viewOf(page.from), after: viewOf(page.to) };
     yield { sides, changes: page.changes };
-    after = page.next ?? undefined;
-  } while (after !== undefined);
+  }
 }
 
 /** Where the gateway tells the difference, and the earlier commit's id if one is named. */
@@ -200,13 +193,8 @@ async function resolved(
 async function diffCommits(client: Client, named: NamedCommits, options: Options): Promise<void> {
   const { path, from: before } = await resolved(client, named);
   if (options.stat) {
-    const ask = (next: string | undefined) =>
-      client.call(DiffPage, {
-        method: "GET",
-        path,
-        query: { limit: MAX_LIST_CHANGES, from: before, after: next },
-      });
-    return printStat(await statOf(ask), options);
+    const pages = client.pages(DiffPage, path, { limit: MAX_LIST_CHANGES, from: before });
+    return printStat(await statOf(pages), options);
   }
   const changes: PathChange[] = [];
   const wanted = wantedOf(options, SIZES);
@@ -214,8 +202,7 @@ async function diffCommits(client: Client, named: NamedCommits, options: Options
   // A page may be shorter than was asked for, though more follow.
   do {
     const limit = Math.min(wanted - changes.length, MAX_LIST_CHANGES);
-    const query = { limit, from: before, after: page?.next ?? options.after };
-    page = await client.call(DiffPage, { method: "GET", path, query });
+    page = await client.get(DiffPage, path, { limit, from: before, after: page?.next ?? options.after });
     changes.push(...page.changes);
   } while (page.next !== null && changes.length < wanted);
   if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
@@ -229,13 +216,13 @@ async function diffOpen(client: Client, open: ViewAddress, options: Options): Pr
   if (options.stat) {
     const ask = (next: string | undefined) =>
       diffOpenCommit(client, open, { limit: MAX_LIST_SESSIONS, after: next });
-    const stat = await statOf(ask).catch(undefinedIfNone);
+    const stat = await unlessRefused(statOf(pagesOf(ask)), "NoSuchSession");
     if (stat) printStat(stat, options);
     return stat !== undefined;
   }
   const { after } = options;
   const asked = diffOpenCommit(client, open, { limit: wantedOf(options, SIZES), after });
-  const page = await asked.catch(undefinedIfNone);
+  const page = await unlessRefused(asked, "NoSuchSession");
   if (page === undefined) return false;
   if (options.json) printJson(page);
   else {
@@ -246,14 +233,12 @@ async function diffOpen(client: Client, open: ViewAddress, options: Options): Pr
 }
 
 async function mustBeCommit(client: Client, open: ViewAddress): Promise<void> {
-  const found = await inspectOpenCommit(client, open).catch(undefinedIfNone);
-  if (found === undefined) return;
+  if (!(await found(client, open))) return;
   throw new UsageError("an open commit is compared with the newest commit of its branch: name no other");
 }
 
-function undefinedIfNone(error: unknown): undefined {
-  if (error instanceof GatewayError && error.code === "NoSuchSession") return undefined;
-  throw error;
+function found(client: Client, open: ViewAddress): Promise<Session | undefined> {
+  return unlessRefused(inspectOpenCommit(client, open), "NoSuchSession");
 }
 
 /** Files of one kind of change. */
@@ -265,26 +250,18 @@ interface Sum {
 const KINDS = ["added", "changed", "deleted", "metadata"] as const;
 type Stat = Record<(typeof KINDS)[number], Sum>;
 
-interface StatPage {
-  readonly changes: readonly PathChange[];
-  readonly next: string | null;
-}
-
 /** Sums up all changes, page by page. */
-async function statOf(ask: (after: string | undefined) => Promise<StatPage>): Promise<Stat> {
+async function statOf(pages: AsyncIterable<Pick<DiffPage, "changes">>): Promise<Stat> {
   const none = (): Sum => ({ files: 0, bytesBefore: 0, bytesAfter: 0 });
   const stat: Stat = { added: none(), changed: none(), deleted: none(), metadata: none() };
-  let after: string | undefined;
-  do {
-    const page = await ask(after);
-    for (const change of page.changes) {
+  for await (const { changes } of pages) {
+    for (const change of changes) {
       const sum = stat[kindOf(change)];
       sum.files++;
       sum.bytesBefore += change.before?.size ?? 0;
       sum.bytesAfter += change.after?.size ?? 0;
     }
-    after = page.next ?? undefined;
-  } while (after !== undefined);
+  }
   return stat;
 }
 

@@ -55,7 +55,7 @@ export function addCommitInspect(group: Command): void {
       return withClient(options, async (client) => {
         const id = named ? await commitId(client, address, named) : await headCommit(client, address);
         const at = `${commitsPath(address)}/${encodePath(id)}`;
-        const detail = await client.call(CommitDetail, { method: "GET", path: at });
+        const detail = await client.get(CommitDetail, at);
         const provenance = path === undefined ? undefined : await ask(client, { at, path, options });
         if (options.json) return printJson({ ...detail, ...(provenance && { provenance }) });
         printCommit(detail, address);
@@ -100,8 +100,7 @@ function ask(
   client: Client,
   { at, path, options: { limit, after } }: { at: string; path: string; options: Options },
 ): Promise<Provenance> {
-  const query = { path, limit, after };
-  return client.call(Provenance, { method: "GET", path: `${at}/provenance`, query });
+  return client.get(Provenance, `${at}/provenance`, { path, limit, after });
 }
 
 function printCommit(detail: CommitDetail, { bucket }: Address): void {

@@ -40,7 +40,7 @@ export function addCommitList(group: Command): void {
         const path = commitsPath(address);
         const from = { ...options, ...(after && { after }) };
         const { entries: commits, next } = await entriesOf(from, SIZES, async (query) => {
-          const page = await client.call(CommitPage, { method: "GET", path, query });
+          const page = await client.get(CommitPage, path, query);
           return { entries: page.commits, next: page.next };
         });
         const described = await describeKeys(client, commits);
@@ -96,18 +96,12 @@ async function describeKeys(
 ): Promise<ReadonlyMap<string, string>> {
   const wanted = new Set(commits.flatMap(({ key }) => (key === null ? [] : [key])));
   if (wanted.size === 0) return new Map();
-  const { keys } = await firstKeys(client);
+  const { keys } = await client.get(KeyPage, "/keys", { limit: MAX_LIST_KEYS }).catch((error: unknown) => {
+    if (error instanceof GatewayError) return { keys: [] };
+    throw error;
+  });
   const described = keys.filter(({ id, description }) => wanted.has(id) && description !== "");
   return new Map(described.map(({ id, description }) => [id, description]));
-}
-
-async function firstKeys(client: Client): Promise<KeyPage> {
-  try {
-    return await client.call(KeyPage, { method: "GET", path: "/keys", query: { limit: MAX_LIST_KEYS } });
-  } catch (error) {
-    if (error instanceof GatewayError) return { keys: [], next: null };
-    throw error;
-  }
 }
 
 /** Files written, and files replaced or deleted. */

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline/promises";
 import { type ByteHolder, FileErased } from "../../../protocol/files.ts";
 import { type Address, branchPath, showAddress } from "../../gateway/address.ts";
 import type { ListedVersion } from "../../gateway/answers.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, unlessRefused } from "../../gateway/client.ts";
 import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
 import { type AnnotationOptions, type ClientOptions, saidOf } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
@@ -149,12 +149,7 @@ async function eraseVersion(
     ...(options.forks && { forks: true }),
     ...saidOf(options),
   };
-  try {
-    return await client.call(FileErased, { method: "POST", path, json, repeatable: true });
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === "NoSuchCommit") return undefined;
-    throw error;
-  }
+  return await unlessRefused(client.post(FileErased, path, { json, repeatable: true }), "NoSuchCommit");
 }
 
 /** Whether something that has the same bytes is in the list itself. */

@@ -86,8 +86,7 @@ async function erase(client: Client, { repo, branch, path }: Address, options: O
     ...(options.forks && { forks: true }),
     ...saidOf(options),
   };
-  const route = `${branchPath({ repo, branch })}/erasures`;
-  const ask = () => client.call(FileErased, { method: "POST", path: route, json });
+  const ask = () => client.post(FileErased, `${branchPath({ repo, branch })}/erasures`, { json });
   let all = await ask();
   while (all.more) {
     const next = await ask();

@@ -57,7 +57,7 @@ function addJobInspect(group: Command): void {
       const named = namedJob(text, options);
       return withClient(options, async (client) => {
         const id = await jobNamed(client, named);
-        const job = await client.call(Job, { method: "GET", path: `/jobs/${encodePath(id)}` });
+        const job = await client.get(Job, `/jobs/${encodePath(id)}`);
         if (options.json) printJson(job);
         else printJob(job);
       });
@@ -78,8 +78,7 @@ function addJobStop(group: Command): void {
     .argument("<id>", "the job, or how its id begins")
     .clientAction(async (client, text: string, options: ClientOptions) => {
       const id = await jobId(client, text);
-      const path = `/jobs/${encodePath(id)}/stop`;
-      const job = await client.call(Job, { method: "POST", path, repeatable: true });
+      const job = await client.post(Job, `/jobs/${encodePath(id)}/stop`, { repeatable: true });
       if (options.json) printJson(job);
       else printLine(`stopped ${job.id} of ${job.pipeline}`);
     })
@@ -102,10 +101,11 @@ function addJobRetry(group: Command): void {
     .addOption(new Option("--all", "run every datum again").conflicts("failed"))
     .clientAction(async (client, text: string, options: Options) => {
       const id = await jobId(client, text);
-      const path = `/jobs/${encodePath(id)}/retry`;
-      const query = options.all ? { datums: "all" } : {};
       // Asked twice, since an answer was lost, the gateway answers with the job that it made.
-      const retried = await client.call(JobRetry, { method: "POST", path, query, repeatable: true });
+      const retried = await client.post(JobRetry, `/jobs/${encodePath(id)}/retry`, {
+        query: options.all ? { datums: "all" } : {},
+        repeatable: true,
+      });
       if (options.json) return printJson(retried);
       const { job, newest } = retried;
       printLine(job.id);

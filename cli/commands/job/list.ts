@@ -80,7 +80,7 @@ export function addJobList(group: Command): void {
 /** A pipeline without jobs is there; one that is misspelled has none either. Its jobs outlast a deleted one. */
 async function mustExist(client: Client, { pipeline }: Options): Promise<void> {
   if (pipeline === undefined) return;
-  await client.call(Pipeline, { method: "GET", path: `/pipelines/${encodePath(pipeline)}` });
+  await client.get(Pipeline, `/pipelines/${encodePath(pipeline)}`);
 }
 
 async function commitOf(client: Client, { commit }: Options): Promise<string | undefined> {
@@ -101,7 +101,7 @@ interface Asked {
 async function jobsOf(client: Client, { options, commit }: Asked): Promise<JobPage> {
   const { pipeline, state } = options;
   const pageOf = (page: { limit: number; after: string | undefined }): Promise<JobPage> =>
-    client.call(JobPage, { method: "GET", path: "/jobs", query: { ...page, pipeline, state } });
+    client.get(JobPage, "/jobs", { ...page, pipeline, state });
   const limit = wantedOf(options, SIZES);
   let { after } = options;
   let size = commit === undefined ? Math.min(limit, SIZES.most) : SIZES.most;

@@ -1,7 +1,7 @@
 import { PipelineCheck, type PlanGroup, PlanReason } from "../../../protocol/pipeline-check.ts";
 import { NodeList } from "../../../protocol/runner.ts";
 import type { Command } from "../../command.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, unlessRefused } from "../../gateway/client.ts";
 import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printNote, printText } from "../../output/output.ts";
@@ -72,11 +72,8 @@ interface Checked {
 }
 
 function checkOf(client: Client, { spec, update, reprocess }: Checked): Promise<PipelineCheck> {
-  const query = { dryRun: true, update, reprocess } as const;
-  return client.call(PipelineCheck, {
-    method: "POST",
-    path: "/pipelines",
-    query,
+  return client.post(PipelineCheck, "/pipelines", {
+    query: { dryRun: true, update, reprocess },
     json: spec,
     repeatable: true,
   });
@@ -108,11 +105,8 @@ function globWarnings({ inputs }: PipelineCheck): string[] {
 /** A command that runs as a process of its node runs with that one's tools. */
 async function imageWarnings(client: Client, { spec }: PipelineCheck): Promise<string[]> {
   // A key that is limited to repos does not see the nodes.
-  const list = await client.call(NodeList, { method: "GET", path: "/nodes" }).catch((error: unknown) => {
-    if (error instanceof GatewayError && error.status === 403) return { nodes: [] };
-    throw error;
-  });
-  const live = list.nodes.filter((node) => node.live);
+  const list = await unlessRefused(client.get(NodeList, "/nodes"), 403);
+  const live = list?.nodes.filter((node) => node.live) ?? [];
   const ignored = live.length > 0 && live.every(({ executor }) => executor === "process");
   return ignored
     ? [`no live node honours the image ${spec.transform.image}: all run commands as processes`]

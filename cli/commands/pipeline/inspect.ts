@@ -42,7 +42,7 @@ export function addPipelineInspect(group: Command): void {
 }
 
 function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {
-  return client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
+  return client.get(Pipeline, `/pipelines/${pipelineName}`);
 }
 
 /** What `--spec` prints of. */

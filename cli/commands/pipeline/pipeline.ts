@@ -35,7 +35,7 @@ function addPipelineList(group: Command): void {
     .command("list")
     .description("Lists all pipelines.")
     .clientAction(async (client, options: ClientOptions) => {
-      const list = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+      const list = await client.get(PipelineList, "/pipelines");
       if (options.json) return printJson(list);
       const rows = list.pipelines.map(({ name, state, inputs, output, createdAt, description }) => [
         name,
@@ -128,8 +128,9 @@ function addPipelineStopStart(group: Command): void {
       .description(does)
       .argument("<name>", "the pipeline", name)
       .clientAction(async (client, pipelineName: string, options: ClientOptions) => {
-        const path = `/pipelines/${pipelineName}/${act}`;
-        const pipeline = await client.call(Pipeline, { method: "POST", path, repeatable: true });
+        const pipeline = await client.post(Pipeline, `/pipelines/${pipelineName}/${act}`, {
+          repeatable: true,
+        });
         if (options.json) printJson(pipeline);
         else printLine(`${done} ${pipeline.name}`);
       })
@@ -151,12 +152,8 @@ function addPipelineDelete(group: Command): void {
     .option("--force", "even if another pipeline reads the output, which is then deleted under it")
     .clientAction(async (client, pipelineName: string, options: DeleteOptions) => {
       const readers = options.force && !options.keepOutput ? await outputReaders(client, pipelineName) : [];
-      const answer = await client.send({
-        method: "DELETE",
-        path: `/api/v1/pipelines/${pipelineName}`,
-        query: { keepOutput: options.keepOutput, force: options.force },
-      });
-      await answer.body.dump();
+      const { keepOutput, force } = options;
+      await client.delete(`/pipelines/${pipelineName}`, { keepOutput, force });
       if (options.json) return printJson({ deleted: pipelineName });
       if (readers.length > 0) printNote(`its output was read by ${namesOf(readers)}: the input is empty now`);
       printLine(`deleted ${pipelineName}`);
@@ -166,8 +163,7 @@ function addPipelineDelete(group: Command): void {
 
 /** The pipelines that are left without an input. Without --force the gateway names one and refuses. */
 async function outputReaders(client: Client, name: string): Promise<PipelineList["pipelines"]> {
-  const path = `/pipelines/${name}`;
-  const { outputRepo, outputBranch, errorsBranch } = await client.call(Pipeline, { method: "GET", path });
+  const { outputRepo, outputBranch, errorsBranch } = await client.get(Pipeline, `/pipelines/${name}`);
   const branches = [outputBranch, ...(errorsBranch === undefined ? [] : [errorsBranch])];
   const readers = await Promise.all(
     branches.map((branch) => readersOf(client, bucketName({ repo: outputRepo, branch }))),
@@ -190,12 +186,14 @@ export async function submit(
   { spec, text }: SpecFile,
   update: Update = {},
 ): Promise<Pipeline> {
-  const ask = { method: "POST", path: "/pipelines" } as const;
   const { specTextFault } = await import("../../../protocol/spec-text.ts");
   const fault = specTextFault(text);
   if (fault !== undefined) {
     printNote(`the text of the spec is not kept: it ${fault}`);
-    return await client.call(Pipeline, { ...ask, query: { ...update }, json: spec });
+    return await client.post(Pipeline, "/pipelines", { query: { ...update }, json: spec });
   }
-  return await client.call(Pipeline, { ...ask, query: { ...update, text: true }, json: { spec, text } });
+  return await client.post(Pipeline, "/pipelines", {
+    query: { ...update, text: true },
+    json: { spec, text },
+  });
 }

@@ -28,8 +28,7 @@ export function versionOf(
   client: Client,
   { pipeline, version }: { readonly pipeline: string; readonly version: number | "latest" },
 ): Promise<WholePipelineVersion> {
-  const path = `/pipelines/${encodePath(pipeline)}/versions/${version}`;
-  return client.call(WholePipelineVersion, { method: "GET", path });
+  return client.get(WholePipelineVersion, `/pipelines/${encodePath(pipeline)}/versions/${version}`);
 }
 
 /** What a key may not see of a version, and the reason. */
@@ -49,7 +48,7 @@ export function addPipelineHistory(group: Command): void {
     .clientAction(async (client, pipeline: string, options: PageOptions) => {
       const path = `/pipelines/${encodePath(pipeline)}/versions`;
       const { entries: versions, next } = await entriesOf(options, SIZES, async (query) => {
-        const page = await client.call(PipelineVersionPage, { method: "GET", path, query });
+        const page = await client.get(PipelineVersionPage, path, query);
         return { entries: page.versions, next: page.next === null ? null : String(page.next) };
       });
       if (options.json) {

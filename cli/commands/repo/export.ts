@@ -55,8 +55,7 @@ export function addRepoExport(group: Command): void {
 }
 
 async function branchesOf(client: Client, repo: string): Promise<string[]> {
-  const path = `/repos/${encodePath(repo)}/branches`;
-  const { branches } = await client.call(BranchList, { method: "GET", path });
+  const { branches } = await client.get(BranchList, `/repos/${encodePath(repo)}/branches`);
   const coming = branches.find(({ forking }) => forking);
   if (coming) {
     throw new CliError(

@@ -7,7 +7,7 @@ import { abortImport, importRepo } from "../../archive/import-repo.ts";
 import { ArchiveReader, type BranchInArchive } from "../../archive/reader.ts";
 import type { Command } from "../../command.ts";
 import { progressFor } from "../../files/progress.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, unlessRefused } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
@@ -115,16 +115,9 @@ async function warnOfWriters(client: Client, branches: readonly BranchInArchive[
 
 async function hasKey(client: Client, id: string): Promise<boolean> {
   if (id === client.connection.accessKeyId) return true;
-  try {
-    // By id: the first one that is not before it.
-    const query = { limit: 1, after: before(id) };
-    const { keys } = await client.call(KeyPage, { method: "GET", path: "/keys", query });
-    return keys.some((key) => key.id === id);
-  } catch (error) {
-    // Who may not list keys is not told.
-    if (error instanceof GatewayError && error.status === 403) return true;
-    throw error;
-  }
+  // By id: the first one that is not before it. Who may not list keys is not told.
+  const page = await unlessRefused(client.get(KeyPage, "/keys", { limit: 1, after: before(id) }), 403);
+  return page === undefined || page.keys.some((key) => key.id === id);
 }
 
 /** The greatest text before another one, of those that ids of keys can be. */

@@ -23,7 +23,7 @@ function addRepoList(group: Command): void {
     .command("list")
     .description("Lists the repos that the key may see, with their branches.")
     .clientAction(async (client, options: ClientOptions) => {
-      const list = await client.call(RepoList, { method: "GET", path: "/repos" });
+      const list = await client.get(RepoList, "/repos");
       if (options.json) return printJson(list);
       printTable([
         ["NAME", "BRANCHES"],
@@ -71,7 +71,7 @@ async function* everyUsage(client: Client): AsyncGenerator<OneUsage> {
 }
 
 function usageOf(client: Client, repo: string): Promise<RepoUsage> {
-  return client.call(RepoUsage, { method: "GET", path: `/repos/${encodePath(repo)}/usage` });
+  return client.get(RepoUsage, `/repos/${encodePath(repo)}/usage`);
 }
 
 function print(usages: readonly OneUsage[]): void {

@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/repos.ts";
 import type { Command } from "../../command.ts";
 import { branchPath } from "../../gateway/address.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { allPages, type Client, GatewayError, unlessRefused } from "../../gateway/client.ts";
 import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
@@ -105,14 +105,8 @@ function damageOf(checked: readonly Checked[], failed: readonly FailedBranch[]):
 
 /** Every branch that ever was and is wanted. */
 async function branchesOf(client: Client, wanted: readonly string[]): Promise<BranchAddress[]> {
-  const found: BranchAddress[] = [];
-  let after: string | null = null;
-  do {
-    const query = after === null ? {} : { after };
-    const page: FsckBranches = await client.call(FsckBranches, { method: "GET", path: "/fsck", query });
-    found.push(...page.branches);
-    after = page.next;
-  } while (after !== null);
+  const pages = await allPages(client.pages(FsckBranches, "/fsck"));
+  const found = pages.flatMap(({ branches }) => branches);
   if (wanted.length === 0) return found;
   const isNamed = (name: string, branch: BranchAddress) => [branch.repo, bucketName(branch)].includes(name);
   const unknown = wanted.find((name) => !found.some((branch) => isNamed(name, branch)));
@@ -137,9 +131,9 @@ async function check(client: Client, branch: BranchAddress, options: Options): P
   let after: string | null = null;
   do {
     const ask: FsckAsk = { ...sampled, ...(after !== null && { after }) };
-    const piece = await ofBranch(
-      client.call(FsckPiece, { method: "POST", path: `${path}/fsck`, json: ask, repeatable: true }),
-    );
+    const asked = client.post(FsckPiece, `${path}/fsck`, { json: ask, repeatable: true });
+    // A branch whose object was never made has nothing to check.
+    const piece = await unlessRefused(asked, "NoSuchBranch");
     if (!piece) return undefined;
     total.names += piece.names;
     total.contents += piece.contents;
@@ -181,16 +175,6 @@ async function sweep(
     if (state.done) return { blobs: state.found, bytes: state.foundBytes, removed: remove };
     tell(() => `${bucket}: ${count(state.seen, "blob")} looked up`);
     await pause(LOOK_MS);
-  }
-}
-
-/** A branch whose object was never made has nothing to check. */
-async function ofBranch<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === "NoSuchBranch") return undefined;
-    throw error;
   }
 }
 

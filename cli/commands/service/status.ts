@@ -55,7 +55,7 @@ export function addStatus(program: Command): void {
 }
 
 function askNow(client: Client): Promise<Overview> {
-  return client.call(Overview, { method: "GET", path: "/now" });
+  return client.get(Overview, "/now");
 }
 
 async function watch(client: Client, { json }: Options): Promise<void> {

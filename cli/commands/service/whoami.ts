@@ -14,7 +14,7 @@ export function addWhoAmI(program: Command): void {
     )
     .clientAction(async (client, options: ClientOptions) => {
       const { endpoint, endpointSource, keySource } = client.connection;
-      const key = await client.call(WhoAmI, { method: "GET", path: "/whoami" });
+      const key = await client.get(WhoAmI, "/whoami");
       if (options.json) return printJson({ ...key, keySource, endpoint, endpointSource });
       printLine(`key        ${key.id} (from ${keySource})`);
       printLine(`level      ${key.level}`);

@@ -1,6 +1,6 @@
 import { type Address, showAddress } from "../../gateway/address.ts";
 import type { ListedFile } from "../../gateway/answers.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, unlessRefused } from "../../gateway/client.ts";
 import { directoryPrefix, headFile, listFiles } from "../../gateway/objects.ts";
 import { CliError } from "../../output/failure.ts";
 import { hasWildcard, literalPrefix, wildcard } from "./wildcard.ts";
@@ -92,14 +92,9 @@ async function* matching(
 }
 
 async function found(client: Client, source: Address): Promise<RemoteFile | undefined> {
-  try {
-    const { size, etag } = await headFile(client, source);
-    return { from: source, size, etag, name: lastName(source.path) };
-  } catch (error) {
-    // What is not there has no words in the answer to HEAD: a bucket that is not there is told by the listing.
-    if (error instanceof GatewayError && error.status === 404) return undefined;
-    throw error;
-  }
+  // What is not there has no words in the answer to HEAD: a bucket that is not there is told by the listing.
+  const info = await unlessRefused(headFile(client, source), 404);
+  return info && { from: source, size: info.size, etag: info.etag, name: lastName(source.path) };
 }
 
 function remoteFile(

@@ -24,12 +24,12 @@ export async function explained(client: Client, error: unknown): Promise<unknown
 const NAMES: Readonly<Record<string, (client: Client) => Promise<string[]>>> = {
   NoSuchPipeline: async (client) => {
     const { PipelineList } = await import("../../../protocol/pipelines.ts");
-    const { pipelines } = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+    const { pipelines } = await client.get(PipelineList, "/pipelines");
     return pipelines.map(({ name }) => name);
   },
   NoSuchRepo: async (client) => {
     const { RepoList } = await import("../../../protocol/repos.ts");
-    const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+    const { repos } = await client.get(RepoList, "/repos");
     return repos.map(({ name }) => name);
   },
 };
@@ -79,8 +79,7 @@ async function tagBucket(
   // Of a repo that is not there, no tags are told.
   if (!buckets.some((bucket) => bucket.endsWith(`.${repo}`))) return undefined;
   const { TagPage } = await import("../../../protocol/commits.ts");
-  const path = `/repos/${encodePath(repo)}/tags`;
-  const { tags } = await client.call(TagPage, { method: "GET", path });
+  const { tags } = await client.get(TagPage, `/repos/${encodePath(repo)}/tags`);
   return tags.find((tag) => tag.name === name)?.bucket;
 }
 

@@ -2,11 +2,9 @@ import { CommitPage, MAX_LIST_COMMITS, Tag } from "../../../protocol/commits.ts"
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../protocol/names.ts";
 import { JobPage } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../../protocol/requests.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
-import { branchPath } from "../address.ts";
-import { type Client, GatewayError } from "../client.ts";
-import { commitsPath } from "../commits.ts";
+import { type Client, unlessRefused } from "../client.ts";
+import { commitsPath, tagPath } from "../commits.ts";
 
 /**
  * Ids as people type them: the beginning of one is enough if nothing else begins like it. The gateway takes whole ids alone,
@@ -24,8 +22,7 @@ export async function jobId(client: Client, text: string): Promise<string> {
   if (!PREFIX_PATTERN.test(text)) throw noSuchJob(text);
   const prefix = text.toUpperCase();
   // Jobs are listed from the newest back; behind every id that begins so.
-  const query = { limit: 2, after: `${prefix}~` };
-  const { jobs } = await client.call(JobPage, { method: "GET", path: "/jobs", query });
+  const { jobs } = await client.get(JobPage, "/jobs", { limit: 2, after: `${prefix}~` });
   const [found, other] = jobs.filter(({ id }) => id.startsWith(prefix));
   if (!found) throw noSuchJob(text);
   if (other) throw several("jobs", { text, ids: [found.id, other.id] });
@@ -62,8 +59,7 @@ export async function jobNamed(client: Client, named: NamedJob): Promise<string>
   const { pipeline } = named;
   // Of a pipeline that is not there, the list of jobs is empty.
   await client.send({ method: "GET", path: `/api/v1/pipelines/${pipeline}` }).then(({ body }) => body.dump());
-  const query = { limit: 1, pipeline };
-  const { jobs } = await client.call(JobPage, { method: "GET", path: "/jobs", query });
+  const { jobs } = await client.get(JobPage, "/jobs", { limit: 1, pipeline });
   if (jobs[0]) return jobs[0].id;
   throw new CliError(`the pipeline '${pipeline}' has no job yet`, { code: "NoSuchJob" });
 }
@@ -74,32 +70,30 @@ export async function jobNamed(client: Client, named: NamedJob): Promise<string>
  */
 export async function keyId(client: Client, text: string): Promise<string> {
   if (text === "" || text === client.connection.accessKeyId) return text;
-  const found: string[] = [];
-  let after: string | undefined;
-  do {
-    const query = { limit: MAX_LIST_KEYS, after };
-    const page = await client
-      .call(KeyPage, { method: "GET", path: "/keys", query })
-      .catch((error: unknown) => {
-        // Only keys that handle keys may list them.
-        if (error instanceof GatewayError && error.status === 403) return { keys: [], next: null };
-        throw error;
-      });
-    const ids = page.keys.map(({ id }) => id);
-    if (ids.includes(text)) return text;
-    found.push(...ids.filter((id) => id.startsWith(text.toUpperCase())));
-    after = page.next ?? undefined;
-  } while (after !== undefined);
-  const [first, other] = found;
+  // Only keys that handle keys may list them.
+  const [first, other] = (await unlessRefused(keysThatBegin(client, text), 403)) ?? [];
   if (first !== undefined && other !== undefined) throw several("keys", { text, ids: [first, other] });
   return first ?? text;
+}
+
+/** The whole id alone if it is one. */
+async function keysThatBegin(client: Client, text: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { keys } of client.pages(KeyPage, "/keys", { limit: MAX_LIST_KEYS })) {
+    const ids = keys.map(({ id }) => id);
+    if (ids.includes(text)) return [text];
+    found.push(...ids.filter((id) => id.startsWith(text.toUpperCase())));
+  }
+  return found;
 }
 
 /** The whole id of a commit of a branch, by its id or the beginning of that, or by a tag, which comes first. */
 export async function commitId(client: Client, branch: BranchAddress, text: string): Promise<string> {
   if (isUlid(text)) return text.toUpperCase();
-  const tagged = NAME_PATTERN.test(text) ? await taggedCommit(client, branch, text) : undefined;
-  if (tagged !== undefined) return tagged;
+  const tagged = NAME_PATTERN.test(text)
+    ? await unlessRefused(client.get(Tag, tagPath(branch, text)), "NoSuchTag")
+    : undefined;
+  if (tagged) return tagged.commit;
   const ids = PREFIX_PATTERN.test(text) ? await commitsThatBegin(client, branch, text.toUpperCase()) : [];
   const [found, other] = ids;
   if (found === undefined) {
@@ -113,32 +107,15 @@ export async function commitId(client: Client, branch: BranchAddress, text: stri
   return found;
 }
 
-async function taggedCommit(
-  client: Client,
-  { repo, branch }: BranchAddress,
-  tag: string,
-): Promise<string | undefined> {
-  const path = `${branchPath({ repo, branch })}/tags/${encodePath(tag)}`;
-  try {
-    return (await client.call(Tag, { method: "GET", path })).commit;
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === "NoSuchTag") return undefined;
-    throw error;
-  }
-}
-
 /** At most two. The newest commits come first, and no later one has an earlier time in its id. */
 async function commitsThatBegin(client: Client, branch: BranchAddress, prefix: string): Promise<string[]> {
   const time = prefix.slice(0, TIME_CHARACTERS);
   const found: string[] = [];
-  let after: string | undefined;
-  do {
-    const query = { limit: MAX_LIST_COMMITS, after };
-    const page = await client.call(CommitPage, { method: "GET", path: commitsPath(branch), query });
+  for await (const page of client.pages(CommitPage, commitsPath(branch), { limit: MAX_LIST_COMMITS })) {
     found.push(...page.commits.map(({ id }) => id).filter((id) => id.startsWith(prefix)));
     const last = page.commits.at(-1)?.id.slice(0, time.length) ?? "";
-    after = last < time ? undefined : (page.next ?? undefined);
-  } while (after !== undefined && found.length < 2);
+    if (last < time || found.length >= 2) break;
+  }
   return found.slice(0, 2);
 }
 

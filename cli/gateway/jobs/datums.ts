@@ -36,15 +36,14 @@ export async function findDatums(
       why,
     };
     const path = `/jobs/${encodePath(job)}/datums`;
-    let page = await client.call(DatumPage, { method: "GET", path, query });
+    let page = await client.get(DatumPage, path, query);
     const matching = page.datums.flatMap((datum, index) =>
       state === undefined || datum.state === state ? [index] : [],
     );
     const last = matching[wanted - 1];
     if (last !== undefined && matching.length > wanted) {
       // A place is known only of the end of a page.
-      const shorter = { ...query, limit: last + 1 };
-      page = await client.call(DatumPage, { method: "GET", path, query: shorter });
+      page = await client.get(DatumPage, path, { ...query, limit: last + 1 });
     }
     next = page.next;
     datums.push(...page.datums.filter((datum) => state === undefined || datum.state === state));

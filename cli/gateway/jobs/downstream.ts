@@ -3,7 +3,7 @@ import { type BranchAddress, bucketName, DEFAULT_BRANCH } from "../../../protoco
 import { Downstream, FateState, Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
-import { type Client, GatewayError, patiently } from "../client.ts";
+import { allPages, type Client, GatewayError, pagesOf, patiently } from "../client.ts";
 import { commitsPath } from "../commits.ts";
 import { deadlineOf, timeIsUp, waitForEnd } from "./job-wait.ts";
 
@@ -106,7 +106,7 @@ async function jobById(
   const path = `/jobs/${encodePath(id)}`;
   for (let look = 1; ; look++) {
     try {
-      return await patiently(() => client.call(Job, { method: "GET", path }), { lost });
+      return await patiently(() => client.get(Job, path), { lost });
     } catch (error) {
       const isAbsent = error instanceof GatewayError && error.code === "NoSuchJob";
       if (!isAbsent || look === LOOKS_FOR_JOB) throw error;
@@ -124,12 +124,9 @@ interface WaitUnseen {
 
 /** Waits for the pipelines that the key may not see, page by page: what has ended stays so. */
 async function waitUnseen(client: Client, asked: WaitUnseen): Promise<Omit<CameOf, "jobs">> {
-  const pages: Downstream[] = [];
-  for (let after: number | null = 0; after !== null; ) {
-    const page: Downstream = await endedPage(client, { ...asked, after });
-    pages.push(page);
-    after = page.next;
-  }
+  const pages = await allPages(
+    pagesOf((after: number | undefined) => endedPage(client, { ...asked, after })),
+  );
   const unseen = { running: 0, success: 0, failure: 0, killed: 0, none: 0, unknown: 0 };
   for (const state of FateState.options) {
     for (const page of pages) unseen[state] += page.unseen[state];
@@ -142,7 +139,7 @@ const WAIT_SECONDS = 20;
 
 async function endedPage(
   client: Client,
-  { wait, deadline, onJob, after }: WaitUnseen & { after: number },
+  { wait, deadline, onJob, after = 0 }: WaitUnseen & { after: number | undefined },
 ): Promise<Downstream> {
   const path = `${commitsPath(wait)}/${encodePath(wait.commit)}/downstream`;
   const seen = new Map<string, Promise<void>>();
@@ -151,8 +148,7 @@ async function endedPage(
   for (let pauseMs = FIRST_PAUSE_MS, longest = 0; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
     const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
     longest = WAIT_SECONDS;
-    const query = { after: String(after), wait: String(seconds) };
-    const ask = () => client.call(Downstream, { method: "GET", path, query });
+    const ask = () => client.get(Downstream, path, { after: String(after), wait: String(seconds) });
     const page = await patiently(ask, { lost: wait.lost, deadline });
     for (const { job } of page.seen) {
       if (job === null || seen.has(job)) continue;
@@ -198,7 +194,7 @@ export function unseenText(count: number): string {
 
 /** Pipelines that read a branch, those that are stopped as well, as far as the key may see them. */
 export async function readersOf(client: Client, bucket: string): Promise<PipelineList["pipelines"]> {
-  const { pipelines } = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+  const { pipelines } = await client.get(PipelineList, "/pipelines");
   return pipelines.filter(({ inputs }) => inputs.includes(bucket));
 }
 
@@ -222,8 +218,8 @@ async function jobOf(
 ): Promise<Job | undefined> {
   const { lost, onSkipped } = wait;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
-    const path = `/pipelines/${encodePath(reader.name)}`;
-    const pipeline = await patiently(() => client.call(Pipeline, { method: "GET", path }), { lost });
+    const ask = () => client.get(Pipeline, `/pipelines/${encodePath(reader.name)}`);
+    const pipeline = await patiently(ask, { lost });
     // After the pipeline: a job that comes between the two is seen.
     const found = await firstJobWith(client, { reader, place, lost });
     if (found === "passed") {
@@ -262,17 +258,14 @@ async function firstJobWith(
 ): Promise<Job | "passed" | undefined> {
   let found: Job | undefined;
   let isPassed = false;
-  let after: string | undefined;
-  do {
-    const query = { pipeline: reader.name, limit: PAGE_JOBS, after };
-    const ask = () => client.call(JobPage, { method: "GET", path: "/jobs", query });
-    const page = await patiently(ask, { lost });
+  const ask = (after: string | undefined) =>
+    client.get(JobPage, "/jobs", { pipeline: reader.name, limit: PAGE_JOBS, after });
+  for await (const page of pagesOf((after: string | undefined) => patiently(() => ask(after), { lost }))) {
     const jobs = page.jobs.map((job) => ({ job, read: whatRead(job, place) }));
     found = jobs.findLast(({ read }) => read === "it")?.job ?? found;
     isPassed ||= jobs.some(({ read }) => read === "later");
     if (jobs.some(({ read }) => read === "earlier")) break;
-    after = page.next ?? undefined;
-  } while (after !== undefined);
+  }
   return found ?? (isPassed ? "passed" : undefined);
 }
 

@@ -29,12 +29,7 @@ export async function waitForEnd(
   for (let longest = onJob ? 0 : WAIT_SECONDS; ; longest = onJob ? lookSeconds : WAIT_SECONDS) {
     const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
     // The gateway answers when the job has ended, or when this time is over.
-    const ask = () =>
-      client.call(Job, {
-        method: "GET",
-        path: `/jobs/${encodePath(id)}`,
-        query: { wait: String(seconds) },
-      });
+    const ask = () => client.get(Job, `/jobs/${encodePath(id)}`, { wait: String(seconds) });
     const job = await patiently(ask, { lost, deadline });
     if (job.finishedAt !== null) return job;
     onJob?.(job);
