@@ -17,7 +17,7 @@ import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { sendInParts } from "../../runner/lib/in-parts.ts";
 import { hashPieces } from "../../runner/lib/tree-hash.ts";
 import type { Progress } from "../files/progress.ts";
-import { addContent, missingOf } from "../files/upload-page.ts";
+import { addContent, missingOf } from "../files/upload.ts";
 import { branchPath } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";

@@ -1,10 +1,25 @@
-import { type Dirent, existsSync } from "node:fs";
-import { lstat, opendir } from "node:fs/promises";
-import { join } from "node:path";
+import {
+  createReadStream,
+  createWriteStream,
+  type Dirent,
+  existsSync,
+  mkdtempSync,
+  rmSync,
+  type Stats,
+} from "node:fs";
+import { lstat, opendir, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
 import type { ContentId } from "../../protocol/content.ts";
+import { LEAF_BYTES } from "../../protocol/digest.ts";
 import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
-import { CliError } from "../output/failure.ts";
+import type { Range } from "../../runner/lib/in-parts.ts";
+import { contentIdOf, hashPieces, TreeHash } from "../../runner/lib/tree-hash.ts";
+import { directoryPrefix } from "../gateway/objects.ts";
+import { CliError, errnoOf, UsageError } from "../output/failure.ts";
+import { atEnd } from "../stop-requests.ts";
 
 /** A file or an empty directory that is to be put. */
 export interface LocalEntry {
@@ -76,6 +91,23 @@ export function describe(entry: Dirent): string {
   return "a device";
 }
 
+/** The identity of bytes that are at hand. */
+export function hashBytes(bytes: Uint8Array): ContentId {
+  if (bytes.length <= LEAF_BYTES) return contentIdOf(bytes);
+  const hash = new TreeHash();
+  hash.update(bytes);
+  return hash.finish();
+}
+
+/** The identity of a file's bytes, or of a run of them. */
+export function hashFile(
+  file: string,
+  { onBytes, range }: { onBytes?: (bytes: number) => void; range?: Range } = {},
+): Promise<ContentId> {
+  const bounds = range && { start: range.offset, end: range.offset + range.length - 1 };
+  return hashPieces(createReadStream(file, { ...bounds, highWaterMark: LEAF_BYTES }), onBytes);
+}
+
 /** As many entries as are put, or deleted, in one go. */
 export interface EntryPage<E = LocalEntry> {
   readonly entries: readonly E[];
@@ -103,4 +135,86 @@ export async function* inPages<E extends { readonly size: number }>(
     bytes += entry.size;
   }
   if (page.length > 0) yield { entries: page, isLast: true };
+}
+
+export interface LocalSources {
+  /** Paths of this machine. */
+  readonly sources: readonly string[];
+  /** Path in the bucket. */
+  readonly to: string;
+  readonly recursive: boolean;
+  readonly skipSpecial: boolean;
+}
+
+/** What is to be put. Throws for a source that is not there before anything is read. */
+export async function localEntries(asked: LocalSources): Promise<AsyncIterable<LocalEntry>> {
+  const { sources, to, recursive } = asked;
+  const several = sources.length > 1;
+  if (several) checkFolder(to, sources);
+  const found: { from: string; stats: Stats }[] = [];
+  for (const from of sources) {
+    const stats = await localStats(from);
+    if (stats.isDirectory() && !recursive) throw new UsageError(`${from} is a folder: copy it with -r`);
+    if (!stats.isDirectory() && !stats.isFile()) {
+      throw new CliError(`${from} is neither a file nor a folder: '-' stands for what comes on stdin`);
+    }
+    if (stats.isFile() && recursive && !several) {
+      throw new UsageError(`${from} is a file: copy it without -r`);
+    }
+    found.push({ from, stats });
+  }
+  return entriesOf(found, { ...asked, several });
+}
+
+async function* entriesOf(
+  found: readonly { from: string; stats: Stats }[],
+  { to, several, skipSpecial }: LocalSources & { several: boolean },
+): AsyncGenerator<LocalEntry> {
+  for (const { from, stats } of found) {
+    // Also of `.`, which has no name of its own.
+    const name = basename(resolve(from));
+    if (stats.isDirectory()) {
+      const into = several ? `${to}${name}/` : directoryPrefix(to);
+      yield* walkFolder(from, { into, skipSpecial });
+    } else {
+      const target = to === "" || to.endsWith("/") ? to + name : to;
+      checkTarget(from, target);
+      yield { source: from, target, size: stats.size };
+    }
+  }
+}
+
+/** Several sources go to a folder, each by its own name. */
+function checkFolder(to: string, sources: readonly string[]): void {
+  if (to !== "" && !to.endsWith("/")) {
+    throw new UsageError(`several sources go to a folder: end the path '${to}' in /`);
+  }
+  const names = new Map<string, string>();
+  for (const source of sources) {
+    const name = basename(resolve(source));
+    const other = names.get(name);
+    if (other !== undefined) throw new UsageError(`${other} and ${source} would both become '${to}${name}'`);
+    names.set(name, source);
+  }
+}
+
+export async function localStats(path: string): Promise<Stats> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    throw new CliError(`${path} does not exist`, { code: "ENOENT" });
+  }
+}
+
+/**
+ * What comes on stdin, as a file: its size and digest are told before its bytes are sent, and it may be longer than memory.
+ * The file is removed when the command ends.
+ */
+export async function stdinFile(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-stdin-"));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "stdin");
+  await pipeline(process.stdin, createWriteStream(file, { mode: 0o600 }));
+  return file;
 }

@@ -4,12 +4,10 @@ import { type ContentId, contentName } from "../../protocol/content.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import type { Address } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
-import { directoryPrefix, listFiles } from "../gateway/objects.ts";
+import { byBytes, directoryPrefix, listFiles } from "../gateway/objects.ts";
 import { CliError } from "../output/failure.ts";
 import { downloadFile } from "./download.ts";
-import { byBytes } from "./existing.ts";
-import { hashFile } from "./hash-file.ts";
-import { checkTarget, describe, isPlain } from "./local-tree.ts";
+import { checkTarget, describe, hashFile, isPlain } from "./local-tree.ts";
 import { makeFolder } from "./placing.ts";
 import type { Progress } from "./progress.ts";
 
@@ -49,50 +47,39 @@ interface Pair {
 const LANES = 4;
 
 /** Compares, from the folder to the bucket. */
-export async function planUp(client: Client, trees: SyncedTrees, progress: Progress): Promise<SyncPlan> {
-  const plan = { copy: [] as SyncPlan["copy"][number][], delete: [] as string[], same: 0 };
-  await forEachLimited(pairs(client, trees), {
-    limit: LANES,
-    work: async ({ local, remote }) => {
-      if (!local) {
-        if (remote) plan.delete.push(remote.path);
-      } else if (!remote || remote.size !== local.size) plan.copy.push(local);
-      else {
-        const content = await digestOf(trees.folder, { file: local, progress });
-        if (content === undefined || contentName(content) === remote.etag) plan.same++;
-        else plan.copy.push({ ...local, content });
-      }
-    },
-  });
-  return sorted(plan);
+export function planUp(client: Client, trees: SyncedTrees, progress: Progress): Promise<SyncPlan> {
+  return planOf(pairs(client, trees), { folder: trees.folder, progress, way: "up" });
 }
 
 /** Compares, from the bucket to the folder. */
-export async function planDown(client: Client, trees: SyncedTrees, progress: Progress): Promise<SyncPlan> {
+export function planDown(client: Client, trees: SyncedTrees, progress: Progress): Promise<SyncPlan> {
+  const all = pairs(client, { ...trees, skipSpecial: true });
+  return planOf(all, { folder: trees.folder, progress, way: "down" });
+}
+
+async function planOf(
+  all: AsyncIterable<Pair>,
+  { folder, progress, way }: { folder: string; progress: Progress; way: "up" | "down" },
+): Promise<SyncPlan> {
   const plan = { copy: [] as SyncPlan["copy"][number][], delete: [] as string[], same: 0 };
-  await forEachLimited(pairs(client, { ...trees, skipSpecial: true }), {
+  await forEachLimited(all, {
     limit: LANES,
     work: async ({ local, remote }) => {
-      if (!remote) {
-        if (local) plan.delete.push(local.path);
-      } else if (!local || remote.size !== local.size) plan.copy.push(remote);
+      const [from, to] = way === "up" ? [local, remote] : [remote, local];
+      if (!from) {
+        if (to) plan.delete.push(to.path);
+      } else if (!local || !remote || remote.size !== local.size) plan.copy.push(from);
       else {
-        const content = await digestOf(trees.folder, { file: local, progress });
+        const content = await digestOf(folder, { file: local, progress });
         if (content === undefined || contentName(content) === remote.etag) plan.same++;
-        else plan.copy.push(remote);
+        else plan.copy.push(way === "up" ? { ...local, content } : remote);
       }
     },
   });
-  return sorted(plan);
-}
-
-/** Files are looked at side by side, and come in the order in which they were done. */
-function sorted({ copy, delete: gone, same }: SyncPlan): SyncPlan {
-  return {
-    copy: copy.toSorted((one, other) => byBytes(one.path, other.path)),
-    delete: gone.toSorted(byBytes),
-    same,
-  };
+  // Files are looked at side by side, and come in the order in which they were done.
+  plan.copy.sort((one, other) => byBytes(one.path, other.path));
+  plan.delete.sort(byBytes);
+  return plan;
 }
 
 /** Undefined for an empty folder, which has no bytes. */

@@ -1,10 +1,43 @@
+import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
 import type { SaidOfCommit } from "../../protocol/annotations.ts";
-import type { BucketAddress } from "../../protocol/names.ts";
+import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
+import { guessContentType } from "../../protocol/content-types.ts";
+import {
+  type Attributes,
+  ContentAdded,
+  ContentComposed,
+  ContentsReserved,
+  MAX_CONTENTS_PER_CALL,
+} from "../../protocol/files.ts";
+import { type BucketAddress, bucketName, viewBucket } from "../../protocol/names.ts";
+import { forEachLimited } from "../../runner/lib/concurrency.ts";
+import { type Range, sendInParts } from "../../runner/lib/in-parts.ts";
+import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import type { Client } from "../gateway/client.ts";
-import { asOneCommit, mustBeOpen } from "../gateway/open-commits.ts";
-import type { EntryPage, LocalEntry } from "./local-tree.ts";
+import { existingFiles, mayExpire, readAttributes } from "../gateway/objects.ts";
+import { asOneCommit, commitUpload, type OpenedUpload } from "../gateway/open-commits.ts";
+import { CliError } from "../output/failure.ts";
+import { type EntryPage, hashBytes, hashFile, type LocalEntry } from "./local-tree.ts";
 import type { Progress } from "./progress.ts";
-import { uploadPage } from "./upload-page.ts";
+
+/** Large contents on their way at once, and files read at once for their hash. */
+const LANES = 4;
+/** Files whose attributes are asked for at once. */
+const HEAD_LANES = 8;
+/** Bytes of small contents in one call. */
+const INLINE_BATCH_BYTES = 1024 * 1024;
+const NO_BYTES = Buffer.alloc(0);
+
+interface Hashed extends LocalEntry {
+  readonly content: ContentId;
+}
+
+/** An entry with what is to be kept beside its bytes. */
+interface Put extends Hashed {
+  readonly attributes: Attributes | undefined;
+}
 
 /** A path that is to be removed in the commit that puts others. */
 interface Removal {
@@ -35,12 +68,8 @@ export interface Upload {
   readonly progress: Progress;
   /** Of the commit; not in an open commit, which is told when it is finished. */
   readonly said?: SaidOfCommit;
-  /** Of all files. By default that of each name. */
+  /** Of all files. By default that of each name, and a file that is there with the same bytes keeps what it has. */
   readonly contentType?: string | undefined;
-}
-
-function isPut(entry: Change): entry is LocalEntry {
-  return "source" in entry;
 }
 
 /**
@@ -48,34 +77,291 @@ function isPut(entry: Change): entry is LocalEntry {
  * their own. Nothing is seen of it before the end. Into a commit that is open they are staged, and it stays open.
  */
 export async function uploadAsCommit(client: Client, upload: Upload): Promise<Uploaded> {
-  const { to, first, progress, said, contentType } = upload;
+  const { to, first, rest, said } = upload;
   const done = { files: 0, bytes: 0, sentBytes: 0 };
   const put = async (
     place: BucketAddress,
-    { entries, said }: Pick<EntryPage<Change>, "entries"> & { said?: SaidOfCommit | undefined },
+    { entries }: EntryPage<Change>,
+    said?: SaidOfCommit,
   ): Promise<string | null> => {
-    const [files, removals] = [entries.filter(isPut), entries.filter((entry) => !isPut(entry))];
-    const { commit, bytes, sentBytes } = await uploadPage(client, {
-      ...{ to: place, entries: files, progress, said, contentType },
-      removals: removals.map(({ target }) => target),
-    });
-    done.files += files.length;
-    done.bytes += bytes;
-    done.sentBytes += sentBytes;
+    const { commit, ...page } = await uploadPage(client, entries, { ...upload, to: place, said });
+    done.files += page.files;
+    done.bytes += page.bytes;
+    done.sentBytes += page.sentBytes;
     return commit;
   };
   const putAll = async (place: BucketAddress): Promise<void> => {
     await put(place, first);
-    for await (const page of upload.rest) await put(place, page);
+    for await (const page of rest) await put(place, page);
   };
-  const { repo, branch, view } = to;
-  if (view !== undefined) {
-    await mustBeOpen(client, { repo, branch, view });
+  if (to.view !== undefined) {
     await putAll(to);
     return { commit: null, ...done, staged: true };
   }
   const commit = first.isLast
-    ? await put(to, { ...first, said })
+    ? await put(to, first, said)
     : await asOneCommit(client, { to, said, fill: putAll });
   return { commit, ...done };
+}
+
+/**
+ * Does at most MAX_COMMIT_OPERATIONS changes as one commit, or in an open one: tells the branch the digests of entries, sends what it
+ * lacks, then names them all at once. A failure leaves only unnamed bytes, which are swept.
+ */
+async function uploadPage(
+  client: Client,
+  changes: readonly Change[],
+  {
+    to,
+    progress,
+    said,
+    contentType,
+  }: Pick<Upload, "to" | "progress" | "contentType"> & { said: SaidOfCommit | undefined },
+): Promise<Uploaded> {
+  const entries = changes.filter((change) => "source" in change);
+  const removals = changes.filter((change) => !("source" in change));
+  const hashed = await hashAll(entries, progress);
+  const done = { files: entries.length, bytes: totalSize(hashed), sentBytes: 0 };
+  const puts = await putsOf(client, { to, hashed, contentType });
+  if (puts.length + removals.length === 0) return { commit: null, ...done };
+  const fill = async (opened: OpenedUpload) => {
+    const missing = await reserve(client, { ...opened, hashed: puts });
+    await sendSmall(client, { ...opened, missing });
+    await sendLarge(client, { ...opened, missing, progress });
+    done.sentBytes = totalSize(missing);
+    return [
+      ...removals.map(({ target }) => ({ delete: target })),
+      ...puts.map(({ target, content, attributes }) => ({ put: target, ...content, attributes })),
+    ];
+  };
+  return { commit: await commitUpload(client, { to, said, fill }), ...done };
+}
+
+/**
+ * What is to be put of a page. A file that the branch has with the same bytes is left as it is, so that a copy of the same
+ * changes neither its type nor its metadata and makes no commit. It is put all the same, with what it has beside its bytes, into
+ * an open commit, since the branch may change before that is finished, and where files expire, since it then has a new age.
+ */
+async function putsOf(
+  client: Client,
+  {
+    to,
+    hashed,
+    contentType,
+  }: { to: BucketAddress; hashed: readonly Hashed[]; contentType: string | undefined },
+): Promise<Put[]> {
+  const typed = hashed.map((file) => ({ ...file, attributes: attributesOf(file, contentType) }));
+  if (contentType !== undefined) return typed;
+  const { view } = to;
+  const bucket = view === undefined ? bucketName(to) : viewBucket({ ...to, view });
+  const there = await existingFiles(client, { bucket, paths: hashed.map(({ target }) => target) });
+  const isThere = ({ target, content }: Hashed) => there.get(target)?.etag === contentName(content);
+  const changed = typed.filter((file) => !isThere(file));
+  const unchanged = typed.filter(isThere);
+  if (unchanged.length === 0) return changed;
+  if (view === undefined && !(await mayExpire(client, bucket))) return changed;
+  const same: Put[] = [];
+  await forEachLimited(unchanged, {
+    limit: HEAD_LANES,
+    work: async (file) => {
+      const address = { ...to, bucket, path: file.target };
+      same.push({ ...file, attributes: await readAttributes(client, address) });
+    },
+  });
+  return [...changed, ...same];
+}
+
+/** The same type as S3's PUT would give it. */
+function attributesOf({ target }: LocalEntry, contentType: string | undefined): Attributes | undefined {
+  return target.endsWith("/") ? undefined : { contentType: contentType ?? guessContentType(target) };
+}
+
+async function hashAll(entries: readonly LocalEntry[], progress: Progress): Promise<Hashed[]> {
+  progress.begin("reading", totalSize(entries.filter(({ content }) => content === undefined)));
+  const hashed: Hashed[] = [];
+  await forEachLimited(entries.entries(), {
+    limit: LANES,
+    work: async ([index, entry]) => {
+      const content = entry.content ?? (await contentOf(entry, progress));
+      hashed[index] = { ...entry, size: content.size, content };
+    },
+  });
+  progress.end();
+  return hashed;
+}
+
+async function contentOf({ source, target }: LocalEntry, progress: Progress): Promise<ContentId> {
+  if (target.endsWith("/")) return contentIdOf(NO_BYTES);
+  return await (typeof source === "string"
+    ? hashFile(source, { onBytes: (bytes) => progress.advance(bytes) })
+    : hashBytes(source));
+}
+
+/** One file of each content that the branch lacks. */
+async function reserve(
+  client: Client,
+  { upload, hashed }: { upload: string; hashed: readonly Hashed[] },
+): Promise<Hashed[]> {
+  const byContent = new Map(hashed.map((file) => [contentName(file.content), file]));
+  const lacking: Hashed[] = [];
+  for (const page of pages([...byContent.values()], MAX_CONTENTS_PER_CALL)) {
+    const contents = page.map(({ content }) => content);
+    for (const content of await missingOf(client, { upload, contents })) {
+      const file = byContent.get(contentName(content));
+      if (file) lacking.push(file);
+    }
+  }
+  return lacking;
+}
+
+/** Keeps for the upload what the branch has. Returns what it lacks. */
+export async function missingOf(
+  client: Client,
+  { upload, contents }: { upload: string; contents: readonly ContentId[] },
+): Promise<readonly ContentId[]> {
+  const ask = { json: { contents }, repeatable: true } as const;
+  return (await client.post(ContentsReserved, `/uploads/${upload}/reserve`, ask)).missing;
+}
+
+async function sendSmall(
+  client: Client,
+  { upload, missing }: { upload: string; missing: readonly Hashed[] },
+): Promise<void> {
+  for (const batch of inlineBatches(missing.filter(({ size }) => size <= INLINE_LIMIT_BYTES))) {
+    const contents = await Promise.all(
+      batch.map(async ({ source, target, content }) => {
+        const bytes = target.endsWith("/") ? NO_BYTES : await bytesOf(source);
+        if (contentIdOf(bytes).digest !== content.digest) throw changed(source);
+        return { ...content, bytes: bytes.toString("base64") };
+      }),
+    );
+    const answer = await client.send({
+      method: "POST",
+      path: `/api/v1/uploads/${upload}/contents`,
+      json: { contents },
+      repeatable: true,
+    });
+    await answer.body.dump();
+  }
+}
+
+function* inlineBatches(files: readonly Hashed[]): Generator<Hashed[]> {
+  let batch: Hashed[] = [];
+  let bytes = 0;
+  for (const file of files) {
+    if (batch.length === MAX_CONTENTS_PER_CALL || bytes + file.size > INLINE_BATCH_BYTES) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(file);
+    bytes += file.size;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function sendLarge(
+  client: Client,
+  { missing, progress, ...opened }: OpenedUpload & { missing: readonly Hashed[]; progress: Progress },
+): Promise<void> {
+  const large = missing.filter(({ size }) => size > INLINE_LIMIT_BYTES);
+  progress.begin("sending", totalSize(large));
+  await forEachLimited(large, {
+    limit: LANES,
+    work: async ({ source, content }) => {
+      try {
+        await sendContent(client, { ...opened, source, content, progress });
+      } catch (error) {
+        // The gateway refuses bytes that are not what they were said to be; mostly somebody has written to the file.
+        const isSame = typeof source !== "string" || (await stillHolds(source, content));
+        throw isSame ? error : changed(source);
+      }
+    },
+  });
+  progress.end();
+}
+
+interface ContentToSend extends OpenedUpload {
+  readonly source: LocalEntry["source"];
+  readonly content: ContentId;
+  readonly progress: Progress;
+}
+
+/** Sends a file in one body, or, if it is longer than a part, in parts. */
+async function sendContent(client: Client, { upload, partBytes, ...file }: ContentToSend): Promise<void> {
+  const { source, content, progress } = file;
+  const isLong = content.size > partBytes;
+  if (!isLong || typeof source !== "string") {
+    return await addContent(client, { upload, content, pieces: () => piecesOf(source, { progress }) });
+  }
+  await sendInParts(
+    { content, partBytes },
+    {
+      send: async (range) => {
+        const part = await hashFile(source, { range });
+        // What an earlier try brought, or another part of the same bytes, is there.
+        const [missing] = await missingOf(client, { upload, contents: [part] });
+        const pieces = () => piecesOf(source, { progress, range });
+        if (missing) await addContent(client, { upload, content: part, pieces });
+        else progress.advance(part.size);
+        return part;
+      },
+      compose: (json) =>
+        client.post(ContentComposed, `/uploads/${upload}/compose`, { json, repeatable: true }),
+    },
+  );
+}
+
+/** A content that is brought to an upload; its pieces are asked for anew if it is sent again. */
+interface ContentToAdd {
+  readonly upload: string;
+  readonly content: ContentId;
+  readonly pieces: () => AsyncIterable<Buffer>;
+}
+
+/** Brings a content to an upload in one body. */
+export async function addContent(client: Client, { upload, content, pieces }: ContentToAdd): Promise<void> {
+  await client.call(ContentAdded, {
+    method: "PUT",
+    path: `/uploads/${upload}/contents`,
+    query: { digest: content.digest, size: String(content.size) },
+    headers: { "content-type": "application/octet-stream", "content-length": String(content.size) },
+    stream: () => Readable.from(pieces(), { objectMode: false }),
+  });
+}
+
+function bytesOf(source: LocalEntry["source"]): Buffer | Promise<Buffer> {
+  return typeof source === "string" ? readFile(source) : source;
+}
+
+/** Counts bytes as they are asked for. A listener on the stream would make it flow before its reader is ready. */
+async function* piecesOf(
+  source: LocalEntry["source"],
+  { progress, range }: { progress: Progress; range?: Range },
+): AsyncGenerator<Buffer> {
+  const bounds = range && { start: range.offset, end: range.offset + range.length - 1 };
+  const pieces = typeof source === "string" ? createReadStream(source, bounds) : [source];
+  for await (const piece of pieces) {
+    progress.advance(piece.length);
+    yield piece as Buffer;
+  }
+}
+
+async function stillHolds(file: string, content: ContentId): Promise<boolean> {
+  return contentName(await hashFile(file)) === contentName(content);
+}
+
+function changed(source: LocalEntry["source"]): CliError {
+  return new CliError(`${source} changed while it was copied; nothing was committed`, {
+    code: "FileChanged",
+  });
+}
+
+function totalSize(files: readonly LocalEntry[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Pieces of at most `size` items. */
+function* pages<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

@@ -126,6 +126,42 @@ export async function* listFiles(
   for await (const page of listPages(client, request)) yield* page.files;
 }
 
+/**
+ * What a bucket has at these paths, by path. Asks for pages of the listing and leaves out the stretches between them in which
+ * nothing is wanted, so that a few paths in a bucket of millions cost a few pages.
+ */
+export async function existingFiles(
+  client: Client,
+  { bucket, paths }: { bucket: string; paths: readonly string[] },
+): Promise<Map<string, ListedFile>> {
+  const found = new Map<string, ListedFile>();
+  const wanted = new Set(paths);
+  let left = [...wanted].toSorted(byBytes);
+  let startAfter: string | undefined = before(left[0] ?? "");
+  let token: string | undefined;
+  while (left.length > 0) {
+    const page = await listPage(client, { bucket, prefix: "", startAfter, token });
+    for (const file of page.files) if (wanted.has(file.path)) found.set(file.path, file);
+    if (page.next === undefined) break;
+    const last = page.files.at(-1)?.path;
+    left = last === undefined ? left : left.filter((path) => byBytes(path, last) > 0);
+    const next = before(left[0] ?? "");
+    const leaps = last !== undefined && byBytes(next, last) > 0;
+    [startAfter, token] = leaps ? [next, undefined] : [undefined, page.next];
+  }
+  return found;
+}
+
+/** The order of listings: by the bytes of the path. */
+export function byBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+/** A text that is in front of a path, with little in between. */
+function before(path: string): string {
+  return [...path].slice(0, -1).join("");
+}
+
 /** The prefix of everything below a directory: "" is the root. */
 export function directoryPrefix(path: string): string {
   return path === "" || path.endsWith("/") ? path : `${path}/`;
@@ -138,6 +174,11 @@ export async function listBuckets(client: Client): Promise<ListedBucket[]> {
 export async function createBucket(client: Client, bucket: string): Promise<void> {
   const answer = await client.send({ method: "PUT", path: `/${bucket}` });
   await answer.body.dump();
+}
+
+/** Makes a bucket unless it is there. */
+export async function ensureBucket(client: Client, bucket: string): Promise<void> {
+  await unlessRefused(createBucket(client, bucket), "BucketAlreadyOwnedByYou");
 }
 
 /** Whether lifecycle rules may let files of a bucket go: it has some, or the key may not see whether it has. */

@@ -152,8 +152,13 @@ export async function diffOpenCommit(
   }
 }
 
-/** Throws if it is not there, or is a commit, into which nothing can be put: asked before many bytes are sent. */
-export async function mustBeOpen(client: Client, open: ViewAddress): Promise<void> {
+/**
+ * Throws if what is written to is said to be an open commit and is not there, or is a commit, into which nothing can be put:
+ * asked before many bytes are sent.
+ */
+export async function mustBeOpen(client: Client, { repo, branch, view }: BucketAddress): Promise<void> {
+  if (view === undefined) return;
+  const open = { repo, branch, view };
   if (await unlessRefused(inspectOpenCommit(client, open), "NoSuchSession")) return;
   throw new CliError(
     `there is no such open commit: s3://${viewBucket(open)} was finished or aborted, ran out, or is the bucket of a commit, which is read-only`,

@@ -1,7 +1,6 @@
 import { lstat } from "node:fs/promises";
 import type { Command } from "../../command.ts";
-import { copyAcross, copyDown, copyUp, removeLocal } from "../../files/copy/copy.ts";
-import { removeMoved } from "../../files/copy/copy-within.ts";
+import { copyAcross, copyDown, copyUp, removeLocal, removeMoved } from "../../files/copy/copy.ts";
 import type { RemoteFile } from "../../files/copy/remote-files.ts";
 import { progressFor } from "../../files/progress.ts";
 import {

@@ -1,9 +1,10 @@
 import type { SaidOfCommit } from "../../../protocol/annotations.ts";
-import type { BucketAddress } from "../../../protocol/names.ts";
 import type { Command } from "../../command.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
-import { type EntryPage, inPages } from "../../files/local-tree.ts";
+import { inPages } from "../../files/local-tree.ts";
+import { progressFor } from "../../files/progress.ts";
+import { type Change, uploadAsCommit } from "../../files/upload.ts";
 import {
   type Address,
   mustMakeCommit,
@@ -12,10 +13,9 @@ import {
   parseFileAddress,
   showAddress,
 } from "../../gateway/address.ts";
-import type { ListedFile } from "../../gateway/answers.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
-import { asOneCommit, commitUpload } from "../../gateway/open-commits.ts";
+import { commitUpload } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
@@ -57,7 +57,7 @@ export function addRm(program: Command): void {
         const single = addresses.length === 1 && !options.recursive && !hasWildcard(address.path);
         const removed = single
           ? await removeFile(client, { address, said })
-          : await removeAll(client, { addresses, recursive: options.recursive === true, said });
+          : await removeAll(client, { addresses, options });
         if (options.json) return printJson(removed);
         printLine(
           `removed ${count(removed.files, "file")}${removed.commit ? `: commit ${removed.commit}` : ""}`,
@@ -88,65 +88,27 @@ async function removeFile(
 
 async function removeAll(
   client: Client,
-  { addresses, recursive, said }: { addresses: readonly Address[]; recursive: boolean; said: SaidOfCommit },
+  { addresses, options }: { addresses: readonly Address[]; options: Options },
 ): Promise<Removed> {
-  const [from] = addresses;
-  const pages = inPages(listed(client, { addresses, recursive }));
-  const { value: first } = await pages.next();
-  if (!from || !first) throw new UsageError("name what to remove");
-  return await removeAsCommit(client, { from, first, rest: pages, said });
-}
-
-interface Removal {
-  /** A branch, or one of its open commits. */
-  readonly from: BucketAddress;
-  readonly first: EntryPage<ListedFile>;
-  /** The pages behind the first. */
-  readonly rest: AsyncIterable<EntryPage<ListedFile>>;
-  /** Of the commit; not in an open commit. */
-  readonly said?: SaidOfCommit;
-}
-
-/** Removes files as one commit, however many they are. In an open commit the removals are staged. */
-async function removeAsCommit(client: Client, { from, first, rest, said }: Removal): Promise<Removed> {
+  const [to] = addresses;
   let files = 0;
-  const remove = (
-    place: BucketAddress,
-    { entries, said }: Pick<EntryPage<ListedFile>, "entries"> & { said?: SaidOfCommit | undefined },
-  ): Promise<string | null> => {
-    files += entries.length;
-    return commitUpload(client, {
-      to: place,
-      said,
-      fill: async () => entries.map(({ path }) => ({ delete: path })),
-    });
+  const removals = async function* (): AsyncGenerator<Change> {
+    const named = new Set<string>();
+    const recursive = options.recursive === true;
+    for await (const { from } of remoteFiles(client, { sources: addresses, recursive })) {
+      // Two of the addresses may name one file.
+      if (addresses.length > 1 && named.has(from.path)) continue;
+      if (addresses.length > 1) named.add(from.path);
+      files++;
+      yield { target: from.path, size: 0 };
+    }
   };
-  const removeAll = async (place: BucketAddress): Promise<void> => {
-    await remove(place, first);
-    for await (const page of rest) await remove(place, page);
-  };
-  if (from.view !== undefined) {
-    await removeAll(from);
-    return { files, commit: null };
-  }
-  const commit = first.isLast
-    ? await remove(from, { ...first, said })
-    : await asOneCommit(client, { to: from, said, fill: removeAll });
+  const rest = inPages(removals());
+  const { value: first } = await rest.next();
+  if (!to || !first) throw new UsageError("name what to remove");
+  const said = saidOf(options);
+  const { commit } = await uploadAsCommit(client, { to, first, rest, said, progress: progressFor(options) });
   return { files, commit };
-}
-
-async function* listed(
-  client: Client,
-  { addresses, recursive }: { addresses: readonly Address[]; recursive: boolean },
-): AsyncGenerator<ListedFile> {
-  const several = addresses.length > 1;
-  const named = new Set<string>();
-  for await (const { from, size, etag } of remoteFiles(client, { sources: addresses, recursive })) {
-    // Two of the addresses may name one file.
-    if (several && named.has(from.path)) continue;
-    if (several) named.add(from.path);
-    yield { path: from.path, size, etag, modifiedAt: "" };
-  }
 }
 
 function nothingThere(address: Address): CliError {

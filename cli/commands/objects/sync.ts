@@ -17,7 +17,8 @@ import {
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
-import { createBucket, directoryPrefix } from "../../gateway/objects.ts";
+import { directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
+import { mustBeOpen } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
@@ -99,9 +100,7 @@ async function up(client: Client, trees: SyncedTrees, options: Options): Promise
   const said = saidOf(options);
   if (says(said)) mustMakeCommit(address);
   if (options.create && !options.dryRun) {
-    await createBucket(client, address.bucket).catch((error: unknown) => {
-      if (!(error instanceof CliError && error.code === "BucketAlreadyOwnedByYou")) throw error;
-    });
+    await ensureBucket(client, address.bucket);
   }
   const progress = progressFor(options);
   try {
@@ -112,6 +111,7 @@ async function up(client: Client, trees: SyncedTrees, options: Options): Promise
     const prefix = directoryPrefix(address.path);
     const pages = inPages<Change>(Readable.from(changesOf(plan, { folder, prefix })));
     const { value: first } = await pages.next();
+    if (first) await mustBeOpen(client, address);
     const commit = first
       ? (await uploadAsCommit(client, { to: address, first, rest: pages, progress, said })).commit
       : null;

@@ -2,22 +2,32 @@ import { lstat, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import type { SaidOfCommit } from "../../../protocol/annotations.ts";
+import { type ViewAddress, viewBucket } from "../../../protocol/names.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
-import { createBucket, directoryPrefix } from "../../gateway/objects.ts";
+import { allPages, type Client, GatewayError } from "../../gateway/client.ts";
+import { copyFile, deleteFile, directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
+import { asOneCommit, mustBeOpen } from "../../gateway/open-commits.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { downloadFile } from "../download.ts";
-import { checkTarget, type EntryPage, inPages, type LocalEntry } from "../local-tree.ts";
+import {
+  checkTarget,
+  type EntryPage,
+  inPages,
+  type LocalEntry,
+  localEntries,
+  localStats,
+  stdinFile,
+} from "../local-tree.ts";
 import { makeFolder } from "../placing.ts";
 import type { Progress } from "../progress.ts";
 import type { SplitKind } from "../split/split-file.ts";
 import { type Uploaded, uploadAsCommit } from "../upload.ts";
-import { type CopiedWithin, type Copy, copyWithin } from "./copy-within.ts";
-import { localEntries, localStats, stdinFile } from "./local-sources.ts";
 import { isSeveral, type RemoteFile, type RemoteSources, remoteFiles } from "./remote-files.ts";
 
 const DOWNLOAD_LANES = 4;
+/** Copies inside a gateway, and removals, that are asked for at once. */
+const COPY_LANES = 8;
 
 /** How local files go to a bucket. */
 export interface UpOptions {
@@ -48,6 +58,7 @@ export async function copyUp(
   try {
     if (options.create) await ensureBucket(client, to.bucket);
     const { progress, said, contentType } = options;
+    await mustBeOpen(client, to);
     return await uploadAsCommit(client, { to, first, rest: pages, progress, said, contentType });
   } catch (error) {
     throw isNoSuchBucket(error) ? noSuchBucket(to) : error;
@@ -110,14 +121,6 @@ async function* told(
   for await (const entry of entries) {
     await onEntry(entry);
     yield entry;
-  }
-}
-
-async function ensureBucket(client: Client, bucket: string): Promise<void> {
-  try {
-    await createBucket(client, bucket);
-  } catch (error) {
-    if (!(error instanceof GatewayError && error.code === "BucketAlreadyOwnedByYou")) throw error;
   }
 }
 
@@ -283,4 +286,83 @@ async function removeEmpty(folder: string, tops: readonly string[]): Promise<voi
     );
     if (!gone && (await stillThere(at))) return;
   }
+}
+
+/** A file of a bucket and the path that it is to have in another one, or in the same. */
+export interface Copy extends RemoteFile {
+  readonly target: string;
+}
+
+export interface CopiedWithin {
+  /** Null if it was staged in an open commit. */
+  readonly commit: string | null;
+  readonly files: number;
+  readonly bytes: number;
+}
+
+export interface CopyWithin {
+  readonly copies: AsyncIterable<Copy>;
+  readonly to: Address;
+  readonly said: SaidOfCommit;
+  /** Whether what is copied inside one branch leaves the place that it had, in the same commit. */
+  readonly moves: boolean;
+}
+
+/** Copies files from bucket to bucket as one commit, without bringing their bytes here. */
+export async function copyWithin(
+  client: Client,
+  { copies, to, said, moves }: CopyWithin,
+): Promise<CopiedWithin> {
+  const done = { files: 0, bytes: 0 };
+  const copyAll = async (
+    all: Iterable<Copy> | AsyncIterable<Copy>,
+    { repo, branch, view }: ViewAddress,
+  ): Promise<void> => {
+    const bucket = viewBucket({ repo, branch, view });
+    await forEachLimited(all, {
+      limit: COPY_LANES,
+      work: async ({ from, etag, size, target }) => {
+        const isDirectory = from.path.endsWith("/");
+        await copyFile(client, {
+          ...{ from, to: { repo, branch, view, bucket, path: target } },
+          ...(!isDirectory && { ifMatch: etag }),
+        });
+        if (moves && from.bucket === to.bucket && from.path !== target) {
+          const old = { ...from, view, bucket };
+          await deleteFile(client, old, isDirectory ? {} : { ifMatch: etag });
+        }
+        done.files++;
+        done.bytes += size;
+      },
+    });
+  };
+  await mustBeOpen(client, to);
+  const { repo, branch, view } = to;
+  if (view !== undefined) {
+    // What is staged may be listed with what is still to be copied.
+    await copyAll(await allPages(copies), { repo, branch, view });
+    return { commit: null, ...done };
+  }
+  return { commit: await asOneCommit(client, { to, said, fill: (open) => copyAll(copies, open) }), ...done };
+}
+
+/**
+ * Removes files that are somewhere else now, as one commit. One that has other bytes by now stays: they were not moved.
+ */
+export async function removeMoved(client: Client, moved: readonly RemoteFile[]): Promise<void> {
+  const [first] = moved;
+  if (!first) return;
+  const remove = async (open: ViewAddress): Promise<void> => {
+    await forEachLimited(moved, {
+      limit: COPY_LANES,
+      work: async ({ from, etag }) => {
+        const isDirectory = from.path.endsWith("/");
+        const staged = { ...from, view: open.view, bucket: viewBucket(open) };
+        await deleteFile(client, staged, isDirectory ? {} : { ifMatch: etag });
+      },
+    });
+  };
+  const { repo, branch, view } = first.from;
+  if (view !== undefined) await remove({ repo, branch, view });
+  else await asOneCommit(client, { to: { repo, branch }, fill: remove });
 }

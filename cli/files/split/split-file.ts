@@ -6,8 +6,7 @@ import { finished } from "node:stream/promises";
 import type { ContentId } from "../../../protocol/content.ts";
 import { TreeHash } from "../../../runner/lib/tree-hash.ts";
 import { atEnd } from "../../stop-requests.ts";
-import { hashBytes } from "../hash-file.ts";
-import { checkTarget, type EntryPage, inPages, type LocalEntry } from "../local-tree.ts";
+import { checkTarget, type EntryPage, hashBytes, inPages, type LocalEntry } from "../local-tree.ts";
 import { JsonSplitter, LineSplitter } from "./splitters.ts";
 
 export interface Split {
