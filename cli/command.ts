@@ -1,6 +1,6 @@
 import { Command as Commander, Option } from "commander";
 import type { Client } from "./gateway/client.ts";
-import { DEFAULT_DATA } from "./gateway/connection/connection.ts";
+import { type ConnectionOptions, DEFAULT_DATA, openConnection } from "./gateway/connection/connection.ts";
 import { addMeta, name, type PageSizes, wholeNumber } from "./options.ts";
 
 /** A command, with the options that many of them share. They stand in the help in the order in which they are added. */
@@ -13,11 +13,7 @@ export class Command extends Commander {
 
   /** Runs the command with a client of the gateway that its options name. What is typed is parsed before. */
   clientAction(act: (client: Client, ...args: never[]) => Promise<void>): this {
-    return this.action(async (...args) => {
-      // Loaded only here: help and completion need no client.
-      const { withClient } = await import("./gateway/with-client.ts");
-      return withClient(this.opts(), (client) => act(client, ...(args as never[])));
-    });
+    return this.action((...args) => withClient(this.opts(), (client) => act(client, ...(args as never[]))));
   }
 
   /** `--limit`, `--all` and `--after`. */
@@ -67,5 +63,24 @@ export class Command extends Commander {
   examples(...examples: readonly string[]): this {
     const lines = examples.map((example) => `  $ ${example}`).join("\n");
     return this.addHelpText("after", `\nExamples:\n${lines}`);
+  }
+}
+
+/** Runs a command with a client of the gateway that the options and the environment name. */
+export async function withClient<T>(
+  options: ConnectionOptions,
+  act: (client: Client) => Promise<T>,
+): Promise<T> {
+  // Loaded only here: help and completion need no client.
+  const { Client, GatewayError } = await import("./gateway/client.ts");
+  const client = new Client(openConnection(options));
+  try {
+    return await act(client);
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.status === 404)) throw error;
+    const { explained } = await import("./gateway/ids/did-you-mean.ts");
+    throw await explained(client, error);
+  } finally {
+    await client.close();
   }
 }

@@ -13,13 +13,13 @@ export interface HelpOutput {
 
 /** Every command, by its name, in the order of the help. Each is loaded when it is needed: loading all takes longer than most take to run. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
-  dev: async () => (await import("./commands/service/dev.ts")).addDev,
-  runner: async () => (await import("./commands/service/runner.ts")).addRunner,
+  dev: async () => (await import("./commands/service/machine.ts")).addDev,
+  runner: async () => (await import("./commands/service/machine.ts")).addRunner,
   env: async () => (await import("./commands/service/whoami.ts")).addEnv,
   whoami: async () => (await import("./commands/service/whoami.ts")).addWhoAmI,
-  doctor: async () => (await import("./commands/service/doctor.ts")).addDoctor,
+  doctor: async () => (await import("./commands/service/machine.ts")).addDoctor,
   status: async () => (await import("./commands/service/status.ts")).addStatus,
-  support: async () => (await import("./commands/service/support.ts")).addSupport,
+  support: async () => (await import("./commands/service/machine.ts")).addSupport,
   fsck: async () => (await import("./commands/service/fsck.ts")).addFsck,
   completion: async () => (await import("./commands/service/completion.ts")).addCompletion,
   pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,
@@ -38,7 +38,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   ls: async () => (await import("./commands/objects/ls.ts")).addLs,
   cp: async () => (await import("./commands/objects/cp.ts")).addCp,
   sync: async () => (await import("./commands/objects/sync.ts")).addSync,
-  mv: async () => (await import("./commands/objects/mv.ts")).addMv,
+  mv: async () => (await import("./commands/objects/cp.ts")).addMv,
   cat: async () => (await import("./commands/objects/cat.ts")).addCat,
   rm: async () => (await import("./commands/objects/rm.ts")).addRm,
   file: async () => (await import("./commands/file/erase.ts")).addFile,

@@ -14,14 +14,13 @@ import {
   LAST_MODIFIED,
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
-import type { Command } from "../command.ts";
+import { type Command, withClient } from "../command.ts";
 import { type Progress, progressFor } from "../files/progress.ts";
 import { type Address, branchPath } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
 import { type Client, unlessRefused } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
 import { commitId, keyId } from "../gateway/ids/ids.ts";
-import { withClient } from "../gateway/with-client.ts";
 import { type ClientOptions, name, onOrOff, wholeNumber } from "../options.ts";
 import { UsageError } from "../output/failure.ts";
 import { printJson, printLine, printTable, showTime } from "../output/output.ts";

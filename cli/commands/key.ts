@@ -27,7 +27,7 @@ import {
   type SealOptions,
 } from "../files/key-archive.ts";
 import { type Client, GatewayError, pagesOf } from "../gateway/client.ts";
-import { clientVariables, exportLines } from "../gateway/connection/client-variables.ts";
+import { clientVariables, exportLines } from "../gateway/connection/connection.ts";
 import { type ClientOptions, entriesOf, moreText, name, type PageOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import {

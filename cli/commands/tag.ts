@@ -2,11 +2,10 @@ import { InvalidArgumentError } from "commander";
 import { type Tag, TagPage, TagSet } from "../../protocol/commits.ts";
 import { TagName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
-import type { Command } from "../command.ts";
+import { type Command, withClient } from "../command.ts";
 import { allPages, type Client } from "../gateway/client.ts";
 import { parseBranch, parseCommitAddress, tagPath } from "../gateway/commits.ts";
 import { commitId } from "../gateway/ids/ids.ts";
-import { withClient } from "../gateway/with-client.ts";
 import { type ClientOptions, name } from "../options.ts";
 import { printJson, printLine, printTable, shortener, showTime } from "../output/output.ts";
 

@@ -1,7 +1,6 @@
 import { startRunner, stopOnSignals } from "../../runner/main.ts";
-import { type ConnectionOptions, DEFAULT_DATA } from "../gateway/connection/connection.ts";
+import { type ConnectionOptions, DEFAULT_DATA, openConnection } from "../gateway/connection/connection.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
-import { openConnection } from "../gateway/with-client.ts";
 import { terminalLog } from "../output/log.ts";
 import { printJson } from "../output/output.ts";
 import { type RunnerTerms, runnerConfig } from "./runner-config.ts";

@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
 import type { Issue } from "../../protocol/errors.ts";
-import { visibleJson, visibleText } from "./visible.ts";
+import { visibleJson, visibleText } from "./output.ts";
 
 /** A command that can't go on: one line for people, and with a spec one line an issue. */
 export class CliError extends Error {

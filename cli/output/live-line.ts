@@ -1,6 +1,5 @@
 import { atEnd } from "../stop-requests.ts";
-import { printNote } from "./output.ts";
-import { visibleLine } from "./visible.ts";
+import { printNote, visibleLine } from "./output.ts";
 
 /** Text on a terminal that is written anew as things change, and is gone at the end. Nothing if nobody looks on. */
 export interface Live {

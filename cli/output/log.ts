@@ -1,6 +1,6 @@
 import pino, { type LogFn, type Logger } from "pino";
 import pretty from "pino-pretty";
-import { visibleText } from "./visible.ts";
+import { visibleText } from "./output.ts";
 
 /**
  * The log of the long-running commands, for people, on stderr. `SLUICE_LOG` sets the least level: debug, info, warn, error.

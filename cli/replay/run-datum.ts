@@ -1,3 +1,4 @@
+import { withClient } from "../command.ts";
 /*
  * A datum run again: `sluice datum run`. It asks the pipeline's object for one datum (pipeline/views/datums.ts): what its
  * lease would say, by the version of the specification that its job has, which is kept for good. Entries that are trimmed
@@ -30,7 +31,6 @@ import type { Client } from "../gateway/client.ts";
 import { type Connection, DEFAULT_DATA } from "../gateway/connection/connection.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { jobId } from "../gateway/ids/ids.ts";
-import { withClient } from "../gateway/with-client.ts";
 import { howCommandsRun, type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import type { ClientOptions } from "../options.ts";
 import { type CliError, EXIT, InterruptedError, UsageError } from "../output/failure.ts";

@@ -3,7 +3,7 @@ import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/c
 import { MAX_LIST_SESSIONS, type Session } from "../../../protocol/files.ts";
 import { bucketName, DEFAULT_BRANCH, type ViewAddress, viewBucket } from "../../../protocol/names.ts";
 import { encodePath } from "../../../protocol/requests.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import type { DiffedPage } from "../../diff/content-diff.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, pagesOf, unlessRefused } from "../../gateway/client.ts";
@@ -17,7 +17,6 @@ import {
 } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { diffOpenCommit, inspectOpenCommit } from "../../gateway/open-commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { moreText, type PageOptions, wantedOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printNote, printTable, showSize } from "../../output/output.ts";

@@ -2,7 +2,7 @@ import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../
 import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import type { Code } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import {
@@ -14,7 +14,6 @@ import {
 } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { inspectOpenCommit } from "../../gateway/open-commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type PageOptions, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showTime } from "../../output/output.ts";

@@ -1,12 +1,11 @@
 import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import type { Address } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { listOpenCommits } from "../../gateway/open-commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, type PageOptions } from "../../options.ts";
 import {
   count,

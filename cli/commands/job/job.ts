@@ -8,12 +8,11 @@ import {
   KnownWhy,
 } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobId, jobNamed, namedJob } from "../../gateway/ids/ids.ts";
 import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
 import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
   moreText,

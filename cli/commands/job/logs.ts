@@ -1,10 +1,8 @@
 import type { LogLine } from "../../../protocol/pipelines.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
-import { DatumPaths, findDatums } from "../../gateway/jobs/datums.ts";
-import { readLogs } from "../../gateway/jobs/job-logs.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { DatumPaths, findDatums, readLogs } from "../../gateway/jobs/datums.ts";
 import { type ClientOptions, name, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, printOutput } from "../../output/output.ts";

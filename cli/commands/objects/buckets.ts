@@ -1,11 +1,10 @@
 import { hostLabel } from "../../../protocol/names.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import { type Address, parseBranchBucket } from "../../gateway/address.ts";
 import { createPlainBranch, deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
 import { namesOf, readersOf } from "../../gateway/jobs/downstream.ts";
 import { createBucket } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import type { ClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";

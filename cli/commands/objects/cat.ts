@@ -1,7 +1,6 @@
 import type { Command } from "../../command.ts";
 import { type Address, parseFileAddress } from "../../gateway/address.ts";
-import type { Client } from "../../gateway/client.ts";
-import { headFile, printFile } from "../../gateway/objects.ts";
+import { headFile, printFile, wholeId } from "../../gateway/objects.ts";
 import type { ClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 
@@ -26,9 +25,4 @@ export function addCat(program: Command): void {
       "sluice cat --commit 01KAR… s3://master.report/report.txt",
       "sluice cat s3://v1.master.report/report.txt",
     );
-}
-
-async function wholeId(client: Client, address: Address, commit: string): Promise<string> {
-  const { commitId } = await import("../../gateway/ids/ids.ts");
-  return await commitId(client, address, commit);
 }

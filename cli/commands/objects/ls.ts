@@ -1,11 +1,9 @@
 import { bucketName } from "../../../protocol/names.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import { type Address, parseAddress } from "../../gateway/address.ts";
 import type { ListedFile, ListedVersion } from "../../gateway/answers.ts";
 import type { Client } from "../../gateway/client.ts";
-import { atCommit } from "../../gateway/ids/at-commit.ts";
-import { type ListRequest, listBuckets, listPages, versionPages } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { atCommit, type ListRequest, listBuckets, listPages, versionPages } from "../../gateway/objects.ts";
 import type { ClientOptions } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showSize, showTime } from "../../output/output.ts";

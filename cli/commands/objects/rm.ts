@@ -1,5 +1,5 @@
 import type { SaidOfCommit } from "../../../protocol/annotations.ts";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/local-tree.ts";
@@ -16,7 +16,6 @@ import {
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { commitUpload } from "../../gateway/open-commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";

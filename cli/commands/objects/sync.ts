@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import type { Command } from "../../command.ts";
+import { type Command, withClient } from "../../command.ts";
 import { excluder } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
@@ -16,10 +16,8 @@ import {
   showAddress,
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
-import { atCommit } from "../../gateway/ids/at-commit.ts";
-import { directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
+import { atCommit, directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
 import { mustBeOpen } from "../../gateway/open-commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";

@@ -7,8 +7,7 @@ import { type ClientOptions, name } from "../../options.ts";
 import { printJson, printLine, printNote, printTable, showTime } from "../../output/output.ts";
 import { readSpecFile, type SpecFile } from "../../spec/spec-file.ts";
 import { addPipelineCheck, foreseenWarnings, printCheck } from "./check.ts";
-import { addPipelineInspect } from "./inspect.ts";
-import { addPipelineDiff, addPipelineHistory } from "./versions.ts";
+import { addPipelineDiff, addPipelineHistory, addPipelineInspect } from "./versions.ts";
 
 export function addPipeline(program: Command): void {
   const group = program

@@ -1,5 +1,6 @@
 import {
   MAX_LIST_VERSIONS,
+  Pipeline,
   type PipelineVersion,
   PipelineVersionPage,
   WholePipelineVersion,
@@ -17,14 +18,23 @@ import {
   wholeNumber,
 } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
-import { printJson, printNote, printTable, printText, showListTime } from "../../output/output.ts";
-import { visibleJson } from "../../output/visible.ts";
+import {
+  printJson,
+  printLine,
+  printNote,
+  printOwnText,
+  printTable,
+  printText,
+  showListTime,
+  showTime,
+  visibleJson,
+} from "../../output/output.ts";
 
 /** A parser of numbers of versions. */
-export const versionNumber = wholeNumber({ min: 1, max: 999_999_999 });
+const versionNumber = wholeNumber({ min: 1, max: 999_999_999 });
 
 /** One version of a pipeline's specification, by its number or as `latest`. */
-export function versionOf(
+function versionOf(
   client: Client,
   { pipeline, version }: { readonly pipeline: string; readonly version: number | "latest" },
 ): Promise<WholePipelineVersion> {
@@ -32,7 +42,7 @@ export function versionOf(
 }
 
 /** What a key may not see of a version, and the reason. */
-export function hiddenText(what: string): string {
+function hiddenText(what: string): string {
   return `${what}: this key may not read all inputs of this version and of the present one`;
 }
 
@@ -146,4 +156,106 @@ async function differences(was: PipelineSpec, is: PipelineSpec): Promise<string[
     `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
     ...lines,
   ]);
+}
+
+interface InspectOptions extends ClientOptions {
+  readonly spec?: true;
+  readonly at?: number;
+}
+
+export function addPipelineInspect(group: Command): void {
+  group
+    .command("inspect")
+    .description("Shows a pipeline and its spec with every default filled in.")
+    .argument("<name>", "the pipeline", name)
+    .option("--at <version>", "as this version of its spec was, by its number", versionNumber)
+    .option(
+      "--spec",
+      "print the spec alone, as 'sluice pipeline update' takes it: the text that was submitted, if it is kept, else JSON, as also with --json",
+    )
+    .clientAction(async (client, pipelineName: string, options: InspectOptions) => {
+      if (options.at !== undefined) {
+        const { at } = options;
+        return await inspectVersion(client, { pipelineName, options: { ...options, at } });
+      }
+      if (options.spec)
+        return printSpec(await versionOf(client, { pipeline: pipelineName, version: "latest" }), options);
+      const pipeline = await pipelineOf(client, pipelineName);
+      if (options.json) return printJson(pipeline);
+      printPipeline(pipeline);
+    })
+    .clientOptions(
+      "sluice pipeline inspect edges",
+      "sluice pipeline inspect edges --json | jq .state",
+      "sluice pipeline inspect edges --spec > edges.yaml",
+      "sluice pipeline inspect edges --at 1",
+    );
+}
+
+function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {
+  return client.get(Pipeline, `/pipelines/${pipelineName}`);
+}
+
+/** What `--spec` prints of. */
+type Shown = Pick<WholePipelineVersion, "pipeline" | "spec" | "text" | "hidden">;
+
+async function inspectVersion(
+  client: Client,
+  {
+    pipelineName: pipeline,
+    options,
+  }: { pipelineName: string; options: InspectOptions & { readonly at: number } },
+): Promise<void> {
+  const version = await versionOf(client, { pipeline, version: options.at });
+  if (options.spec) return printSpec(version, options);
+  if (options.json) return printJson(version);
+  printVersion(version);
+}
+
+/** A version for people. */
+function printVersion(version: WholePipelineVersion): void {
+  printLine(`name       ${version.pipeline}`);
+  printLine(`version    ${version.version}${version.present ? " (the present one)" : ""}`);
+  printLine(`submitted  ${showTime(version.createdAt)}`);
+  printLine(`key        ${version.keyDescription ?? version.key ?? "-"}`);
+  printLine(`limited    ${showLimited(version.limited)}`);
+  for (const path of version.hidden ?? []) printLine(`hidden     ${hiddenText(path)}`);
+  printText(`spec       ${visibleJson(version.spec, { indent: 2 })}`);
+}
+
+/**
+ * The text that the spec was read from, if it is kept and the key may see it, else the spec in JSON, as also with --json. A spec
+ * that lacks something must not be taken for the whole one: an update with it would lose that.
+ */
+function printSpec({ pipeline, spec, text, hidden = [] }: Shown, { json }: InspectOptions): void {
+  if (hidden.includes("transform.env")) {
+    throw new CliError(
+      `the spec of '${pipeline}' is not shown whole: this key may not see transform.env, since it may not read all of the inputs`,
+      { code: "AccessDenied" },
+    );
+  }
+  if (text === undefined || json) printText(visibleJson(spec, { indent: 2 }));
+  else printOwnText(text);
+}
+
+/** A pipeline for people. */
+function printPipeline(pipeline: Pipeline): void {
+  printLine(`name     ${pipeline.name}`);
+  if (pipeline.spec.description) printLine(`about    ${pipeline.spec.description}`);
+  printLine(`state    ${pipeline.state}${pipeline.reason === null ? "" : ` (${pipeline.reason})`}`);
+  printLine(`version  ${pipeline.version}`);
+  printLine(`created  ${showTime(pipeline.createdAt)}`);
+  printLine(`limited  ${showLimited(pipeline.limited)}`);
+  printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
+  if (pipeline.errorsBranch !== undefined) {
+    printLine(`errors   s3://${pipeline.errorsBranch}.${pipeline.outputRepo}`);
+  }
+  for (const path of pipeline.hidden ?? [])
+    printLine(`hidden   ${path}: this key may not read all of the inputs`);
+  printText(`spec     ${visibleJson(pipeline.spec, { indent: 2 })}`);
+}
+
+/** Whose the pipeline is, which decides over the secrets that it gets. */
+function showLimited(limited: boolean): string {
+  return limited ? "yes: the key that updated it last is limited to repos" : "no";
 }

@@ -15,8 +15,8 @@ import {
   tableLines,
   terminalLines,
   terminalText,
+  visibleLine,
 } from "../../output/output.ts";
-import { visibleLine } from "../../output/visible.ts";
 import { goodDatums } from "../job/show.ts";
 
 interface Options extends ClientOptions {

@@ -1,7 +1,6 @@
 import { WhoAmI } from "../../../protocol/keys.ts";
 import type { Command } from "../../command.ts";
-import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
-import { openConnection } from "../../gateway/with-client.ts";
+import { clientVariables, exportLines, openConnection } from "../../gateway/connection/connection.ts";
 import type { ClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos, showTime } from "../../output/output.ts";
 

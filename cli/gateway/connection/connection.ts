@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import { holderFile, readHolder } from "../../../embedded/data/holder.ts";
 import { readRootKey, rootKeyFile } from "../../../embedded/data/keys.ts";
 import { CliError, EXIT, UsageError } from "../../output/failure.ts";
+import { printNote } from "../../output/output.ts";
 import { contextInUse, readContext } from "./contexts.ts";
 
 /** Address of a gateway, and the key to sign with. */
@@ -75,6 +76,13 @@ export function findConnection(options: ConnectionOptions, env: Variables): Foun
     `no gateway is named: start one here with 'sluice dev', name the folder of one with --data, set SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY, or keep it with 'sluice context add'${unusable.map((line) => ` (${line})`).join("")}`,
     { code: "NoKey" },
   );
+}
+
+/** The gateway that the options and the environment name. What else they name is told on stderr. */
+export function openConnection(options: ConnectionOptions): Connection {
+  const { passedOver, ...connection } = findConnection(options, process.env);
+  for (const line of passedOver) printNote(line);
+  return connection;
 }
 
 /** A source that is there and is not to be used by itself: why. */
@@ -293,4 +301,44 @@ function keyFromVariables(family: string, env: Variables): Key | undefined {
   if (!accessKeyId && !secretAccessKey) return undefined;
   const missing = accessKeyId ? secretName : idName;
   throw new UsageError(`${missing} is not set though its partner is: set both or neither`);
+}
+
+/**
+ * The variables by which tools find a gateway and its key: all of them, so that none is left over from another key. A tool
+ * that reads the names of AWS would go on with the one that was there before.
+ */
+export function clientVariables({
+  endpoint,
+  accessKeyId,
+  secretAccessKey,
+}: Pick<Connection, "endpoint" | "accessKeyId" | "secretAccessKey">): Record<string, string> {
+  return {
+    SLUICE_ENDPOINT: endpoint,
+    SLUICE_ACCESS_KEY_ID: accessKeyId,
+    SLUICE_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    // Any region will do, but the tools want one.
+    AWS_DEFAULT_REGION: "us-east-1",
+    AWS_REGION: "us-east-1",
+    RCLONE_CONFIG_SLUICE_TYPE: "s3",
+    RCLONE_CONFIG_SLUICE_PROVIDER: "Other",
+    RCLONE_CONFIG_SLUICE_ENDPOINT: endpoint,
+    RCLONE_CONFIG_SLUICE_ACCESS_KEY_ID: accessKeyId,
+    RCLONE_CONFIG_SLUICE_SECRET_ACCESS_KEY: secretAccessKey,
+  };
+}
+
+/** What a POSIX shell takes to set them, a line each. */
+export function exportLines(variables: Readonly<Record<string, string>>): string[] {
+  // A token of another key, which the tools would send along with this one.
+  return [
+    ...Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`),
+    "unset AWS_SESSION_TOKEN",
+  ];
+}
+
+function quoted(value: string): string {
+  return /^[A-Za-z0-9_./:@%+=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CliError, reportFailure } from "../../../cli/output/failure.ts";
-import { printJson, printLine, printOutput, printTable, printText } from "../../../cli/output/output.ts";
-import { visibleLine, visibleText } from "../../../cli/output/visible.ts";
+import {
+  printJson,
+  printLine,
+  printOutput,
+  printTable,
+  printText,
+  visibleLine,
+  visibleText,
+} from "../../../cli/output/output.ts";
 
 /** Clears the screen, sets the clipboard, turns text around; and a control that has no ESC. */
 const HOSTILE = "\u001b[2J\u001b]52;c;cm0gLXJm\u0007\u202egnp.exe\u2066\u009b31m\rdone\u0085";
