@@ -1,7 +1,7 @@
 import { Command as Commander, Option } from "commander";
 import type { Client } from "./gateway/client.ts";
 import { type ConnectionOptions, DEFAULT_DATA, openConnection } from "./gateway/connection/connection.ts";
-import { addMeta, name, type PageSizes, wholeNumber } from "./options.ts";
+import { addMeta, name, namedJob, type PageSizes, saidOf, wholeNumber } from "./options.ts";
 
 /** A command, with the options that many of them share. They stand in the help in the order in which they are added. */
 export class Command extends Commander {
@@ -9,6 +9,15 @@ export class Command extends Commander {
 
   override createCommand(called?: string): Command {
     return new Command(called);
+  }
+
+  /** A command of several, which have no `help` of their own. */
+  group(called: string): Command {
+    return this.command(called).helpCommand(false) as Command;
+  }
+
+  holds(...adds: readonly ((group: Command) => void)[]): void {
+    for (const add of adds) add(this);
   }
 
   /** Runs the command with a client of the gateway that its options name. What is typed is parsed before. */
@@ -27,12 +36,20 @@ export class Command extends Commander {
       .option(`--after <${place}>`, `go on after this ${of} of an earlier list`);
   }
 
-  /** `--message` and `--meta` of the commit that the command makes. */
+  /** `--message` and `--meta` of the commit that the command makes: its options have them as `said`. */
   commitOptions(): this {
-    return this.option(
-      "--message <text>",
-      "say what the commit is for; kept with it, for all who may read the branch",
-    ).option("--meta <key=value>", "keep this with the commit as well; may be repeated", addMeta);
+    const read = (): void => void this.setOptionValue("said", saidOf(this.opts()));
+    return this.hook("preAction", read)
+      .option("--message <text>", "say what the commit is for; kept with it, for all who may read the branch")
+      .option("--meta <key=value>", "keep this with the commit as well; may be repeated", addMeta);
+  }
+
+  /** `[id]` and `--pipeline`, which both name a job: the command's options have it as `job`. */
+  jobArgument(): this {
+    const read = (): void => void this.setOptionValue("job", namedJob(this.args[0], this.opts()));
+    return this.hook("preAction", read)
+      .argument("[id]", "the job, or how its id begins")
+      .option("--pipeline <name>", "the newest job of this pipeline", name);
   }
 
   /** `--json` and what names the gateway, and examples at the end of the help. */

@@ -79,12 +79,11 @@ export function name(value: string): string {
 
 /** What the caller says of the commit that a command makes. */
 export interface AnnotationOptions {
-  readonly message?: string;
-  readonly meta?: Readonly<Record<string, string>>;
+  readonly said: SaidOfCommit;
 }
 
-/** What the options say, held to what a commit keeps before anything is sent. */
-export function saidOf({ message, meta }: AnnotationOptions): SaidOfCommit {
+/** What `--message` and `--meta` say, held to what a commit keeps before anything is sent. */
+export function saidOf({ message, meta }: SaidOfCommit): SaidOfCommit {
   const said = { ...(message !== undefined && { message }), ...(meta && { meta }) };
   const issue = SaidAnnotation.safeParse(said).error?.issues[0];
   if (issue) {
@@ -107,4 +106,31 @@ export function addMeta(text: string, before: Readonly<Record<string, string>> =
   const key = text.slice(0, equals);
   if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`'${key}' is given twice.`);
   return { ...before, [key]: text.slice(equals + 1) };
+}
+
+/** A job that a command line names: by its id, or as the newest one of a pipeline. */
+export type NamedJob = { readonly id: string } | { readonly pipeline: string };
+
+/** Those of a command for one job. */
+export interface JobOptions extends ClientOptions {
+  readonly job: NamedJob;
+}
+
+/** Reads how a command line names a job: in one of the two ways. */
+export function namedJob(id: string | undefined, { pipeline }: { readonly pipeline?: string }): NamedJob {
+  if (id !== undefined && pipeline === undefined) return { id };
+  if (id === undefined && pipeline !== undefined) return { pipeline };
+  throw new UsageError(
+    "name one of the two: a job by its id, or with --pipeline the newest one of a pipeline",
+  );
+}
+
+/** A parser of what an option that may be repeated adds to what it said before. */
+export function another(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
+
+/** The same for names. */
+export function anotherName(value: string, before: readonly string[] = []): string[] {
+  return another(name(value), before);
 }

@@ -14,14 +14,13 @@ import { CliError } from "../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../output/output.ts";
 
 export function addAdmin(program: Command): void {
-  const group = program
-    .command("admin")
+  program
+    .group("admin")
     .summary("rebuild the catalogue, scrub the data folder")
-    .helpCommand(false)
     .description(
       "What the operator of a gateway does. It needs a key of level admin that is not limited to repos.",
-    );
-  for (const add of [addAdminRebuild, addAdminScrub]) add(group);
+    )
+    .holds(addAdminRebuild, addAdminScrub);
 }
 
 function addAdminRebuild(group: Command): void {

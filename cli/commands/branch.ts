@@ -19,7 +19,7 @@ import { type Progress, progressFor } from "../files/progress.ts";
 import { type Address, branchPath } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
 import { type Client, unlessRefused } from "../gateway/client.ts";
-import { parseBranch, parseCommitAddress } from "../gateway/commits.ts";
+import { type CommitAddress, parseBranch, parseCommitAddress } from "../gateway/commits.ts";
 import { commitId, keyId } from "../gateway/ids/ids.ts";
 import { type ClientOptions, name, onOrOff, wholeNumber } from "../options.ts";
 import { UsageError } from "../output/failure.ts";
@@ -27,25 +27,23 @@ import { printJson, printLine, printTable, showTime } from "../output/output.ts"
 import { addBranchDelete } from "./objects/buckets.ts";
 
 export function addBranch(program: Command): void {
-  const group = program
-    .command("branch")
+  program
+    .group("branch")
     .summary(
       "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays, what Last-Modified is, and when S3 tools delete them",
     )
-    .helpCommand(false)
-    .description("Branches: each is a bucket, s3://<branch>.<repo>.");
-  for (const add of [
-    addBranchList,
-    addBranchInspect,
-    addBranchCreate,
-    addBranchDelete,
-    addBranchPublic,
-    addBranchProtect,
-    addBranchKeep,
-    addBranchLastModified,
-    addBranchEmptyOnly,
-  ])
-    add(group);
+    .description("Branches: each is a bucket, s3://<branch>.<repo>.")
+    .holds(
+      addBranchList,
+      addBranchInspect,
+      addBranchCreate,
+      addBranchDelete,
+      addBranchPublic,
+      addBranchProtect,
+      addBranchKeep,
+      addBranchLastModified,
+      addBranchEmptyOnly,
+    );
 }
 
 function addBranchInspect(group: Command): void {
@@ -97,17 +95,14 @@ function addBranchEmptyOnly(group: Command): void {
     )
     .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .argument("<on|off>", "whether it has to be empty", onOrOff)
-    .clientAction(
-      async (client, { repo, branch, bucket }: Address, emptyOnly: boolean, options: ClientOptions) => {
-        const set = await client.put(BranchEmptyOnly, `${branchPath({ repo, branch })}/empty-only`, {
-          emptyOnly,
-        });
-        if (options.json) return printJson(set);
-        printLine(
-          `S3 tools delete s3://${bucket} ${set.emptyOnly ? "only while it is empty" : "with its files"}`,
-        );
-      },
-    )
+    .clientAction(async (client, address: Address, emptyOnly: boolean, options: ClientOptions) => {
+      const { bucket } = address;
+      const set = await client.put(BranchEmptyOnly, `${branchPath(address)}/empty-only`, { emptyOnly });
+      if (options.json) return printJson(set);
+      printLine(
+        `S3 tools delete s3://${bucket} ${set.emptyOnly ? "only while it is empty" : "with its files"}`,
+      );
+    })
     .clientOptions(
       "sluice branch empty-only master.images on",
       "sluice branch empty-only s3://master.images off",
@@ -122,19 +117,16 @@ function addBranchPublic(group: Command): void {
     )
     .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .argument("<on|off>", "whether everybody may read it", onOrOff)
-    .clientAction(
-      async (client, { repo, branch, bucket }: Address, isPublic: boolean, options: ClientOptions) => {
-        const set = await client.put(BranchPublic, `${branchPath({ repo, branch })}/public`, {
-          public: isPublic,
-        });
-        if (options.json) return printJson(set);
-        printLine(
-          set.public
-            ? `s3://${bucket} is public: everybody may read it without a key`
-            : `s3://${bucket} is not public: only keys read it`,
-        );
-      },
-    )
+    .clientAction(async (client, address: Address, isPublic: boolean, options: ClientOptions) => {
+      const { bucket } = address;
+      const set = await client.put(BranchPublic, `${branchPath(address)}/public`, { public: isPublic });
+      if (options.json) return printJson(set);
+      printLine(
+        set.public
+          ? `s3://${bucket} is public: everybody may read it without a key`
+          : `s3://${bucket} is not public: only keys read it`,
+      );
+    })
     .clientOptions("sluice branch public master.docs on", "sluice branch public s3://master.docs off");
 }
 
@@ -142,6 +134,8 @@ const WORDS = {
   object: "the time when it was last written",
   branch: "the time of the branch's newest commit",
 } as const;
+
+type Whose = (typeof LAST_MODIFIED)[number] | "default";
 
 export function addBranchLastModified(group: Command): void {
   group
@@ -153,20 +147,12 @@ export function addBranchLastModified(group: Command): void {
     .addArgument(
       new Argument("<object|branch|default>", "whose time it is").choices([...LAST_MODIFIED, "default"]),
     )
-    .clientAction(
-      async (
-        client,
-        { repo, branch, bucket }: Address,
-        whose: (typeof LAST_MODIFIED)[number] | "default",
-        options: ClientOptions,
-      ) => {
-        const set = await client.put(BranchLastModified, `${branchPath({ repo, branch })}/last-modified`, {
-          lastModified: whose === "default" ? null : whose,
-        });
-        if (options.json) return printJson(set);
-        printLine(`Last-Modified in s3://${bucket} is ${showLastModified(set.lastModified)}`);
-      },
-    )
+    .clientAction(async (client, address: Address, whose: Whose, options: ClientOptions) => {
+      const json = { lastModified: whose === "default" ? null : whose };
+      const set = await client.put(BranchLastModified, `${branchPath(address)}/last-modified`, json);
+      if (options.json) return printJson(set);
+      printLine(`Last-Modified in s3://${address.bucket} is ${showLastModified(set.lastModified)}`);
+    })
     .clientOptions(
       "sluice branch last-modified master.images object",
       "sluice branch last-modified s3://master.images default",
@@ -236,7 +222,7 @@ export function showForking({ copied, total }: Forking): string {
 }
 
 interface CreateOptions extends ClientOptions {
-  readonly from?: string;
+  readonly from?: CommitAddress;
   readonly wait: boolean;
 }
 
@@ -250,26 +236,22 @@ export function addBranchCreate(group: Command): void {
     .description(
       "Makes a branch, and its repo if that does not exist yet. With --from it has what a commit of another branch has: names are copied and bytes are not, so it costs the same however large the files are, and from then on each branch goes its own way. It may be deleted, and so may the other one, without a loss to either. Needs admin on the new branch's repo and read on the other's. Done again with the same --from, it does the same as before.",
     )
-    .argument("<branch>", "<branch>.<repo>, with or without s3://")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
     .option(
       "--from <branch[@commit]>",
       "<branch>.<repo> to begin with: its newest commit, or the one of this id or tag",
+      parseCommitAddress,
     )
     .option("--no-wait", "end as soon as the branch is there, before it can be read")
-    .action((text: string, options: CreateOptions) => {
-      const address = parseBranch(text);
-      const from = options.from === undefined ? undefined : parseCommitAddress(options.from);
-      return withClient(options, async (client) => {
-        const commit = from?.commit && (await commitId(client, from, from.commit));
-        let made = await createBranch(client, {
-          address,
-          from: from && { ...from, ...(commit && { commit }) },
-        });
-        if (options.wait && made.forking) made = await forked(client, { made, address, options });
-        if (options.json) return printJson(made);
-        printLine(`made s3://${address.bucket}${sourceOf(made)}`);
-        if (made.forking) printLine("its files are on their way: 'sluice branch list' shows how far it is");
-      });
+    .clientAction(async (client, address: Address, options: CreateOptions) => {
+      const { from } = options;
+      const commit = from?.commit && (await commitId(client, from, from.commit));
+      const source = from && { ...from, ...(commit && { commit }) };
+      let made = await createBranch(client, { address, from: source });
+      if (options.wait && made.forking) made = await forked(client, { made, address, options });
+      if (options.json) return printJson(made);
+      printLine(`made s3://${address.bucket}${sourceOf(made)}`);
+      if (made.forking) printLine("its files are on their way: 'sluice branch list' shows how far it is");
     })
     .clientOptions(
       "sluice branch create experiment.images --from master.images",
@@ -338,14 +320,13 @@ export function addBranchKeep(group: Command): void {
     .action((text: string, options: KeepOptions) => {
       const keep = askedKeep(options);
       const address = parseBranch(text);
-      const { repo, branch, bucket } = address;
       return withClient(options, async (client) => {
         const set =
           keep === undefined
-            ? { keep: (await inspectBranch(client, address)).keep ?? null }
-            : await client.put(BranchKeep, `${branchPath({ repo, branch })}/keep`, { keep });
-        if (options.json) return printJson(set);
-        printLine(`s3://${bucket} keeps ${showKeep(set.keep)}`);
+            ? await inspectBranch(client, address)
+            : await client.put(BranchKeep, `${branchPath(address)}/keep`, { keep });
+        if (options.json) return printJson({ keep: set.keep });
+        printLine(`s3://${address.bucket} keeps ${showKeep(set.keep)}`);
       });
     })
     .clientOptions(
@@ -392,11 +373,12 @@ export function addBranchProtect(group: Command): void {
     .option("--pipeline <name>", "only this pipeline may write, whose output the branch is", name)
     .option("--off", "whoever may write in the repo may write again")
     .action((text: string, options: ProtectOptions) => {
-      const { repo, branch, bucket } = parseBranch(text);
+      const address = parseBranch(text);
+      const { bucket } = address;
       const asked = writerOf(options);
       return withClient(options, async (client) => {
         const writer = asked && "key" in asked ? { key: await keyId(client, asked.key) } : asked;
-        const set = await client.put(BranchProtection, `${branchPath({ repo, branch })}/writer`, { writer });
+        const set = await client.put(BranchProtection, `${branchPath(address)}/writer`, { writer });
         if (options.json) return printJson(set);
         printLine(
           set.writer === null

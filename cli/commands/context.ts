@@ -18,14 +18,13 @@ import { CliError, UsageError } from "../output/failure.ts";
 import { printJson, printLine, printNote, printTable } from "../output/output.ts";
 
 export function addContext(program: Command): void {
-  const group = program
-    .command("context")
+  program
+    .group("context")
     .summary("keep the addresses and keys of several gateways by name")
-    .helpCommand(false)
     .description(
       "Gateways by name, each with its key, in your configuration folder (~/.config/sluice). The one in use serves where no option, no SLUICE_ variable and no folder .sluice names a gateway.",
-    );
-  for (const add of [addContextAdd, addContextUse, addContextList, addContextRemove]) add(group);
+    )
+    .holds(addContextAdd, addContextUse, addContextList, addContextRemove);
 }
 
 interface Options {

@@ -3,12 +3,11 @@ import { withSandboxTerms } from "../local/runner-config.ts";
 import type { RunDatumOptions } from "../replay/run-datum.ts";
 
 export function addDatum(program: Command): void {
-  const group = program
-    .command("datum")
+  program
+    .group("datum")
     .summary("run a datum of a job on this machine")
-    .helpCommand(false)
-    .description("Datums: each is what one run of a pipeline's command reads.");
-  addDatumRun(group);
+    .description("Datums: each is what one run of a pipeline's command reads.")
+    .holds(addDatumRun);
 }
 
 function addDatumRun(group: Command): void {

@@ -28,7 +28,7 @@ import {
 } from "../files/key-archive.ts";
 import { type Client, GatewayError, pagesOf } from "../gateway/client.ts";
 import { clientVariables, exportLines } from "../gateway/connection/connection.ts";
-import { type ClientOptions, entriesOf, moreText, name, type PageOptions } from "../options.ts";
+import { anotherName, type ClientOptions, entriesOf, moreText, type PageOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import {
   count,
@@ -42,15 +42,13 @@ import {
 } from "../output/output.ts";
 
 export function addKey(program: Command): void {
-  const group = program
-    .command("key")
+  program
+    .group("key")
     .summary("create, list, delete, export, import access keys, or encrypt their secrets anew")
-    .helpCommand(false)
     .description(
       "Access keys: what S3 clients and sluice itself sign with. Beside the root key, which may do everything, there are those made here, each with a level and, where it is limited, its repos. Only a key of level admin that is not limited to repos handles keys.",
-    );
-  for (const add of [addKeyCreate, addKeyList, addKeyDelete, addKeyReseal, addKeyExport, addKeyImport])
-    add(group);
+    )
+    .holds(addKeyCreate, addKeyList, addKeyDelete, addKeyReseal, addKeyExport, addKeyImport);
 }
 
 interface Options extends ClientOptions {
@@ -72,7 +70,7 @@ function addKeyCreate(group: Command): void {
         KeyLevel.options,
       ),
     )
-    .option("--repo <name>", "only in this repo; may be repeated (default: in all)", collectNames)
+    .option("--repo <name>", "only in this repo; may be repeated (default: in all)", anotherName)
     .option("--pipelines", "it may create, update and start pipelines there: for level admin")
     .option("--description <text>", "what it is for", description)
     .option(
@@ -128,10 +126,6 @@ async function noteAbsent(client: Client, wanted: readonly string[]): Promise<vo
   for (const repo of wanted.filter((name) => !known.has(name))) {
     printNote(`Warning: there is no repo ${repo}: the key works in it once it is made`);
   }
-}
-
-function collectNames(value: string, before: readonly string[] = []): string[] {
-  return [...before, name(value)];
 }
 
 /** Whether it lies ahead, the gateway says: its clock counts. */

@@ -7,12 +7,11 @@ import { CliError } from "../output/failure.ts";
 import { count, printJson, printLine, printTable, showShortTime, showTime } from "../output/output.ts";
 
 export function addNode(program: Command): void {
-  const group = program
-    .command("node")
+  program
+    .group("node")
     .summary("list, drain, resume the nodes that run datums")
-    .helpCommand(false)
-    .description("Nodes: machines on which 'sluice runner' is at work.");
-  for (const add of [addNodeList, addNodeDrain, addNodeResume]) add(group);
+    .description("Nodes: machines on which 'sluice runner' is at work.")
+    .holds(addNodeList, addNodeDrain, addNodeResume);
 }
 
 function addNodeList(group: Command): void {

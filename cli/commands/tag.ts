@@ -3,21 +3,25 @@ import { type Tag, TagPage, TagSet } from "../../protocol/commits.ts";
 import { TagName } from "../../protocol/names.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { type Command, withClient } from "../command.ts";
+import type { Address } from "../gateway/address.ts";
 import { allPages, type Client } from "../gateway/client.ts";
-import { parseBranch, parseCommitAddress, tagPath } from "../gateway/commits.ts";
+import { type CommitAddress, parseBranch, parseCommitAddress, tagPath } from "../gateway/commits.ts";
 import { commitId } from "../gateway/ids/ids.ts";
 import { type ClientOptions, name } from "../options.ts";
 import { printJson, printLine, printTable, shortener, showTime } from "../output/output.ts";
 
 export function addTag(program: Command): void {
-  const group = program
-    .command("tag")
+  program
+    .group("tag")
     .summary("create, list, delete names of commits")
-    .helpCommand(false)
     .description(
       "Tags: names of commits. What a commit held is read by any S3 tool in the bucket s3://<tag>.<branch>.<repo>, which is read-only.",
-    );
-  for (const add of [addTagCreate, addTagList, addTagDelete]) add(group);
+    )
+    .holds(addTagCreate, addTagList, addTagDelete);
+}
+
+interface CreateOptions extends ClientOptions {
+  readonly force?: true;
 }
 
 function addTagCreate(group: Command): void {
@@ -30,22 +34,18 @@ function addTagCreate(group: Command): void {
     .argument(
       "<commit>",
       "<branch>.<repo>[@<commit or tag>], with or without s3://; by default the newest one",
+      parseCommitAddress,
     )
     .option(
       "--force",
       "move the tag if it names another commit, which takes admin or the key that the branch is protected for",
     )
-    .action((name: string, text: string, options: ClientOptions & { readonly force?: true }) => {
-      const { commit: named, ...branch } = parseCommitAddress(text);
-      return withClient(options, async (client) => {
-        const commit = named && (await commitId(client, branch, named));
-        const set = await client.put(TagSet, tagPath(branch, name), {
-          commit,
-          force: options.force === true,
-        });
-        if (options.json) return printJson(set);
-        printLine(`s3://${set.bucket} ${CHANGED[set.change]} ${set.commit}`);
-      });
+    .clientAction(async (client, name: string, address: CommitAddress, options: CreateOptions) => {
+      const commit = address.commit && (await commitId(client, address, address.commit));
+      const json = { commit, force: options.force === true };
+      const set = await client.put(TagSet, tagPath(address, name), json);
+      if (options.json) return printJson(set);
+      printLine(`s3://${set.bucket} ${CHANGED[set.change]} ${set.commit}`);
     })
     .clientOptions(
       "sluice tag create v1 master.images",
@@ -113,14 +113,11 @@ function addTagDelete(group: Command): void {
       "Deletes a tag, which takes admin or the key that the branch is protected for. The commit is found by its id; if nothing else keeps it, it goes after 24 hours.",
     )
     .argument("<name>", "the tag", tagName)
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
-    .action((name: string, text: string, options: ClientOptions) => {
-      const branch = parseBranch(text);
-      return withClient(options, async (client) => {
-        await client.delete(tagPath(branch, name));
-        if (options.json) printJson({ deleted: name });
-        else printLine(`deleted ${name}`);
-      });
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://", parseBranch)
+    .clientAction(async (client, name: string, branch: Address, options: ClientOptions) => {
+      await client.delete(tagPath(branch, name));
+      if (options.json) printJson({ deleted: name });
+      else printLine(`deleted ${name}`);
     })
     .clientOptions("sluice tag delete v1 master.images");
 }

@@ -32,7 +32,7 @@ export interface LocalEntry {
   readonly content?: ContentId;
 }
 
-export interface WalkOptions {
+interface WalkOptions {
   /** Path in the branch: "" or ending in `/`. */
   readonly into: string;
   /** Leave out what is neither a file nor a folder, instead of refusing. */
@@ -46,7 +46,7 @@ const NAMES_AT_A_TIME = 1000;
  * Everything under a folder, in no order: a folder of a million names is never held as a whole. Does not follow
  * symbolic links. Throws a CliError that names what can't be stored.
  */
-export async function* walkFolder(folder: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
+async function* walkFolder(folder: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
   let kept = 0;
   for await (const entry of await opendir(folder, { bufferSize: NAMES_AT_A_TIME })) {
     if (!isPlain(entry) && options.skipSpecial) continue;

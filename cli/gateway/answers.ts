@@ -128,7 +128,7 @@ export interface ListedVersions {
   readonly next: VersionMarker | undefined;
 }
 /** Where the next page begins. */
-export interface VersionMarker {
+interface VersionMarker {
   readonly path: string;
   readonly version: string | undefined;
 }

@@ -1,10 +1,9 @@
 import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
-import { viewBucket } from "../../protocol/names.ts";
 import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { encodePath, type Query } from "../../protocol/requests.ts";
-import { CliError, EXIT, errnoOf, systemText, UsageError } from "../output/failure.ts";
+import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
 import { type Address, showAddress } from "./address.ts";
 import {
   type Listed,
@@ -314,25 +313,4 @@ export function objectPath({ bucket, path }: Address): string {
 
 function version(commit: string | undefined): Record<string, string> {
   return commit === undefined ? {} : { versionId: commit };
-}
-
-/** The same place in a commit of the branch, if one is named. */
-export async function atCommit(
-  client: Client,
-  address: Address,
-  commit: string | undefined,
-): Promise<Address> {
-  if (commit === undefined) return address;
-  const { repo, branch } = address;
-  if (address.view !== undefined) {
-    throw new UsageError(`s3://${address.bucket} is of one commit already: leave --commit out`);
-  }
-  const view = await wholeId(client, address, commit);
-  return { ...address, view, bucket: viewBucket({ repo, branch, view }) };
-}
-
-/** The whole id of a commit. What finds it loads the schemas of commits and jobs, which most commands about files never need. */
-export async function wholeId(client: Client, address: Address, commit: string): Promise<string> {
-  const { commitId } = await import("./ids/ids.ts");
-  return await commitId(client, address, commit);
 }

@@ -18,7 +18,7 @@ import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine, shellWord } from "../output/output.ts";
 import { Redactor } from "../output/redact.ts";
 import { stopRequests } from "../stop-requests.ts";
-import { howCommandsRun, type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
+import { howCommandsRun, type RunnerTerms, runnerConfig } from "./runner-config.ts";
 
 export interface DevOptions extends RunnerTerms {
   readonly host: string;
@@ -96,7 +96,7 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
   const { startRunner } = await import("../../runner/main.ts");
   for (let number = 1; number <= options.runners; number++) {
     const flags = {
-      ...runnerTerms(options),
+      ...options,
       ...{ node: `local-${number}`, data: join(options.data, "runner") },
       // The one holds the root key, and the key that opens all others; the other, keys of other gateways.
       hide: [...(options.hide ?? []), options.data, configFolder(process.env)],

@@ -3,15 +3,11 @@ import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../run
 import { EXECUTORS, NO_ENGINE } from "../../runner/executors/executor.ts";
 import type { Command } from "../command.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
+import { another } from "../options.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */
 export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "executor"> {
   readonly executor: string;
-}
-
-/** What an option that may be repeated comes to. */
-function another(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
 }
 
 /** Adds the options of a runner that do not name it. */
@@ -80,14 +76,6 @@ export function withSandboxTerms(command: Command): Command {
     .option("--cpus <number>", "cores that one worker may take, such as 1.5 (default: no limit)")
     .option("--pids <number>", "processes and threads that one worker may have at a time (default: no limit)")
     .option("--disk <size>", "what a datum may write to /pfs/out, such as 10g (default: no limit)");
-}
-
-/** Of a command's options those that a runner takes. */
-export function runnerTerms(options: RunnerTerms): RunnerTerms {
-  const { executor, hide, device, network, secrets, egressEnvironment, egressLocal, waitForEngine } = options;
-  const { cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk } = options;
-  const terms = { executor, hide, device, network, secrets, egressEnvironment, egressLocal, waitForEngine };
-  return { ...terms, cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
-import { type Command, withClient } from "../../command.ts";
+import type { Command } from "../../command.ts";
 import type { Address } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
@@ -29,34 +29,31 @@ export function addCommitList(group: Command): void {
     .description(
       "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them. A key that may list keys sees what each is for (in JSON keyDescription beside the id), others see ids.",
     )
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://", parseBranch)
     .option("--open", "the open commits instead, those that are not finished")
-    .action((text: string, options: Options) => {
-      const address = parseBranch(text);
-      if (options.open) return listOpen(address, options);
-      return withClient(options, async (client) => {
-        const after = options.after && (await commitId(client, address, options.after));
-        const path = commitsPath(address);
-        const from = { ...options, ...(after && { after }) };
-        const { entries: commits, next } = await entriesOf(from, SIZES, async (query) => {
-          const page = await client.get(CommitPage, path, query);
-          return { entries: page.commits, next: page.next };
-        });
-        const described = await describeKeys(client, commits);
-        if (options.json) return printJson({ commits: commits.map((one) => withKey(one, described)), next });
-        const { isTTY } = process.stdout;
-        const short = shortener(commits.flatMap(({ id, job }) => [id, ...(job === null ? [] : [job])]));
-        const rows = commits.map((commit) => [
-          short(commit.id),
-          showListTime(commit.createdAt),
-          isTTY ? shortChanges(commit) : showChanges(commit),
-          commit.job === null ? "-" : short(commit.job),
-          showKey(commit.key, described),
-          saidText(commit),
-        ]);
-        printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows], { below: 1 });
-        if (next !== null) printNote(moreText(options, next));
+    .clientAction(async (client, address: Address, options: Options) => {
+      if (options.open) return await listOpen(client, address, options);
+      const after = options.after && (await commitId(client, address, options.after));
+      const path = commitsPath(address);
+      const from = { ...options, ...(after && { after }) };
+      const { entries: commits, next } = await entriesOf(from, SIZES, async (query) => {
+        const page = await client.get(CommitPage, path, query);
+        return { entries: page.commits, next: page.next };
       });
+      const described = await describeKeys(client, commits);
+      if (options.json) return printJson({ commits: commits.map((one) => withKey(one, described)), next });
+      const { isTTY } = process.stdout;
+      const short = shortener(commits.flatMap(({ id, job }) => [id, ...(job === null ? [] : [job])]));
+      const rows = commits.map((commit) => [
+        short(commit.id),
+        showListTime(commit.createdAt),
+        isTTY ? shortChanges(commit) : showChanges(commit),
+        commit.job === null ? "-" : short(commit.job),
+        showKey(commit.key, described),
+        saidText(commit),
+      ]);
+      printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows], { below: 1 });
+      if (next !== null) printNote(moreText(options, next));
     })
     .pageOptions(SIZES, { of: "commit" })
     .clientOptions(
@@ -66,21 +63,19 @@ export function addCommitList(group: Command): void {
     );
 }
 
-function listOpen(address: Address, options: Options): Promise<void> {
-  return withClient(options, async (client) => {
-    const open = await listOpenCommits(client, address);
-    const described = await describeKeys(client, open);
-    if (options.json) return printJson({ sessions: open.map((one) => withKey(one, described)) });
-    const rows = open.map((commit) => [
-      `s3://${commit.bucket}`,
-      showListTime(commit.openedAt),
-      count(commit.operations, "path"),
-      commit.state === "open" ? showListTime(commit.dueAt) : commit.state,
-      showKey(commit.key, described),
-      saidText(commit),
-    ]);
-    printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows], { below: 1 });
-  });
+async function listOpen(client: Client, address: Address, options: Options): Promise<void> {
+  const open = await listOpenCommits(client, address);
+  const described = await describeKeys(client, open);
+  if (options.json) return printJson({ sessions: open.map((one) => withKey(one, described)) });
+  const rows = open.map((commit) => [
+    `s3://${commit.bucket}`,
+    showListTime(commit.openedAt),
+    count(commit.operations, "path"),
+    commit.state === "open" ? showListTime(commit.dueAt) : commit.state,
+    showKey(commit.key, described),
+    saidText(commit),
+  ]);
+  printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows], { below: 1 });
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 import type { ListedVersion } from "../../gateway/answers.ts";
 import { type Client, unlessRefused } from "../../gateway/client.ts";
 import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
-import { type AnnotationOptions, type ClientOptions, saidOf } from "../../options.ts";
+import type { AnnotationOptions, ClientOptions } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, shellWord, visibleJson } from "../../output/output.ts";
 import { printVersion } from "../objects/ls.ts";
@@ -31,12 +31,11 @@ interface Options extends ClientOptions, AnnotationOptions {
 }
 
 export function addFile(program: Command): void {
-  const group = program
-    .command("file")
+  program
+    .group("file")
     .summary("erase versions of files for good")
-    .helpCommand(false)
-    .description("Files and their versions. To read and write them: ls, cp, cat and rm.");
-  addFileErase(group);
+    .description("Files and their versions. To read and write them: ls, cp, cat and rm.")
+    .holds(addFileErase);
 }
 
 function addFileErase(group: Command): void {
@@ -95,7 +94,7 @@ async function erase(client: Client, { repo, branch, path }: Address, options: O
     ...(options.versionId !== undefined && { version: options.versionId }),
     ...(options.allVersions && { allVersions: true }),
     ...(options.forks && { forks: true }),
-    ...saidOf(options),
+    ...options.said,
   };
   const ask = () => client.post(FileErased, `${branchPath({ repo, branch })}/erasures`, { json });
   let all = await ask();
@@ -241,7 +240,7 @@ async function eraseVersion(
     path: version.path,
     version: version.version,
     ...(options.forks && { forks: true }),
-    ...saidOf(options),
+    ...options.said,
   };
   return await unlessRefused(client.post(FileErased, path, { json, repeatable: true }), "NoSuchCommit");
 }

@@ -8,15 +8,15 @@ import {
   KnownWhy,
 } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
-import { type Command, withClient } from "../../command.ts";
+import type { Command } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
-import { jobId, jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { jobId, jobNamed } from "../../gateway/ids/ids.ts";
 import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
 import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
 import {
   type ClientOptions,
+  type JobOptions,
   moreText,
-  name,
   type PageOptions,
   wantedOf,
   wholeNumber,
@@ -29,37 +29,23 @@ import { addJobLogs } from "./logs.ts";
 import { leftText, printJob, progressText } from "./show.ts";
 
 export function addJob(program: Command): void {
-  const group = program
-    .command("job")
+  program
+    .group("job")
     .summary("list, inspect, wait for, stop, retry jobs; their datums and logs")
-    .helpCommand(false)
-    .description("Jobs: each commit on an input of a pipeline makes one.");
-  for (const add of [
-    addJobList,
-    addJobInspect,
-    addJobWait,
-    addJobStop,
-    addJobRetry,
-    addJobDatums,
-    addJobLogs,
-  ])
-    add(group);
+    .description("Jobs: each commit on an input of a pipeline makes one.")
+    .holds(addJobList, addJobInspect, addJobWait, addJobStop, addJobRetry, addJobDatums, addJobLogs);
 }
 
 function addJobInspect(group: Command): void {
   group
     .command("inspect")
     .description("Shows a job: its state and why, its datums, the commits it read and the one it made.")
-    .argument("[id]", "the job, or how its id begins")
-    .option("--pipeline <name>", "the newest job of this pipeline", name)
-    .action((text: string | undefined, options: ClientOptions & { readonly pipeline?: string }) => {
-      const named = namedJob(text, options);
-      return withClient(options, async (client) => {
-        const id = await jobNamed(client, named);
-        const job = await client.get(Job, `/jobs/${encodePath(id)}`);
-        if (options.json) printJson(job);
-        else printJob(job);
-      });
+    .jobArgument()
+    .clientAction(async (client, _id: string | undefined, options: JobOptions) => {
+      const id = await jobNamed(client, options.job);
+      const job = await client.get(Job, `/jobs/${encodePath(id)}`);
+      if (options.json) printJson(job);
+      else printJob(job);
     })
     .clientOptions(
       "sluice job inspect 01KAR…",
@@ -121,10 +107,9 @@ function addJobRetry(group: Command): void {
     );
 }
 
-interface WaitOptions extends ClientOptions {
+interface WaitOptions extends JobOptions {
   /** Seconds. */
   readonly timeout?: number;
-  readonly pipeline?: string;
 }
 
 export const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
@@ -135,22 +120,18 @@ export function addJobWait(group: Command): void {
     .description(
       "Waits until a job has ended and shows it; it says how far the job is, on a terminal as it changes, else on stderr in a line each 10 s. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
     )
-    .argument("[id]", "the job, or how its id begins")
-    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .jobArgument()
     .option(
       "--timeout <seconds>",
       "wait no longer than this (default: until it has ended)",
       wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
     )
-    .action((text: string | undefined, options: WaitOptions) => {
-      const named = namedJob(text, options);
-      return withClient(options, async (client) => {
-        const id = await jobNamed(client, named);
-        const job = await waitWatched(client, { id, options });
-        if (options.json) printJson(job);
-        else printJob(job);
-        process.exitCode = exitCodeOfJobs([job]);
-      });
+    .clientAction(async (client, _id: string | undefined, options: WaitOptions) => {
+      const id = await jobNamed(client, options.job);
+      const job = await waitWatched(client, { id, options });
+      if (options.json) printJson(job);
+      else printJob(job);
+      process.exitCode = exitCodeOfJobs([job]);
     })
     .clientOptions(
       "sluice job wait 01KAR…",
@@ -193,9 +174,8 @@ async function waitWatched(
 
 const SIZES = { byDefault: 100, most: 1000 };
 
-interface DatumsOptions extends PageOptions {
+interface DatumsOptions extends PageOptions, JobOptions {
   readonly why?: true;
-  readonly pipeline?: string;
   readonly state?: JobDatum["state"];
 }
 
@@ -205,32 +185,25 @@ export function addJobDatums(group: Command): void {
     .description(
       "Lists the datums of a job: first those that it ran or is to run, then those that it skipped. --why says of each what it was run for (new, changed with what from and to, another version of the specification, left undone before), or whose result it has. The reason of one that failed ends in the last line that it printed.",
     )
-    .argument("[id]", "the job, or how its id begins")
-    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .jobArgument()
     .addOption(new Option("--state <state>", "only those in this state").choices(DatumState.options))
     .option("--why", "say why each was run, or was not")
-    .action((text: string | undefined, options: DatumsOptions) => {
-      const named = namedJob(text, options);
-      return withClient(options, async (client) => {
-        const id = await jobNamed(client, named);
-        const { datums: found, next } = await findDatums(client, {
-          ...options,
-          job: id,
-          limit: wantedOf(options, SIZES),
-        });
-        await addLastLines(client, { job: id, datums: found });
-        if (options.json) return printJson({ datums: found, next } satisfies DatumPage);
-        const why = options.why ? ["WHY"] : [];
-        const short = shortener(found.map((datum) => datum.id));
-        const rows = found.map((datum) => [
-          short(datum.id),
-          ...rowOf(datum),
-          ...(options.why ? [whyText(datum)] : []),
-        ]);
-        const heading = ["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why];
-        printTable([heading, ...rows], { below: 1 + why.length });
-        if (next !== null) printNote(moreText(options, `'${next}'`));
-      });
+    .clientAction(async (client, _id: string | undefined, options: DatumsOptions) => {
+      const job = await jobNamed(client, options.job);
+      const limit = wantedOf(options, SIZES);
+      const { datums: found, next } = await findDatums(client, { ...options, job, limit });
+      await addLastLines(client, { job, datums: found });
+      if (options.json) return printJson({ datums: found, next } satisfies DatumPage);
+      const why = options.why ? ["WHY"] : [];
+      const short = shortener(found.map((datum) => datum.id));
+      const rows = found.map((datum) => [
+        short(datum.id),
+        ...rowOf(datum),
+        ...(options.why ? [whyText(datum)] : []),
+      ]);
+      const heading = ["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why];
+      printTable([heading, ...rows], { below: 1 + why.length });
+      if (next !== null) printNote(moreText(options, `'${next}'`));
     })
     .pageOptions(SIZES, { of: "place", place: "place" })
     .clientOptions(

@@ -1,14 +1,13 @@
 import type { LogLine } from "../../../protocol/pipelines.ts";
 import { type Command, withClient } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
-import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { jobNamed } from "../../gateway/ids/ids.ts";
 import { DatumPaths, findDatums, readLogs } from "../../gateway/jobs/datums.ts";
-import { type ClientOptions, name, wholeNumber } from "../../options.ts";
+import { type JobOptions, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, printOutput } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
-  readonly pipeline?: string;
+interface Options extends JobOptions {
   readonly datum?: string;
   readonly failed?: true;
   /** Lines. */
@@ -29,8 +28,7 @@ export function addJobLogs(group: Command): void {
     .description(
       "Shows what the datums of a job printed, in the order in which it came, each line behind the file that it is about. Where a datum printed more than is kept, the end of it is there. On a terminal, control characters are shown; into a pipe or a file they go as they are.",
     )
-    .argument("[id]", "the job, or how its id begins")
-    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .jobArgument()
     .option("--datum <id>", "only this datum, as in 'sluice job datums'; the first digits are enough")
     .option("--failed", "only the datums that failed, one after the other")
     .option(
@@ -40,13 +38,12 @@ export function addJobLogs(group: Command): void {
     )
     .option("-f, --follow", "go on as more is printed, until the job has ended")
     .option("--timestamps", "say when each line was printed, in UTC")
-    .action((text: string | undefined, options: Options) => {
+    .action((_id: string | undefined, options: Options) => {
       if (options.failed && (options.follow || options.datum !== undefined)) {
         throw new UsageError("--failed shows what failed so far: leave out --follow and --datum");
       }
-      const named = namedJob(text, options);
       return withClient(options, async (client) => {
-        const job = await jobNamed(client, named);
+        const job = await jobNamed(client, options.job);
         const printer = new LogPrinter(client, { job, options });
         await (options.failed ? failedLogs : logs)(client, { job, printer, options });
       });

@@ -1,5 +1,5 @@
 import { hostLabel } from "../../../protocol/names.ts";
-import { type Command, withClient } from "../../command.ts";
+import type { Command } from "../../command.ts";
 import { type Address, parseBranchBucket } from "../../gateway/address.ts";
 import { createPlainBranch, deleteBranch } from "../../gateway/branches.ts";
 import type { Client } from "../../gateway/client.ts";
@@ -20,22 +20,23 @@ export function addMb(program: Command): void {
     .description(
       "Makes a bucket, which is a branch; and its repo, if that does not exist yet. Says so if the name is not reached by a host of its own (virtual-host addressing).\n\nIts history and its deletion are as the gateway is set to (SLUICE_KEEP, SLUICE_DELETE), and 'sluice branch' changes that. With --plain it is what S3 tools expect, whatever the gateway is set to.",
     )
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
+    .argument(
+      "<bucket>",
+      "<branch>.<repo>, with or without s3://; <repo> alone is its branch master",
+      parseBranchBucket,
+    )
     .option(
       "--plain",
       "Last-Modified is each object's own, a day of what was replaced stays, and S3 tools delete it only while it is empty",
     )
-    .action((text: string, options: Options) => {
-      const address = parseBranchBucket(text);
+    .clientAction(async (client, address: Address, options: Options) => {
       const { bucket } = address;
       const label = hostLabel(address) ?? null;
-      return withClient(options, async (client) => {
-        if (options.plain) await createPlainBranch(client, address);
-        else await createBucket(client, bucket);
-        if (options.json) return printJson({ bucket, hostLabel: label });
-        printLine(`made s3://${bucket}`);
-        if (label === null) printNote(NO_HOST);
-      });
+      if (options.plain) await createPlainBranch(client, address);
+      else await createBucket(client, bucket);
+      if (options.json) return printJson({ bucket, hostLabel: label });
+      printLine(`made s3://${bucket}`);
+      if (label === null) printNote(NO_HOST);
     })
     .clientOptions("sluice mb s3://master.images", "sluice mb s3://images", "sluice mb --plain s3://backups");
 }

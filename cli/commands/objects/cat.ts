@@ -1,6 +1,7 @@
 import type { Command } from "../../command.ts";
 import { type Address, parseFileAddress } from "../../gateway/address.ts";
-import { headFile, printFile, wholeId } from "../../gateway/objects.ts";
+import { wholeId } from "../../gateway/ids/at-commit.ts";
+import { headFile, printFile } from "../../gateway/objects.ts";
 import type { ClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 

@@ -14,8 +14,9 @@ import {
   parseAddress,
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
-import { atCommit, printFile } from "../../gateway/objects.ts";
-import { type AnnotationOptions, type ClientOptions, saidOf, says, wholeNumber } from "../../options.ts";
+import { atCommit } from "../../gateway/ids/at-commit.ts";
+import { printFile } from "../../gateway/objects.ts";
+import { type AnnotationOptions, type ClientOptions, says, wholeNumber } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
@@ -102,7 +103,7 @@ function readPaths(paths: readonly string[]): CopyLine {
 
 async function copy(paths: readonly string[], options: Options): Promise<void> {
   const { sources, to } = readPaths(paths);
-  const said = saidOf(options);
+  const { said } = options;
   const [first = ""] = sources;
   if (!isAddress(first)) {
     if (options.commit !== undefined) throw new UsageError("--commit is for sources in a bucket");
@@ -131,7 +132,7 @@ interface Line<To> {
 
 async function up(client: Client, { sources, to, options }: Line<Address>): Promise<void> {
   mustTakeWrites(to);
-  const said = saidOf(options);
+  const { said } = options;
   if (says(said)) mustMakeCommit(to);
   const done = await copyUp(client, { ...options, sources, to, said, progress: progressFor(options) });
   if (options.json) return printJson(done);
@@ -168,7 +169,7 @@ async function toStdout(
 
 async function across(client: Client, { sources, to, options }: Line<Address>): Promise<void> {
   mustTakeWrites(to);
-  const said = saidOf(options);
+  const { said } = options;
   if (says(said)) mustMakeCommit(to);
   const from = await addresses(client, sources, options);
   const recursive = options.recursive === true;
@@ -215,7 +216,7 @@ async function move(paths: readonly string[], options: MoveOptions): Promise<voi
   const { sources, to } = readPaths(paths);
   if (to === "-" || sources.includes("-"))
     throw new UsageError("stdin and stdout (-) can be copied, not moved");
-  const said = saidOf(options);
+  const { said } = options;
   const target = isAddress(to) ? parseAddress(to) : undefined;
   if (target) mustTakeWrites(target);
   if (target && says(said)) mustMakeCommit(target);
@@ -246,7 +247,7 @@ async function moveUp(
   const put: string[] = [];
   const before = new Map<string, { modifiedMs: number; size: number }>();
   const done = await copyUp(client, {
-    ...{ sources, to, said: saidOf(options), progress: progressFor(options) },
+    ...{ sources, to, said: options.said, progress: progressFor(options) },
     ...(options.recursive && { recursive: true }),
     async onEntry({ source }) {
       if (typeof source !== "string") return;
@@ -285,7 +286,7 @@ async function moveAcross(
 ): Promise<void> {
   const elsewhere: RemoteFile[] = [];
   const done = await copyAcross(client, {
-    ...{ sources: from, recursive: options.recursive === true, to, said: saidOf(options) },
+    ...{ sources: from, recursive: options.recursive === true, to, said: options.said },
     ...{ moves: true, create: false },
     onFile(file) {
       if (file.from.bucket !== to.bucket) elsewhere.push(file);

@@ -16,7 +16,7 @@ import {
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { commitUpload } from "../../gateway/open-commits.ts";
-import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, type ClientOptions, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
@@ -50,7 +50,7 @@ export function addRm(program: Command): void {
         );
       }
       mustTakeWrites(address);
-      const said = saidOf(options);
+      const { said } = options;
       if (says(said)) mustMakeCommit(address);
       return withClient(options, async (client) => {
         const single = addresses.length === 1 && !options.recursive && !hasWildcard(address.path);
@@ -105,7 +105,7 @@ async function removeAll(
   const rest = inPages(removals());
   const { value: first } = await rest.next();
   if (!to || !first) throw new UsageError("name what to remove");
-  const said = saidOf(options);
+  const { said } = options;
   const { commit } = await uploadAsCommit(client, { to, first, rest, said, progress: progressFor(options) });
   return { files, commit };
 }

@@ -16,9 +16,10 @@ import {
   showAddress,
 } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
-import { atCommit, directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
+import { atCommit } from "../../gateway/ids/at-commit.ts";
+import { directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
 import { mustBeOpen } from "../../gateway/open-commits.ts";
-import { type AnnotationOptions, type ClientOptions, saidOf, says } from "../../options.ts";
+import { type AnnotationOptions, another, type ClientOptions, says } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
@@ -45,7 +46,7 @@ export function addSync(program: Command): void {
     .option(
       "--exclude <pattern>",
       "leave this alone on both sides: a name, such as '*.tmp', at any depth, or with a / a path from the top, where ** stands for any folders; may be repeated",
-      (value: string, before: readonly string[] = []) => [...before, value],
+      another,
     )
     .option("--create", "make the bucket if it does not exist")
     .option("--commit <id>", "from a bucket: as of that commit or tag")
@@ -76,7 +77,7 @@ async function sync({ from, to }: { from: string; to: string }, options: Options
       up(client, treesOf({ folder: from, address: parseAddress(to) }, options), options),
     );
   }
-  if (says(saidOf(options)) || options.create) {
+  if (says(options.said) || options.create) {
     throw new UsageError("--message, --meta and --create are for a bucket that files go to");
   }
   await withClient(options, async (client) => {
@@ -95,7 +96,7 @@ function treesOf(
 async function up(client: Client, trees: SyncedTrees, options: Options): Promise<void> {
   const { address, folder } = trees;
   mustTakeWrites(address);
-  const said = saidOf(options);
+  const { said } = options;
   if (says(said)) mustMakeCommit(address);
   if (options.create && !options.dryRun) {
     await ensureBucket(client, address.bucket);

@@ -10,23 +10,21 @@ import { addPipelineCheck, foreseenWarnings, printCheck } from "./check.ts";
 import { addPipelineDiff, addPipelineHistory, addPipelineInspect } from "./versions.ts";
 
 export function addPipeline(program: Command): void {
-  const group = program
-    .command("pipeline")
+  program
+    .group("pipeline")
     .summary("check, create, list, inspect, update, history, diff, stop, start, delete pipelines")
-    .helpCommand(false)
-    .description("Pipelines: what is to run when data lands.");
-  for (const add of [
-    addPipelineCheck,
-    addPipelineCreate,
-    addPipelineList,
-    addPipelineInspect,
-    addPipelineHistory,
-    addPipelineDiff,
-    addPipelineUpdate,
-    addPipelineStopStart,
-    addPipelineDelete,
-  ])
-    add(group);
+    .description("Pipelines: what is to run when data lands.")
+    .holds(
+      addPipelineCheck,
+      addPipelineCreate,
+      addPipelineList,
+      addPipelineInspect,
+      addPipelineHistory,
+      addPipelineDiff,
+      addPipelineUpdate,
+      addPipelineStopStart,
+      addPipelineDelete,
+    );
 }
 
 function addPipelineList(group: Command): void {

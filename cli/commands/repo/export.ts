@@ -9,7 +9,7 @@ import { type Command, withClient } from "../../command.ts";
 import { DRAFT_FLAGS, draftOf } from "../../files/placing.ts";
 import { progressFor } from "../../files/progress.ts";
 import type { Client } from "../../gateway/client.ts";
-import { type ClientOptions, name } from "../../options.ts";
+import { anotherName, type ClientOptions, name } from "../../options.ts";
 import { CliError, EXIT, errnoOf, systemText, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
@@ -26,7 +26,7 @@ export function addRepoExport(group: Command): void {
     )
     .argument("<repo>", "its name", name)
     .argument("<file>", "a new file; '-' writes to standard output")
-    .option("--branch <name>", "only this branch; may be repeated", collectNames)
+    .option("--branch <name>", "only this branch; may be repeated", anotherName)
     .action((repo: string, file: string, options: Options) => {
       if (file === "-" && options.json)
         throw new UsageError("--json and an archive on standard output exclude each other");
@@ -129,10 +129,6 @@ async function toStandardOutput(write: Write): Promise<Exported> {
         process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()));
       }),
   });
-}
-
-function collectNames(value: string, before: readonly string[] = []): string[] {
-  return [...before, name(value)];
 }
 
 function capital(text: string): string {

@@ -8,7 +8,7 @@ import { ArchiveReader, type BranchInArchive } from "../../archive/reader.ts";
 import { type Command, withClient } from "../../command.ts";
 import { progressFor } from "../../files/progress.ts";
 import { type Client, unlessRefused } from "../../gateway/client.ts";
-import { type ClientOptions, name } from "../../options.ts";
+import { anotherName, type ClientOptions, name } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote } from "../../output/output.ts";
 
@@ -27,7 +27,7 @@ export function addRepoImport(group: Command): void {
     )
     .argument("<file>", "what 'sluice repo export' wrote")
     .option("--as <repo>", "the repo that the branches come to; else the one that they were in", name)
-    .option("--branch <name>", "only this branch; may be repeated", collectNames)
+    .option("--branch <name>", "only this branch; may be repeated", anotherName)
     .option("--check", "only read the whole archive, bytes of contents too, and say whether it is good")
     .option("--abort", "give up what an import of this archive has begun")
     .action(async (path: string, options: Options) => {
@@ -143,8 +143,4 @@ function shown({ branch, counts }: BranchInArchive): object {
 
 function lineOf(branch: string, { commits, tags, files }: BranchInArchive["counts"]): string {
   return `${branch}: ${count(commits, "commit")}, ${count(tags, "tag")}, ${count(files, "version")} of files`;
-}
-
-function collectNames(value: string, before: readonly string[] = []): string[] {
-  return [...before, name(value)];
 }

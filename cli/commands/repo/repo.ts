@@ -10,12 +10,11 @@ import { addRepoExport } from "./export.ts";
 import { addRepoImport } from "./import.ts";
 
 export function addRepo(program: Command): void {
-  const group = program
-    .command("repo")
+  program
+    .group("repo")
     .summary("list repos, show what they take up, write one into an archive, make one of an archive")
-    .helpCommand(false)
-    .description("Repos: each is there while it has a branch. 'sluice mb' makes both.");
-  for (const add of [addRepoList, addRepoUsage, addRepoExport, addRepoImport]) add(group);
+    .description("Repos: each is there while it has a branch. 'sluice mb' makes both.")
+    .holds(addRepoList, addRepoUsage, addRepoExport, addRepoImport);
 }
 
 function addRepoList(group: Command): void {

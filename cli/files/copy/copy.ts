@@ -289,7 +289,7 @@ async function removeEmpty(folder: string, tops: readonly string[]): Promise<voi
 }
 
 /** A file of a bucket and the path that it is to have in another one, or in the same. */
-export interface Copy extends RemoteFile {
+interface Copy extends RemoteFile {
   readonly target: string;
 }
 
@@ -300,7 +300,7 @@ export interface CopiedWithin {
   readonly bytes: number;
 }
 
-export interface CopyWithin {
+interface CopyWithin {
   readonly copies: AsyncIterable<Copy>;
   readonly to: Address;
   readonly said: SaidOfCommit;
@@ -309,10 +309,7 @@ export interface CopyWithin {
 }
 
 /** Copies files from bucket to bucket as one commit, without bringing their bytes here. */
-export async function copyWithin(
-  client: Client,
-  { copies, to, said, moves }: CopyWithin,
-): Promise<CopiedWithin> {
+async function copyWithin(client: Client, { copies, to, said, moves }: CopyWithin): Promise<CopiedWithin> {
   const done = { files: 0, bytes: 0 };
   const copyAll = async (
     all: Iterable<Copy> | AsyncIterable<Copy>,

@@ -2,6 +2,7 @@ import { CommitPage, MAX_LIST_COMMITS, Tag } from "../../../protocol/commits.ts"
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../protocol/names.ts";
 import { JobPage } from "../../../protocol/pipelines.ts";
+import type { NamedJob } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { type Client, unlessRefused } from "../client.ts";
 import { commitsPath, tagPath } from "../commits.ts";
@@ -33,18 +34,6 @@ function noSuchJob(text: string): CliError {
   return new CliError(`there is no job '${text}': 'sluice job list' shows those there are`, {
     code: "NoSuchJob",
   });
-}
-
-/** A job that a command line names: by its id, or as the newest one of a pipeline. */
-export type NamedJob = { readonly id: string } | { readonly pipeline: string };
-
-/** Reads how a command line names a job: in one of the two ways. */
-export function namedJob(id: string | undefined, { pipeline }: { readonly pipeline?: string }): NamedJob {
-  if (id !== undefined && pipeline === undefined) return { id };
-  if (id === undefined && pipeline !== undefined) return { pipeline };
-  throw new UsageError(
-    "name one of the two: a job by its id, or with --pipeline the newest one of a pipeline",
-  );
 }
 
 /** The whole id of the job. */
