@@ -1,5 +1,6 @@
 import type { ArchivedCommit, ArchivedFile, ArchivedTag } from "./archives.ts";
 import { EMPTY_DIGEST } from "./content.ts";
+import { ulidTime } from "./names.ts";
 
 /*
  * How the rows of an archive fit together, if a branch wrote them. A gateway asks as pages come, and whoever checks the
@@ -241,14 +242,6 @@ export function belowFile(
     `'${path}' is below '${file}', which is a file at one of its commits, from ${born} ${until}`,
   );
 }
-
-/** The time that a ULID begins with (https://github.com/ulid/spec); milliseconds since 1970. */
-function ulidTime(id: string): number {
-  let time = 0;
-  for (const digit of id.slice(0, 10)) time = time * 32 + CROCKFORD.indexOf(digit);
-  return time;
-}
-const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 function fault(part: string, message: string): RowFault {
   return { part, message };

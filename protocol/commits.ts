@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CommitName } from "./names.ts";
-import { Code, FileState } from "./pipelines.ts";
+import { Code, FileState, InputCommit } from "./pipelines.ts";
 import { COMMIT_ID_PATTERN } from "./spec.ts";
 
 /** The id of a commit: a ULID. */
@@ -63,16 +63,6 @@ export const CommitRedacted = z.object({
   change: z.enum(["redacted", "none"]),
 });
 export type CommitRedacted = z.infer<typeof CommitRedacted>;
-
-const InputCommit = z.object({
-  name: z.string(),
-  repo: z.string(),
-  branch: z.string(),
-  /** Null if the branch was not there. */
-  commit: z.string().nullable(),
-  /** The branch keeps the commit no more: its files are gone. */
-  kept: z.literal(false).optional(),
-});
 
 /** `GET …/commits/{id}`: a commit with what it was made from. */
 export const CommitDetail = Commit.extend({

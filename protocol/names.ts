@@ -50,6 +50,14 @@ export function isUlid(name: string): boolean {
   return ULID_PATTERN.test(name);
 }
 
+/** The time that a ULID begins with; milliseconds since 1970. */
+export function ulidTime(id: string): number {
+  let time = 0;
+  for (const digit of id.slice(0, 10)) time = time * 32 + CROCKFORD.indexOf(digit);
+  return time;
+}
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
 /** The id of a session: a ULID, in upper case whatever case it came in. */
 export const SessionId = z
   .string()

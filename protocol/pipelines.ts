@@ -18,6 +18,20 @@ export type ListedState = z.infer<typeof ListedState>;
 export const WaitsFor = z.enum(["job", "runner", "room"]);
 export type WaitsFor = z.infer<typeof WaitsFor>;
 
+/** What a job read of an input. */
+export const InputCommit = z.object({
+  name: z.string(),
+  repo: z.string(),
+  branch: z.string(),
+  /** Null if the branch was not there. */
+  commit: z.string().nullable(),
+  /** The branch keeps the commit no more: its files are gone. Said of one job or commit, not in lists. */
+  kept: z.literal(false).optional(),
+});
+
+/** The paths that a datum reads: each from the root of its repo; "" is the root itself. */
+const DatumInputs = z.array(z.object({ name: z.string(), path: z.string() }));
+
 /** A job as the control API shows it. Times are milliseconds since 1970; `reason` says in words why it failed or what it waits for. */
 export const Job = z.object({
   id: z.string(),
@@ -28,16 +42,7 @@ export const Job = z.object({
   reason: z.string().nullable(),
   /** One of `WaitsFor`, or what a later release knows. Absent: it does not wait. */
   waitsFor: z.string().optional(),
-  inputs: z.array(
-    z.object({
-      name: z.string(),
-      repo: z.string(),
-      branch: z.string(),
-      commit: z.string().nullable(),
-      /** The branch keeps the commit no more: its files are gone. Said of one job or commit, not in lists. */
-      kept: z.literal(false).optional(),
-    }),
-  ),
+  inputs: z.array(InputCommit),
   /** The branch that it writes to; `kept` as of an input. */
   output: z.object({ repo: z.string(), branch: z.string(), kept: z.literal(false).optional() }),
   outputCommit: z.string().nullable(),
@@ -75,10 +80,7 @@ export const FileState = z.object({ digest: z.string(), size: z.int() });
 /** Why a job ran a datum, or did not. `inputs` are named as in the specification, paths go from the root of the repo. */
 export const KnownWhy = z.discriminatedUnion("reason", [
   /** These inputs had nothing there at the job before, so there was no such datum. */
-  z.object({
-    reason: z.literal("new"),
-    inputs: z.array(z.object({ name: z.string(), path: z.string() })),
-  }),
+  z.object({ reason: z.literal("new"), inputs: DatumInputs }),
   /** What it reads has another content than at the job before: the first files of each input. Null: it was, or is, not there. */
   z.object({
     reason: z.literal("changed"),
@@ -208,7 +210,7 @@ export const JobSummary = z.object({
   slowest: z.array(
     z.object({
       id: z.string(),
-      inputs: z.array(z.object({ name: z.string(), path: z.string() })),
+      inputs: DatumInputs,
       node: z.string().nullable(),
       millis: z.int(),
     }),
@@ -217,7 +219,7 @@ export const JobSummary = z.object({
   failed: z.array(
     z.object({
       id: z.string(),
-      inputs: z.array(z.object({ name: z.string(), path: z.string() })),
+      inputs: DatumInputs,
       node: z.string().nullable(),
       tries: z.int(),
       exitCode: z.int().nullable(),

@@ -13,7 +13,7 @@ import { type ContentId, contentName } from "../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import type { Progress } from "../files/progress.ts";
 import { branchPath } from "../gateway/address.ts";
-import { type Answer, type Client, GatewayError } from "../gateway/client.ts";
+import { type Answer, type Client, GatewayError, pagesOf } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, type PageKind, pageName } from "./format.ts";
 import { ArchiveWriter, type Sink } from "./writer.ts";
@@ -32,9 +32,6 @@ const MAX_REST_MS = 1000;
 /** An export that waits for a large content must not pass for one whose reader is gone; milliseconds. */
 const RENEW_EVERY_MS = EXPORT_LEASE_MS / 5;
 
-/** Calls of the gateway. */
-type Calls = Pick<Client, "call" | "send">;
-
 export interface Exported {
   readonly branches: Readonly<Record<string, ArchiveCounts>>;
   readonly bytes: number;
@@ -42,7 +39,7 @@ export interface Exported {
 
 /** Writes branches of a repo with all that is kept of their history. Each is as it was when its turn came. */
 export async function exportRepo(
-  client: Calls,
+  client: Client,
   {
     repo,
     branches,
@@ -61,7 +58,7 @@ export async function exportRepo(
 }
 
 /** What was written of a branch goes if the export of it ends early: no archive has half of one state and half of another. */
-async function exportBranch(client: Calls, options: BranchExportOptions): Promise<ArchiveCounts> {
+async function exportBranch(client: Client, options: BranchExportOptions): Promise<ArchiveCounts> {
   const { writer, address } = options;
   for (let tries = 1; ; tries++) {
     const mark = writer.mark();
@@ -90,22 +87,21 @@ interface BranchExportOptions {
 }
 
 class BranchExport {
-  readonly #client: Calls;
+  readonly #client: Client;
   readonly #options: BranchExportOptions;
   readonly #counts = { commits: 0, tags: 0, files: 0 };
   readonly #pages = { commits: 0, tags: 0, files: 0 };
 
-  constructor(client: Calls, options: BranchExportOptions) {
+  constructor(client: Client, options: BranchExportOptions) {
     this.#client = client;
     this.#options = options;
   }
 
   async run(): Promise<ArchiveCounts> {
     const { address, writer, progress } = this.#options;
-    const begun = await this.#client.call(ExportBegun, {
-      ...{ method: "POST", path: `${branchPath(address)}/exports`, repeatable: true },
-    });
-    const path = `${branchPath(address)}/exports/${begun.export}`;
+    const exports = `${branchPath(address)}/exports`;
+    const begun = await this.#client.post(ExportBegun, exports, { repeatable: true });
+    const path = `${exports}/${begun.export}`;
     progress.begin(`exporting ${address.branch}`, begun.rows);
     const renewing = setInterval(() => void this.#renew(path), RENEW_EVERY_MS);
     try {
@@ -122,10 +118,7 @@ class BranchExport {
       clearInterval(renewing);
       progress.end();
       // It would end by itself, and hold back till then what the branch gives back.
-      await this.#client.send({ method: "DELETE", path: `/api/v1${path}` }).then(
-        (answer) => answer.body.dump(),
-        () => {},
-      );
+      await this.#client.delete(path).catch(() => {});
     }
     return this.#counts;
   }
@@ -136,27 +129,20 @@ class BranchExport {
   }
 
   #commitsAfter(path: string, after: number): Promise<ExportedCommits> {
-    return this.#client.call(ExportedCommits, {
-      ...{ method: "GET", path: `${path}/commits`, query: { after } },
-    });
+    return this.#client.get(ExportedCommits, `${path}/commits`, { after });
   }
 
   async #commits(path: string): Promise<void> {
-    for (let after: number | null = 0; after !== null; ) {
-      const page: ExportedCommits = await this.#commitsAfter(path, after);
-      if (page.commits.length > 0) await this.#add("commits", { commits: page.commits }, page.commits.length);
-      after = page.next;
+    for await (const { commits } of pagesOf((after: number | undefined) =>
+      this.#commitsAfter(path, after ?? 0),
+    )) {
+      if (commits.length > 0) await this.#add("commits", { commits }, commits.length);
     }
   }
 
   async #tags(path: string): Promise<void> {
-    for (let after: string | null = ""; after !== null; ) {
-      const query = { after };
-      const page: ExportedTags = await this.#client.call(ExportedTags, {
-        ...{ method: "GET", path: `${path}/tags`, query },
-      });
-      if (page.tags.length > 0) await this.#add("tags", { tags: page.tags }, page.tags.length);
-      after = page.next;
+    for await (const { tags } of this.#client.pages(ExportedTags, `${path}/tags`)) {
+      if (tags.length > 0) await this.#add("tags", { tags }, tags.length);
     }
   }
 
@@ -171,9 +157,8 @@ class BranchExport {
     ): Promise<{ page: ExportedFiles; tookMs: number }> => {
       await setTimeout(restMs);
       const askedAt = performance.now();
-      const page = await this.#client.call(ExportedFiles, {
-        ...{ method: "GET", path: `${path}/files`, query: { after: place.path, born: place.born } },
-      });
+      const query = { after: place.path, born: place.born };
+      const page = await this.#client.get(ExportedFiles, `${path}/files`, query);
       return { page, tookMs: performance.now() - askedAt };
     };
     let place: FilePlace | null = { path: "", born: 0 };

@@ -5,8 +5,8 @@ import type { PathChange } from "../../protocol/commits.ts";
 import { contentName } from "../../protocol/content.ts";
 import { type Address, showAddress } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
-import { objectPath } from "../gateway/objects.ts";
-import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
+import { brokeOff, objectPath } from "../gateway/objects.ts";
+import { CliError } from "../output/failure.ts";
 
 /** What is compared: two views of a branch. `before`: null if the branch had nothing. */
 export interface Sides {
@@ -49,20 +49,18 @@ async function* bytesOf(
   address: Address,
   state: NonNullable<PathChange["before"]>,
 ): AsyncGenerator<Buffer> {
-  const where = showAddress(address, address.path);
   // What an open commit is compared with may go on meanwhile.
   const headers = { "if-match": `"${contentName(state)}"` };
   const asked = client.send({ method: "GET", path: objectPath(address), headers });
   const answer = await asked.catch((error: unknown) => {
     if (!(error instanceof GatewayError && error.status === 412)) throw error;
+    const where = showAddress(address, address.path);
     throw new CliError(`${where} was written meanwhile: compare again`, { code: "Changed" });
   });
   try {
     for await (const piece of answer.body) yield piece as Buffer;
   } catch (error) {
-    throw new CliError(`${where} broke off: ${systemText(error)}`, {
-      ...{ code: errnoOf(error) ?? "BrokeOff", exitCode: EXIT.unreachable },
-    });
+    throw brokeOff(address, error);
   } finally {
     // Nobody may have read the rest, and the connection would wait for that.
     answer.body.once("error", () => undefined).destroy();

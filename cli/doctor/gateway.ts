@@ -4,8 +4,8 @@ import { Readiness } from "../../protocol/ready.ts";
 import { Client, GatewayError, isAway } from "../gateway/client.ts";
 import { type Connection, type FoundConnection, findConnection } from "../gateway/connection/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
-import type { Finding } from "./finding.ts";
 import { fullWords } from "./loops.ts";
+import type { Finding } from "./machine.ts";
 
 const PATIENCE_MS = 15_000;
 const START = "start one with 'sluice dev', or set SLUICE_ENDPOINT to where one is";

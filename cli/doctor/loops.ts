@@ -6,9 +6,10 @@ import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { branchPath } from "../gateway/address.ts";
 import { catalogueSpace, isAlmostFull } from "../gateway/branches.ts";
-import { type Client, unlessRefused } from "../gateway/client.ts";
-import type { findConnection } from "../gateway/connection/connection.ts";
-import { type Finding, foundAt } from "./finding.ts";
+import { Client, unlessRefused } from "../gateway/client.ts";
+import { findConnection } from "../gateway/connection/connection.ts";
+import { CliError } from "../output/failure.ts";
+import type { Finding } from "./machine.ts";
 
 const ASKED_AT_ONCE = 8;
 
@@ -90,4 +91,21 @@ async function almostFull(client: Client): Promise<Finding[]> {
   const catalogue = (await catalogueSpace(client)) ?? null;
   look("the catalogue", { space: catalogue, fix: "delete pipelines and branches that nobody needs" });
   return findings.sort((one, other) => (one.found < other.found ? -1 : 1));
+}
+
+/** What a look at the gateway finds. Nothing, if there is none or its key may not look: other findings say that. */
+async function foundAt(
+  from: Parameters<typeof findConnection>,
+  look: (client: Client) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  let client: Client | undefined;
+  try {
+    client = new Client(findConnection(...from));
+    return await look(client);
+  } catch (error) {
+    if (error instanceof CliError) return [];
+    throw error;
+  } finally {
+    await client?.close();
+  }
 }

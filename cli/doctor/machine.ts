@@ -5,7 +5,18 @@ import type { RunnerConfig } from "../../runner/agent/config.ts";
 import { type TriedWay, tryWays } from "../../runner/examine.ts";
 import { reserveOf, type Space, spaceOf } from "../../runner/lib/sizes.ts";
 import { showSize } from "../output/output.ts";
-import type { Finding } from "./finding.ts";
+
+/** What one check of `sluice doctor` came to. */
+export interface Finding {
+  /** What was looked at, such as `docker`. */
+  readonly check: string;
+  /** `warn`: a runner works without it, or may not for long; `fail`: none works so. */
+  readonly state: "ok" | "warn" | "fail";
+  /** What is there. */
+  readonly found: string;
+  /** What to do about it. */
+  readonly fix?: string;
+}
 
 interface Machine {
   readonly platform: string;

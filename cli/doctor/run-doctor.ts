@@ -5,11 +5,11 @@ import { limitFault } from "../../runner/examine.ts";
 import type { ConnectionOptions } from "../gateway/connection/connection.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import { printJson, printText } from "../output/output.ts";
-import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
 import { loopFindings, spaceFindings } from "./loops.ts";
 import {
   executorFindings,
+  type Finding,
   kernelSetting,
   machineFindings,
   openTryingPlace,

@@ -7,7 +7,7 @@ import { contentName } from "../../protocol/content.ts";
 import { TreeHash } from "../../runner/lib/tree-hash.ts";
 import { type Address, showAddress } from "../gateway/address.ts";
 import type { Client } from "../gateway/client.ts";
-import { etagOf, getFile } from "../gateway/objects.ts";
+import { brokeOff, etagOf, getFile } from "../gateway/objects.ts";
 import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
 import { atEnd } from "../stop-requests.ts";
 import { isSpecial, makeFolder, openDraft } from "./placing.ts";
@@ -64,21 +64,19 @@ export async function downloadFile(
     // Nobody reads the rest, and the connection would wait for that.
     answer.body.once("error", () => undefined).destroy();
     if (draft) await rm(draft, { force: true }).catch(() => undefined);
-    throw error instanceof CliError ? error : brokeOff(error, { from, target });
+    throw error instanceof CliError ? error : failureOf(error, { from, target });
   } finally {
     forget();
   }
 }
 
 /** The system names no file if the disk is full, or names the draft. Anything else is a fault of the connection. */
-function brokeOff(error: unknown, { from, target }: { from: Address; target: string }): CliError {
+function failureOf(error: unknown, { from, target }: { from: Address; target: string }): CliError {
   const code = errnoOf(error) ?? "Failed";
   if (error instanceof Error && "syscall" in error && FILE_CALLS.has(String(error.syscall))) {
     return new CliError(`can not write ${systemText(error, target)}`, { code, exitCode: EXIT.failed });
   }
-  return new CliError(`${showAddress(from, from.path)} broke off: ${systemText(error)}`, {
-    ...{ code, exitCode: EXIT.unreachable },
-  });
+  return brokeOff(from, error, code);
 }
 
 const FILE_CALLS: ReadonlySet<string> = new Set([

@@ -8,6 +8,7 @@ import { jsonOf } from "../../protocol/json.ts";
 import { type Query, queryOf } from "../../protocol/requests.ts";
 import { SignedPool } from "../../runner/lib/signed-pool.ts";
 import { CliError, EXIT, errnoOf, exitCodeOf } from "../output/failure.ts";
+import { printNote } from "../output/output.ts";
 import { parseS3Error } from "./answers.ts";
 import type { Connection } from "./connection/connection.ts";
 
@@ -288,6 +289,11 @@ function mayGoBetter(error: unknown): boolean {
 
 function sha256Hex(text: string): string {
   return createHash("sha256").update(text).digest("hex");
+}
+
+/** Says that the gateway went away and is asked again. */
+export function noteAway({ connection }: Client): void {
+  printNote(`the gateway ${connection.endpoint} is away; trying again`);
 }
 
 /** Pauses between two tries, and how long it is tried. */

@@ -203,10 +203,14 @@ export async function printFile(client: Client, address: Address, commit?: strin
     await pipeline(answer.body, process.stdout, { end: false });
   } catch (error) {
     // A fault of stdout has ended the program already.
-    throw new CliError(`${showAddress(address, address.path)} broke off: ${systemText(error)}`, {
-      ...{ code: errnoOf(error) ?? "BrokeOff", exitCode: EXIT.unreachable },
-    });
+    throw brokeOff(address, error);
   }
+}
+
+/** The bytes of a file came to no end, since the connection failed. */
+export function brokeOff(address: Address, error: unknown, code = errnoOf(error) ?? "BrokeOff"): CliError {
+  const message = `${showAddress(address, address.path)} broke off: ${systemText(error)}`;
+  return new CliError(message, { code, exitCode: EXIT.unreachable });
 }
 
 export interface FileInfo {

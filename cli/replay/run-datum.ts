@@ -13,13 +13,15 @@ import { withClient } from "../command.ts";
  * can't clear up; the next one does (runner/replay/replay.ts).
  */
 
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import { readHolder } from "../../embedded/data/holder.ts";
 import type { ContentId } from "../../protocol/content.ts";
 import { DatumDetail } from "../../protocol/pipelines.ts";
 import {
+  putOutput,
   type ReplayConfig,
   type Replayed,
   type ReplayedDatum,
@@ -33,12 +35,11 @@ import { configFolder } from "../gateway/connection/contexts.ts";
 import { jobId } from "../gateway/ids/ids.ts";
 import { howCommandsRun, type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import type { ClientOptions } from "../options.ts";
-import { type CliError, EXIT, InterruptedError, UsageError } from "../output/failure.ts";
+import { type CliError, EXIT, errnoOf, InterruptedError, UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { printJson, printLine, printNote, printOutput, printTable, shellWord } from "../output/output.ts";
 import { stopRequests } from "../stop-requests.ts";
 import { type ComparedPath, compareOutputs, datumPath, isSame, madeByJob } from "./compare.ts";
-import { openOutFolder } from "./out-folder.ts";
 
 export interface RunDatumOptions extends ClientOptions, RunnerTerms {
   readonly image?: string;
@@ -306,4 +307,59 @@ function totals(compared: readonly ComparedPath[]): string {
   const list = [...counts].map(([state, number]) => `${number} ${state}`).join(", ");
   const words = isSame(compared) ? "the same as in the job" : "not the same as in the job";
   return `${words}: ${list === "" ? "nothing was made" : list}`;
+}
+
+interface OutFolderOptions {
+  /** As the user named it; absent: a fresh one among the temporary files. */
+  readonly given: string | undefined;
+  /** The datum's id, for the name of a fresh one. */
+  readonly datum: string;
+}
+
+/** The folder that shows a person what a datum made. */
+interface OutFolder {
+  /** Absolute. */
+  readonly path: string;
+  /** Puts what is in `/pfs/out` there, as plain files of the user. */
+  fill(outputs: Parameters<ReplayOptions["onOutputs"]>[0], signal: AbortSignal): Promise<void>;
+  /** Leaves it as it was found. */
+  undo(): Promise<void>;
+}
+
+/** Throws UsageError if the folder that was named is none, or has something in it: what is there could pass for an output. */
+async function openOutFolder({ given, datum }: OutFolderOptions): Promise<OutFolder> {
+  const found = given === undefined ? "fresh" : await stateOf(given);
+  const path =
+    given === undefined
+      ? await mkdtemp(join(tmpdir(), `sluice-out-${datum.slice(0, SHOWN_DIGITS)}-`))
+      : resolve(given);
+  if (found === "absent") await mkdir(path, { recursive: true });
+  return {
+    path,
+    fill: async (outputs, signal) => {
+      for (const output of outputs) {
+        signal.throwIfAborted();
+        await putOutput(output, { folder: path, signal });
+      }
+    },
+    async undo() {
+      if (found === "empty") {
+        for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
+      } else await rm(path, { recursive: true, force: true });
+    },
+  };
+}
+
+async function stateOf(given: string): Promise<"absent" | "empty"> {
+  try {
+    const [first] = await readdir(given);
+    if (first === undefined) return "empty";
+    throw new UsageError(
+      `--out is "${given}", which is not empty (it holds "${first}"): name a folder that is empty or not there yet`,
+    );
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return "absent";
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`--out is "${given}", which can't be a folder of outputs (${errnoOf(error)})`);
+  }
 }

@@ -1,5 +1,6 @@
 import { FateState, type Job, listedState } from "../../../protocol/pipelines.ts";
 import type { Command } from "../../command.ts";
+import { noteAway } from "../../gateway/client.ts";
 import { type CommitAddress, headCommit, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/downstream.ts";
@@ -56,7 +57,7 @@ export function addCommitWait(group: Command): void {
         ...(looksOn && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
         lookSeconds: notes && LOOK_SECONDS.lines,
         onSkipped: (pipeline, why) => printNote(`${pipeline} makes no job of it: ${why}`),
-        lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
+        lost: () => noteAway(client),
       }).finally(() => {
         notes?.end();
         forget?.();

@@ -9,7 +9,7 @@ import {
 } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
-import type { Client } from "../../gateway/client.ts";
+import { type Client, noteAway } from "../../gateway/client.ts";
 import { jobId, jobNamed } from "../../gateway/ids/ids.ts";
 import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
 import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
@@ -163,7 +163,7 @@ async function waitWatched(
       ...{ id, timeoutSeconds: options.timeout },
       ...((watched || notes) && { onJob }),
       lookSeconds: notes && LOOK_SECONDS.lines,
-      lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
+      lost: () => noteAway(client),
     });
   } finally {
     notes?.end();

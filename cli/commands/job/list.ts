@@ -1,9 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Option } from "commander";
+import { ulidTime } from "../../../protocol/names.ts";
 import { type Job, JobPage, ListedState, listedState, Pipeline } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
 import { type Command, withClient } from "../../command.ts";
-import { type Client, patiently } from "../../gateway/client.ts";
+import { type Client, noteAway, patiently } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { moreText, name, type PageOptions, wantedOf } from "../../options.ts";
@@ -115,7 +116,8 @@ async function jobsOf(client: Client, { options, commit }: Asked): Promise<JobPa
     }
     if (commit === undefined && jobs.length === limit) return { jobs, next: page.next };
     // No job is older than what it reads.
-    const isOver = commit !== undefined && last !== undefined && last.createdAt < timeOf(commit) - CLOCKS_MS;
+    const isOver =
+      commit !== undefined && last !== undefined && last.createdAt < ulidTime(commit) - CLOCKS_MS;
     if (page.next === null || isOver) return { jobs, next: null };
     after = page.next;
     // Most of a state may wait, which the gateway passes over page by page: what is behind them is found with few requests.
@@ -128,18 +130,11 @@ function isOf(commit: string | undefined, inputs: Job["inputs"]): boolean {
   return commit === undefined || inputs.some((input) => input.commit === commit);
 }
 
-const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
-/** The time in a ULID. */
-function timeOf(id: string): number {
-  return [...id.slice(0, 10)].reduce((time, digit) => time * DIGITS.length + DIGITS.indexOf(digit), 0);
-}
-
 async function watch(client: Client, asked: Asked): Promise<void> {
   const { options } = asked;
   const live = liveAnswer();
   const known = new Map<string, string>();
-  const lost = () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`);
+  const lost = () => noteAway(client);
   for (;;) {
     const { jobs } = await patiently(() => jobsOf(client, asked), { lost });
     if (!options.json && process.stdout.isTTY)

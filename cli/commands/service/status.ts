@@ -1,14 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Job, listedState, Overview } from "../../../protocol/pipelines.ts";
 import type { Command } from "../../command.ts";
-import { type Client, patiently } from "../../gateway/client.ts";
+import { type Client, noteAway, patiently } from "../../gateway/client.ts";
 import type { ClientOptions } from "../../options.ts";
 import { liveAnswer } from "../../output/live-line.ts";
 import {
   count,
   printJson,
   printLine,
-  printNote,
   shortener,
   showSpan,
   showTime,
@@ -60,7 +59,7 @@ function askNow(client: Client): Promise<Overview> {
 
 async function watch(client: Client, { json }: Options): Promise<void> {
   const live = !json && process.stdout.isTTY ? liveAnswer() : undefined;
-  const lost = () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`);
+  const lost = () => noteAway(client);
   let before: Overview | undefined;
   for (;;) {
     const overview = await patiently(() => askNow(client), { lost });

@@ -2,23 +2,23 @@ import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import type { ZodType } from "zod";
 import { checkBranch } from "../../../cli/archive/check.ts";
 import { exportRepo } from "../../../cli/archive/export-repo.ts";
 import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, pageName } from "../../../cli/archive/format.ts";
 import { ArchiveDamagedError, ArchiveReader } from "../../../cli/archive/reader.ts";
 import { ArchiveWriter, type Sink } from "../../../cli/archive/writer.ts";
-import { type Ask, GatewayError } from "../../../cli/gateway/client.ts";
+import { type Ask, Client, GatewayError } from "../../../cli/gateway/client.ts";
 import type { ArchivedFile } from "../../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { contentIdOf } from "../../../runner/lib/tree-hash.ts";
 import { type Archive, BAD_ARCHIVES, soundArchive } from "../../support/archive-cases.ts";
+import { ROOT_KEY } from "../../support/keys.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
 /** More than is fetched ahead. */
 const LARGE = 300 * 1024;
 const GONE = new GatewayError("There is no such export any more.", { status: 404, code: "NotFound" });
-
-type Client = Parameters<typeof exportRepo>[0];
 
 /** A gateway with one branch: each export of it reads the next of these states, of which each file has a content of its own. */
 class FakeGateway {
@@ -33,11 +33,11 @@ class FakeGateway {
   }
 
   get client(): Client {
-    return {
-      call: async (answers, ask) => answers.parse(await this.#answer(ask)),
-      send: async (ask) =>
-        ({ body: await this.#body(ask) }) as unknown as Awaited<ReturnType<Client["send"]>>,
-    };
+    const client = new Client({ ...ROOT_KEY, endpoint: "http://gateway", endpointSource: "", keySource: "" });
+    return Object.assign(client, {
+      call: async (answers: ZodType, ask: Ask) => answers.parse(await this.#answer(ask)),
+      send: async (ask: Ask) => ({ body: await this.#body(ask) }),
+    });
   }
 
   get begun(): number {
