@@ -2,6 +2,7 @@ import { InvalidArgumentError } from "commander";
 import { SaidAnnotation, type SaidOfCommit } from "../protocol/annotations.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
 import type { ConnectionOptions } from "./gateway/connection/connection.ts";
+import type { NamedJob } from "./gateway/ids/ids.ts";
 import { UsageError } from "./output/failure.ts";
 
 /** What every command that talks to a gateway takes. */
@@ -107,9 +108,6 @@ export function addMeta(text: string, before: Readonly<Record<string, string>> =
   if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`'${key}' is given twice.`);
   return { ...before, [key]: text.slice(equals + 1) };
 }
-
-/** A job that a command line names: by its id, or as the newest one of a pipeline. */
-export type NamedJob = { readonly id: string } | { readonly pipeline: string };
 
 /** Those of a command for one job. */
 export interface JobOptions extends ClientOptions {

@@ -2,7 +2,6 @@ import { CommitPage, MAX_LIST_COMMITS, Tag } from "../../../protocol/commits.ts"
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../protocol/names.ts";
 import { JobPage } from "../../../protocol/pipelines.ts";
-import type { NamedJob } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { type Client, unlessRefused } from "../client.ts";
 import { commitsPath, tagPath } from "../commits.ts";
@@ -35,6 +34,9 @@ function noSuchJob(text: string): CliError {
     code: "NoSuchJob",
   });
 }
+
+/** A job that a command line names: by its id, or as the newest one of a pipeline. */
+export type NamedJob = { readonly id: string } | { readonly pipeline: string };
 
 /** The whole id of the job. */
 export async function jobNamed(client: Client, named: NamedJob): Promise<string> {
