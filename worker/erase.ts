@@ -2,7 +2,7 @@
  * An erasure takes a version of a file out of the history for good, and its bytes if nothing else has them. It goes through
  * the gateway, the branch, its forks, the pipelines and the nodes, in this order. In brackets: what a step writes down.
  *
- *  1. The gateway asks the branch to erase (s3/objects/erase-versions.ts, api/commits/erasures.ts). If forks were made from a
+ *  1. The gateway asks the branch to erase (s3/objects/delete-objects.ts, api/commits/erasures.ts). If forks were made from a
  *     commit that has a version, the branch says which, and changes nothing.
  *  2. The gateway asks each of these forks for its copies (branch/erasures/copies.ts), and erases them there by the same
  *     steps, if the caller asked for that and may. Otherwise nothing is erased, or those versions are left out. It asks the
@@ -52,7 +52,7 @@ import type { ForkCalls } from "./branch/contract/forks.ts";
 /** How often a branch is asked again, since another fork was made of it meanwhile, or one gave something back. */
 const ROUNDS = 10;
 
-interface Erasing {
+export interface Erasing {
   readonly address: BranchAddress;
   readonly versions: readonly VersionName[];
   readonly deletions?: readonly Operation[];

@@ -10,7 +10,7 @@ import { type Env, readConfig } from "./env.ts";
 import { findAlmostFull, findCauses, readiness, readinessInFull, UNCONFIGURED } from "./ready.ts";
 import { logRequest } from "./request-log.ts";
 import { S3Error } from "./s3/answer/errors.ts";
-import { authenticate } from "./s3/auth/authenticate.ts";
+import { authenticate } from "./s3/auth/verify.ts";
 import { handleS3 } from "./s3/gateway.ts";
 import { isBucketHost } from "./s3/request/address.ts";
 import { authorityOf } from "./s3/request/target.ts";

@@ -6,7 +6,7 @@ import type { FileCalls, ViewShown } from "../branch/contract/files.ts";
 import type { LifecycleCalls } from "../branch/contract/lifecycle.ts";
 import type { ListMultiparts, MultipartCalls, MultipartList } from "../branch/contract/multipart.ts";
 import type { UploadCalls, UploadOpened } from "../branch/contract/uploads.ts";
-import { S3Error } from "./answer/errors.ts";
+import { type S3Error, s3Error } from "./answer/errors.ts";
 import { accepted } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "setTags";
@@ -142,8 +142,8 @@ export async function mustTakeWrites({
 /** The error for a write into the bucket of a commit or a tag. */
 export function readOnly(address: ViewAddress): S3Error {
   const branch = bucketName(address);
-  return new S3Error("MethodNotAllowed", {
-    message: `The bucket '${viewBucket(address)}' shows one commit of the branch, which never changes: it is read-only. Write to '${branch}', or to an open commit of it ('sluice commit start s3://${branch}').`,
-    headers: { allow: "GET, HEAD" },
-  });
+  return s3Error.MethodNotAllowed(
+    `The bucket '${viewBucket(address)}' shows one commit of the branch, which never changes: it is read-only. Write to '${branch}', or to an open commit of it ('sluice commit start s3://${branch}').`,
+    { headers: { allow: "GET, HEAD" } },
+  );
 }

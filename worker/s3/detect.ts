@@ -1,4 +1,4 @@
-import { S3Error } from "./answer/errors.ts";
+import { type S3Error, s3Error } from "./answer/errors.ts";
 import {
   BUCKET_OPERATIONS,
   type BucketOperationName,
@@ -122,10 +122,9 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
       return subResource("DELETE", query) ?? "DeleteBucket";
     case "POST":
       if (query.has("delete")) return "DeleteObjects";
-      throw new S3Error("NotImplemented", {
-        message:
-          "POST on a bucket is implemented as '?delete', '?uploads', '?uploadId' and a form, which is signed in its fields and in no header.",
-      });
+      throw s3Error.NotImplemented(
+        "POST on a bucket is implemented as '?delete', '?uploads', '?uploadId' and a form, which is signed in its fields and in no header.",
+      );
     default:
       throw methodNotAllowed(method, "bucket");
   }
@@ -144,7 +143,7 @@ function listing(query: Asked["query"]): BucketOperationName {
   const listType = query.get("list-type");
   if (listType === undefined) return "ListObjects";
   if (listType === "2") return "ListObjectsV2";
-  throw new S3Error("InvalidArgument", { message: `list-type is '${listType}': it must be 2, or absent.` });
+  throw s3Error.InvalidArgument(`list-type is '${listType}': it must be 2, or absent.`);
 }
 
 function objectOperation({ method, query, headers }: Asked): ObjectOperationName {
@@ -180,16 +179,13 @@ function objectRead(query: Asked["query"]): ObjectOperationName {
 function objectPost(query: Asked["query"]): ObjectOperationName {
   if (query.has("uploads")) return "CreateMultipartUpload";
   if (OTHER_POSTS.some((name) => query.has(name))) {
-    throw new S3Error("NotImplemented", {
-      message: "POST on an object is implemented as '?uploads' and '?uploadId' only.",
-    });
+    throw s3Error.NotImplemented("POST on an object is implemented as '?uploads' and '?uploadId' only.");
   }
   throw methodNotAllowed("POST", "object");
 }
 
 function methodNotAllowed(method: string, level: Address["level"]): S3Error {
-  return new S3Error("MethodNotAllowed", {
-    message: `${method} is not allowed on this ${level}: use ${ALLOWED[level]}.`,
+  return s3Error.MethodNotAllowed(`${method} is not allowed on this ${level}: use ${ALLOWED[level]}.`, {
     headers: { allow: ALLOWED[level] },
   });
 }

@@ -15,15 +15,14 @@ import { type BucketAddress, bucketName, isUlid } from "../../protocol/names.ts"
 import { pathFault } from "../../protocol/paths.ts";
 import type { Caller, Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
-import { S3Error } from "./answer/errors.ts";
+import { S3Error, s3Error } from "./answer/errors.ts";
 import { keyFailure } from "./answer/failures.ts";
 import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
-import { signableHeaders } from "./auth/authenticate.ts";
 import { isUnsigned } from "./auth/claim.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
-import { verify } from "./auth/verify.ts";
+import { signableHeaders, verify } from "./auth/verify.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import { REGION_HEADER } from "./buckets/bucket.ts";
 import { detectOperation, detectServiceOperation, isPostOfForm } from "./detect.ts";
@@ -82,7 +81,7 @@ interface Sent extends AnswerOptions {
 
 async function answer(request: Request, options: AnswerOptions): Promise<Response> {
   const target = parseTarget(request.url);
-  if (target === undefined) throw new S3Error("InvalidURI");
+  if (target === undefined) throw s3Error.InvalidURI();
   const headers = signableHeaders(request);
   const { domain } = options.context.config;
   const address = parseAddress({ path: target.path, host: headers.get("host") }, { domain });
@@ -110,8 +109,8 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
  */
 function tellingRegion(error: unknown): unknown {
   if (!(error instanceof S3Error) || error.status !== 403) return error;
-  const { code, message, body, headers } = error;
-  return new S3Error(code, { message, body, headers: { ...headers, ...REGION_HEADER } });
+  const { code, message, headers } = error;
+  return new S3Error(code, message, { ...error, headers: { ...headers, ...REGION_HEADER } });
 }
 
 /**
@@ -215,7 +214,7 @@ async function run<R>(
   const permission = operation.permissionOf?.(asked.query) ?? operation.permission;
   const need = { permission, repo: address?.repo ?? null };
   if (!permits(asked.caller.scope, need)) {
-    throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
+    throw s3Error.AccessDenied(refusalText(asked.caller.scope, need));
   }
   const handled = operation.handle(open());
   const good = await (operation.mayTakeLong ? keepWaiting(handled, { fail }) : handled);
@@ -287,15 +286,12 @@ function keyOf(query: ReadonlyMap<string, string>, address: Address): string {
   const filepath = query.get("filepath");
   if (address.level === "object") {
     if (filepath === undefined) return address.key;
-    throw new S3Error("InvalidArgument", {
-      message: "The key is in the path and in 'filepath', too: give it in one of them.",
-    });
+    throw s3Error.InvalidArgument("The key is in the path and in 'filepath', too: give it in one of them.");
   }
   if (filepath) return filepath;
-  throw new S3Error("InvalidArgument", {
-    message:
-      "No key is given: begin the upload at /<bucket>/<key>?uploads, or at /<bucket>?uploads&filepath=<key>.",
-  });
+  throw s3Error.InvalidArgument(
+    "No key is given: begin the upload at /<bucket>/<key>?uploads, or at /<bucket>?uploads&filepath=<key>.",
+  );
 }
 
 /** A form as a request to make an object. Throws if its key can't be one. */

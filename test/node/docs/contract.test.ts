@@ -33,10 +33,10 @@ function codesUnder(heading: string): string[] {
   return [...new Set(table.match(/\b[A-Z][a-z]\w+|\bXAmz\w+/g))].toSorted();
 }
 
-/** The keys of the file's first table. */
+/** The codes that are keys of the file's first table. */
 function codesIn(path: string): string[] {
   const [table = ""] = /= \{\n[\s\S]*?\n\}/.exec(read(path)) ?? [];
-  return [...table.matchAll(/^ {2}([A-Z]\w+):/gm)].map(([, code = ""]) => code).toSorted();
+  return [...table.matchAll(/^ {2,4}([A-Z]\w+):/gm)].map(([, code = ""]) => code).toSorted();
 }
 
 /** What the table of commands names, `a|b` being two. */

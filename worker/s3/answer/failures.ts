@@ -4,7 +4,7 @@ import type { WriteFailure } from "../../blobs/write-content.ts";
 import type { BadPath, Protected } from "../../branch/contract/answers.ts";
 import type { CommitRefused, DeletionRead } from "../../branch/contract/files.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
-import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
+import { NOT_SIGNED, type S3Code, S3Error, s3Error } from "./errors.ts";
 import { httpDate } from "./fields.ts";
 
 /** Refusals that tell more than their reason, which their words need. */
@@ -140,13 +140,11 @@ export function writeFailure(reason: WriteFailure): S3Error {
 /** The error for a key that the tree cannot hold. */
 export function keyFailure(key: string, fault: PathFault): S3Error {
   if (fault === "too-long") {
-    return new S3Error("KeyTooLongError", {
-      message: `The key is longer than ${MAX_PATH_BYTES} bytes of UTF-8: take a shorter one.`,
-    });
+    return s3Error.KeyTooLongError(
+      `The key is longer than ${MAX_PATH_BYTES} bytes of UTF-8: take a shorter one.`,
+    );
   }
-  return new S3Error("InvalidArgument", {
-    message: `The key '${key}' cannot be stored: ${PATH_FAULT_TEXT[fault]}.`,
-  });
+  return s3Error.InvalidArgument(`The key '${key}' cannot be stored: ${PATH_FAULT_TEXT[fault]}.`);
 }
 
 function refusalError<R extends string>(refused: Refusal<R>, words: Readonly<Record<R, Word>>): S3Error {
@@ -155,31 +153,33 @@ function refusalError<R extends string>(refused: Refusal<R>, words: Readonly<Rec
   if ("writer" in refused) return protectedFailure(refused);
   if ("deletedAt" in refused) return deletionFailure(refused);
   const word = words[refused.reason as R];
-  return new S3Error(word.code, word);
+  return new S3Error(word.code, word.message, word);
 }
 
 function protectedFailure({ writer }: Protected): S3Error {
   const who = "key" in writer ? `the access key '${writer.key}'` : `the pipeline '${writer.pipeline}'`;
-  return new S3Error("AccessDenied", {
-    message: `The branch is protected, and only ${who} may write to it: write to another branch, or end that with 'sluice branch protect <branch>.<repo> --off'.`,
-  });
+  return s3Error.AccessDenied(
+    `The branch is protected, and only ${who} may write to it: write to another branch, or end that with 'sluice branch protect <branch>.<repo> --off'.`,
+  );
 }
 
 /** As S3 answers if the version that is asked for is a deletion. */
 function deletionFailure({ commit, deletedAt }: DeletionRead): S3Error {
-  return new S3Error("MethodNotAllowed", {
-    message: `The version '${commit}' is the deletion of the key, and has no bytes: read the version before it, which ListObjectVersions lists.`,
-    headers: {
-      allow: "DELETE",
-      "last-modified": httpDate(deletedAt),
-      "x-amz-delete-marker": "true",
-      "x-amz-version-id": commit,
+  return s3Error.MethodNotAllowed(
+    `The version '${commit}' is the deletion of the key, and has no bytes: read the version before it, which ListObjectVersions lists.`,
+    {
+      headers: {
+        allow: "DELETE",
+        "last-modified": httpDate(deletedAt),
+        "x-amz-delete-marker": "true",
+        "x-amz-version-id": commit,
+      },
     },
-  });
+  );
 }
 
 function conflict({ path, other }: { path: string; other: string }): S3Error {
-  return new S3Error("PathConflict", {
-    message: `The key '${path}' cannot be written while '${other}' is there, because a path cannot be a file and a directory at once: delete '${other}', or take another key.`,
-  });
+  return s3Error.PathConflict(
+    `The key '${path}' cannot be written while '${other}' is there, because a path cannot be a file and a directory at once: delete '${other}', or take another key.`,
+  );
 }

@@ -1,7 +1,7 @@
 import { STORE_WORDS, type StoreFault, storeFault } from "../../blobs/stores.ts";
 import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
 import type { RequestEvent } from "../../request-log.ts";
-import { type S3Code, S3Error } from "./errors.ts";
+import { type S3Code, S3Error, s3Error } from "./errors.ts";
 import { type XmlTags, xmlBody } from "./xml.ts";
 
 export interface FailedRequest {
@@ -20,7 +20,7 @@ export function renderError(error: unknown, request: FailedRequest): Response {
   const { status } = failure;
   // An answer to HEAD has no body: clients take the code from the status.
   if (request.method === "HEAD") return new Response(null, { status, headers });
-  if (failure.body.form === "text") {
+  if (failure.form === "text") {
     return new Response(`${failure.message}\n`, {
       status,
       headers: { ...headers, "content-type": "text/plain; charset=utf-8" },
@@ -31,10 +31,8 @@ export function renderError(error: unknown, request: FailedRequest): Response {
   return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
 }
 
-function rest({ body }: S3Error, { resource, requestId }: FailedRequest): XmlTags {
-  if (body.form === "short") return body.more ?? {};
-  const more = body.form === "document" ? body.more : undefined;
-  return { ...more, Resource: resource, RequestId: requestId };
+function rest({ form, more }: S3Error, { resource, requestId }: FailedRequest): XmlTags {
+  return form === "short" ? { ...more } : { ...more, Resource: resource, RequestId: requestId };
 }
 
 const STORE_CODES: Record<StoreFault, S3Code> = {
@@ -47,11 +45,11 @@ const STORE_CODES: Record<StoreFault, S3Code> = {
 function unexpected(error: unknown, { method, resource, requestId }: FailedRequest): S3Error {
   console.error("s3 request failed", { requestId, method, resource, error });
   const fault = catalogueFault(error);
-  if (fault) return new S3Error("ServiceUnavailable", { message: CATALOGUE_WORDS[fault] });
+  if (fault) return s3Error.ServiceUnavailable(CATALOGUE_WORDS[fault]);
   const lacking = storeFault(error);
-  if (lacking) return new S3Error(STORE_CODES[lacking], { message: STORE_WORDS[lacking] });
+  if (lacking) return new S3Error(STORE_CODES[lacking], STORE_WORDS[lacking]);
   const told: object = typeof error === "object" && error !== null ? error : {};
-  if ("overloaded" in told && told.overloaded === true) return new S3Error("SlowDown");
-  if ("retryable" in told && told.retryable === true) return new S3Error("ServiceUnavailable");
-  return new S3Error("InternalError");
+  if ("overloaded" in told && told.overloaded === true) return s3Error.SlowDown();
+  if ("retryable" in told && told.retryable === true) return s3Error.ServiceUnavailable();
+  return s3Error.InternalError();
 }

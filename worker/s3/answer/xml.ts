@@ -1,5 +1,5 @@
 import { type X2jOptions, XMLParser, XMLValidator } from "fast-xml-parser";
-import { S3Error } from "./errors.ts";
+import { S3Error, s3Error } from "./errors.ts";
 
 /** What a tag holds: text, tags in order, or a list, which repeats the tag for each of its members. */
 type XmlValue = string | number | boolean | undefined | XmlTags | TaggedXml | readonly XmlValue[];
@@ -205,9 +205,7 @@ function mustHoldTags(value: ParsedXml, name: string): Tags {
 
 /** MalformedXML that says what is wrong. */
 export function malformed(what: string): S3Error {
-  return new S3Error("MalformedXML", {
-    message: `The body is not the XML that this operation takes: ${what}.`,
-  });
+  return s3Error.MalformedXML(`The body is not the XML that this operation takes: ${what}.`);
 }
 
 /** The parser makes nothing but strings, objects and arrays of them with these options. */

@@ -1,8 +1,7 @@
 import type { ChunkSigning, Payload } from "../../app.ts";
-import { NOT_SIGNED, S3Error } from "../answer/errors.ts";
+import { NOT_SIGNED, type S3Error, s3Error } from "../answer/errors.ts";
 import { ANNOTATION_PREFIX } from "../request/annotation.ts";
 import type { Target } from "../request/target.ts";
-import type { SignableRequest } from "./canonical-request.ts";
 import {
   type Authorization,
   MAX_SKEW_MS,
@@ -18,6 +17,7 @@ import {
   parsePresigned,
   withoutSignature,
 } from "./presigned.ts";
+import type { SignableRequest } from "./signature.ts";
 
 /** What a request says of its signature, in header or query. It is checked as far as that goes without the secret. */
 export interface Claim extends Authorization {
@@ -39,18 +39,16 @@ export function readClaim(request: SignableRequest, now: number): Claim {
   const header = request.headers.get("authorization");
   const presigned = isPresigned(request.target);
   if (header !== undefined && presigned) {
-    throw new S3Error("InvalidArgument", {
-      message:
-        "Only one authentication mechanism is allowed: the Authorization header or the X-Amz-* query parameters.",
-    });
+    throw s3Error.InvalidArgument(
+      "Only one authentication mechanism is allowed: the Authorization header or the X-Amz-* query parameters.",
+    );
   }
   if (header !== undefined) return claimOfHeader(request, { header, now });
   if (presigned) return claimOfQuery(request, now);
-  if (!hasVersion2(request.target)) throw new S3Error("AccessDenied", { message: NOT_SIGNED });
-  throw new S3Error("InvalidRequest", {
-    message:
-      'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs by version 2 unless its client is made with config=Config(signature_version="s3v4").',
-  });
+  if (!hasVersion2(request.target)) throw s3Error.AccessDenied(NOT_SIGNED);
+  throw s3Error.InvalidRequest(
+    'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs by version 2 unless its client is made with config=Config(signature_version="s3v4").',
+  );
 }
 
 /** Whether a request carries no signature at all, of whatever version, not even a part of one. */
@@ -69,15 +67,15 @@ function claimOfHeader(
   const authorization = parseAuthorization(header);
   const time = requestTime(headers);
   if (time === undefined) {
-    throw new S3Error("AccessDenied", {
-      message: "The request has no valid time: send x-amz-date as YYYYMMDDTHHMMSSZ, or Date.",
-    });
+    throw s3Error.AccessDenied(
+      "The request has no valid time: send x-amz-date as YYYYMMDDTHHMMSSZ, or Date.",
+    );
   }
   const payloadHash = headers.get("x-amz-content-sha256")?.trim();
   if (payloadHash === undefined) {
-    throw new S3Error("InvalidRequest", {
-      message: `The header x-amz-content-sha256 is missing: send the body's SHA-256 in hex, or ${UNSIGNED}.`,
-    });
+    throw s3Error.InvalidRequest(
+      `The header x-amz-content-sha256 is missing: send the body's SHA-256 in hex, or ${UNSIGNED}.`,
+    );
   }
   checkSkew(authorization, { time, now });
   checkPayload(payloadHash);
@@ -97,14 +95,14 @@ function claimOfQuery({ target, headers }: SignableRequest, now: number): Claim 
 
 function checkSkew({ date }: Authorization, { time, now }: { time: RequestTime; now: number }): void {
   if (Math.abs(now - time.at) > MAX_SKEW_MS) {
-    throw new S3Error("RequestTimeTooSkewed", {
-      message: `The request's time ${time.basic} and the server's ${new Date(now).toISOString()} are more than 15 minutes apart: set the clock.`,
-    });
+    throw s3Error.RequestTimeTooSkewed(
+      `The request's time ${time.basic} and the server's ${new Date(now).toISOString()} are more than 15 minutes apart: set the clock.`,
+    );
   }
   if (!time.basic.startsWith(date)) {
-    throw new S3Error("AuthorizationHeaderMalformed", {
-      message: `The Authorization header is malformed: Credential's date ${date} is not the day of ${time.basic}.`,
-    });
+    throw s3Error.AuthorizationHeaderMalformed(
+      `The Authorization header is malformed: Credential's date ${date} is not the day of ${time.basic}.`,
+    );
   }
 }
 
@@ -112,17 +110,17 @@ function checkSkew({ date }: Authorization, { time, now }: { time: RequestTime; 
 function checkValidity({ time, expires }: Presigned, now: number): void {
   const server = new Date(now).toISOString();
   if (now < time.at - MAX_SKEW_MS) {
-    throw new S3Error("AccessDenied", {
-      message: `Request is not yet valid: X-Amz-Date is ${time.basic}, and the server's time is ${server}.`,
-    });
+    throw s3Error.AccessDenied(
+      `Request is not yet valid: X-Amz-Date is ${time.basic}, and the server's time is ${server}.`,
+    );
   }
   const until = time.at + expires * 1000;
   if (now <= until) return;
   const end = new Date(until).toISOString();
-  throw new S3Error("AccessDenied", {
-    message: `Request has expired: it was valid until ${end}, and the server's time is ${server}.`,
-    body: { form: "document", more: { "X-Amz-Expires": expires, Expires: end, ServerTime: server } },
-  });
+  throw s3Error.AccessDenied(
+    `Request has expired: it was valid until ${end}, and the server's time is ${server}.`,
+    { more: { "X-Amz-Expires": expires, Expires: end, ServerTime: server } },
+  );
 }
 
 /** An unsigned header could have been added on the way: `host` and all that change an answer must be signed. */
@@ -135,21 +133,18 @@ function checkSigned(
   const open = names.filter((name) => !covered.has(name) && !signedHeaders.includes(name));
   const list = open.join(", ");
   if (open.length > 0) {
-    throw new S3Error("AccessDenied", {
-      message:
-        open.length === 1
-          ? `The header ${list} is not signed: name it in SignedHeaders.`
-          : `The headers ${list} are not signed: name them in SignedHeaders.`,
-      body: { form: "document", more: { HeadersNotSigned: list } },
-    });
+    throw s3Error.AccessDenied(
+      open.length === 1
+        ? `The header ${list} is not signed: name it in SignedHeaders.`
+        : `The headers ${list} are not signed: name them in SignedHeaders.`,
+      { more: { HeadersNotSigned: list } },
+    );
   }
   if (headers.has("x-amz-security-token")) throw unknownToken();
 }
 
 function unknownToken(): S3Error {
-  return new S3Error("InvalidToken", {
-    message: "Session tokens are not known here: unset AWS_SESSION_TOKEN.",
-  });
+  return s3Error.InvalidToken("Session tokens are not known here: unset AWS_SESSION_TOKEN.");
 }
 
 const UNSIGNED = "UNSIGNED-PAYLOAD";
@@ -172,15 +167,15 @@ function checkPayload(hash: string): void {
   if (SHA256_HEX.test(hash) || hash === UNSIGNED || STREAMING.has(hash)) return;
   const forms = [...STREAMING.keys()].join(", ");
   if (hash.startsWith("STREAMING-")) {
-    throw new S3Error("NotImplemented", {
-      message: `x-amz-content-sha256 is '${hash}': of the forms in chunks, ${forms} are implemented.`,
-    });
+    throw s3Error.NotImplemented(
+      `x-amz-content-sha256 is '${hash}': of the forms in chunks, ${forms} are implemented.`,
+    );
   }
   const more = { ArgumentName: "x-amz-content-sha256", ArgumentValue: hash };
-  throw new S3Error("InvalidArgument", {
-    message: `x-amz-content-sha256 is '${hash}': it must be the body's SHA-256 in lower-case hex, ${UNSIGNED}, or one of ${forms}.`,
-    body: { form: "document", more },
-  });
+  throw s3Error.InvalidArgument(
+    `x-amz-content-sha256 is '${hash}': it must be the body's SHA-256 in lower-case hex, ${UNSIGNED}, or one of ${forms}.`,
+    { more },
+  );
 }
 
 /** What a claim says of the body. */

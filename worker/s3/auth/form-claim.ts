@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import {
   ALGORITHM,
   type Credential,
@@ -32,14 +32,14 @@ const MAX_TOLD = 1000;
 /** Reads the claim. `now` is in milliseconds since 1970, and the names of fields are in lower case. Throws S3's codes. */
 export function readFormClaim(fields: ReadonlyMap<string, string>, now: number): FormClaim {
   if (fields.has("awsaccesskeyid") || fields.has("signature")) {
-    throw new S3Error("InvalidRequest", {
-      message: `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}. boto3 signs forms by version 2 unless its client is made with config=Config(signature_version="s3v4").`,
-    });
+    throw s3Error.InvalidRequest(
+      `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}. boto3 signs forms by version 2 unless its client is made with config=Config(signature_version="s3v4").`,
+    );
   }
   if (!SIGNED_FIELDS.some((name) => fields.has(name))) {
-    throw new S3Error("AccessDenied", {
-      message: `The form has no policy that anybody signed, and no bucket takes such forms: give it the fields ${SIGNED_FIELDS.join(", ")}.`,
-    });
+    throw s3Error.AccessDenied(
+      `The form has no policy that anybody signed, and no bucket takes such forms: give it the fields ${SIGNED_FIELDS.join(", ")}.`,
+    );
   }
   for (const name of SIGNED_FIELDS) {
     if (!fields.has(name)) throw missingField(name);
@@ -61,9 +61,7 @@ export function readFormClaim(fields: ReadonlyMap<string, string>, now: number):
     });
   }
   if (fields.has("x-amz-security-token")) {
-    throw new S3Error("InvalidToken", {
-      message: "Session tokens are not known here: sign the policy without one.",
-    });
+    throw s3Error.InvalidToken("Session tokens are not known here: sign the policy without one.");
   }
   return { ...credential, policy: value("policy"), signature: value("x-amz-signature") };
 }
@@ -83,17 +81,17 @@ function checkDate(value: string, now: number): void {
     throw wrong("X-Amz-Date", { value, message: "X-Amz-Date must be formated via ISO8601 Long format" });
   }
   if (now < time.at - MAX_SKEW_MS) {
-    throw new S3Error("AccessDenied", {
-      message: `Invalid according to Policy: x-amz-date is ${value}, and the server's time is ${new Date(now).toISOString()}.`,
-    });
+    throw s3Error.AccessDenied(
+      `Invalid according to Policy: x-amz-date is ${value}, and the server's time is ${new Date(now).toISOString()}.`,
+    );
   }
   if (now > time.at + MAX_AGE_MS) {
-    throw new S3Error("AccessDenied", { message: "Invalid according to Policy: Policy expired." });
+    throw s3Error.AccessDenied("Invalid according to Policy: Policy expired.");
   }
 }
 
 /** A field is at fault. */
 function wrong(name: string, { value, message }: { value: string; message: string }): S3Error {
   const more = { ArgumentName: name, ArgumentValue: value.slice(0, MAX_TOLD) };
-  return new S3Error("InvalidArgument", { message, body: { form: "document", more } });
+  return s3Error.InvalidArgument(message, { more });
 }

@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /** What an `Authorization` header or the query of a presigned URL says of a signature. */
 export interface Authorization extends Credential {
@@ -17,15 +17,15 @@ export function parseAuthorization(header: string): Authorization {
   // Versions 2 and 4A are mechanisms of AWS, which is what S3 says of them; anything else is none.
   if (algorithm !== "AWS" && !algorithm.startsWith("AWS4-")) {
     const more = { ArgumentName: "Authorization", ArgumentValue: algorithm };
-    throw new S3Error("InvalidArgument", {
-      message: `Unsupported Authorization Type '${algorithm}': sign with ${ALGORITHM} (signature version 4).`,
-      body: { form: "document", more },
-    });
+    throw s3Error.InvalidArgument(
+      `Unsupported Authorization Type '${algorithm}': sign with ${ALGORITHM} (signature version 4).`,
+      { more },
+    );
   }
   if (algorithm !== ALGORITHM) {
-    throw new S3Error("InvalidRequest", {
-      message: `The authorization mechanism '${algorithm}' is not supported: sign with ${ALGORITHM} (signature version 4).`,
-    });
+    throw s3Error.InvalidRequest(
+      `The authorization mechanism '${algorithm}' is not supported: sign with ${ALGORITHM} (signature version 4).`,
+    );
   }
   const [named, signedHeaders, signature] = FIELDS.map(({ name, pattern }) => {
     const value = pattern.exec(header)?.[1]?.trim();
@@ -44,9 +44,7 @@ const FIELDS = ["Credential", "SignedHeaders", "Signature"].map((name) => ({
 }));
 
 function malformed(what: string): S3Error {
-  return new S3Error("AuthorizationHeaderMalformed", {
-    message: `The Authorization header is malformed: ${what}.`,
-  });
+  return s3Error.AuthorizationHeaderMalformed(`The Authorization header is malformed: ${what}.`);
 }
 
 /** What a `Credential` of SigV4 says: `<access key id>/<YYYYMMDD>/<region>/s3/aws4_request`. */

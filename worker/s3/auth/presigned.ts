@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import type { QueryPair, Target } from "../request/target.ts";
 import {
   ALGORITHM,
@@ -143,7 +143,5 @@ function isAmz([name]: QueryPair): boolean {
 }
 
 function faulty(what: string): S3Error {
-  return new S3Error("AuthorizationQueryParametersError", {
-    message: `The URL's signature is malformed: ${what}.`,
-  });
+  return s3Error.AuthorizationQueryParametersError(`The URL's signature is malformed: ${what}.`);
 }

@@ -1,5 +1,5 @@
 import type { Caller, Context } from "../../app.ts";
-import { NOT_SIGNED, S3Error } from "../answer/errors.ts";
+import { NOT_SIGNED, type S3Error, s3Error } from "../answer/errors.ts";
 import type { Operation } from "../operation.ts";
 import { type Address, bucketAt } from "../request/address.ts";
 import { type Members, queryLine } from "../request/members.ts";
@@ -38,16 +38,16 @@ export function refuseUnsigned(
     const line = queryLine(members, name);
     if (line?.kind === "harmless" || (line?.kind === "taken" && line.unsigned)) continue;
     if (name.startsWith("response-")) {
-      throw new S3Error("InvalidRequest", {
-        message: `The query parameter '${name}' cannot be used in a request without a signature: leave it out, or sign the request.`,
-      });
+      throw s3Error.InvalidRequest(
+        `The query parameter '${name}' cannot be used in a request without a signature: leave it out, or sign the request.`,
+      );
     }
-    throw new S3Error("AccessDenied", {
-      message: `The query parameter '${name}' needs a signed request: leave it out, or sign the request.`,
-    });
+    throw s3Error.AccessDenied(
+      `The query parameter '${name}' needs a signed request: leave it out, or sign the request.`,
+    );
   }
 }
 
 function notSigned(): S3Error {
-  return new S3Error("AccessDenied", { message: NOT_SIGNED });
+  return s3Error.AccessDenied(NOT_SIGNED);
 }

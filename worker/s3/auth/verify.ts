@@ -1,12 +1,19 @@
 import type { Caller, ChunkSigning, Payload, SigningKey } from "../../app.ts";
 import { expiryText } from "../../keys/expiry.ts";
 import type { AccessKey, KeyRing } from "../../keys/key-ring.ts";
-import { S3Error } from "../answer/errors.ts";
-import { canonicalRequests, type SignableRequest } from "./canonical-request.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
+import { authorityOf, parseTarget } from "../request/target.ts";
 import { type Claim, payloadOf, readClaim } from "./claim.ts";
 import type { FormClaim } from "./form-claim.ts";
 import { type Credential, SIGNATURE } from "./parse-authorization.ts";
-import { credentialScope, SigningKeys, signatureIs, stringToSign } from "./signature.ts";
+import {
+  canonicalRequests,
+  credentialScope,
+  type SignableRequest,
+  SigningKeys,
+  signatureIs,
+  stringToSign,
+} from "./signature.ts";
 
 export interface VerifyOptions {
   readonly keys: KeyRing;
@@ -24,10 +31,9 @@ export async function verify(request: SignableRequest, { keys, now }: VerifyOpti
   const claim = readClaim(request, now);
   const { key, signingKey } = await findKey(claim, keys);
   if (!matches(request, { claim, signingKey })) {
-    throw new S3Error("SignatureDoesNotMatch", {
-      message:
-        "The signature is not the one that this request has with the secret key: check AWS_SECRET_ACCESS_KEY, and that nothing changes the request on its way.",
-    });
+    throw s3Error.SignatureDoesNotMatch(
+      "The signature is not the one that this request has with the secret key: check AWS_SECRET_ACCESS_KEY, and that nothing changes the request on its way.",
+    );
   }
   keys.used(key.id);
   return callerOf(
@@ -41,10 +47,9 @@ export async function verifyPolicy(claim: FormClaim, keys: KeyRing): Promise<Cal
   const { key, signingKey } = await findKey(claim, keys);
   const { policy, signature } = claim;
   if (!SIGNATURE.test(signature) || !signatureIs(signingKey.sign(policy), signature)) {
-    throw new S3Error("SignatureDoesNotMatch", {
-      message:
-        "x-amz-signature is not the signature that the form's policy has with the secret key: check the secret, and that the policy is sent as it was signed, in base64.",
-    });
+    throw s3Error.SignatureDoesNotMatch(
+      "x-amz-signature is not the signature that the form's policy has with the secret key: check the secret, and that the policy is sent as it was signed, in base64.",
+    );
   }
   keys.used(key.id);
   return callerOf(key, { form: "plain", sha256: null });
@@ -66,14 +71,13 @@ function unknownKey(id: string, keys: KeyRing): S3Error {
   // S3 has ExpiredToken, with 400, for session tokens alone (its list of error responses), which no key here has. SDKs answer
   // that one by fetching new credentials and trying again. A key that is no more is InvalidAccessKeyId.
   if (expiredAt !== undefined) {
-    return new S3Error("InvalidAccessKeyId", {
-      message: `The access key '${id}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
-    });
+    return s3Error.InvalidAccessKeyId(
+      `The access key '${id}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
+    );
   }
   const why = keys.obstacle?.(id) ?? "check AWS_ACCESS_KEY_ID";
-  return new S3Error("InvalidAccessKeyId", {
-    message: `The access key id '${id}' is not known here: ${why}.`,
-    body: { form: "document", more: { AWSAccessKeyId: id } },
+  return s3Error.InvalidAccessKeyId(`The access key id '${id}' is not known here: ${why}.`, {
+    more: { AWSAccessKeyId: id },
   });
 }
 
@@ -95,4 +99,26 @@ function matches(
 
 function chunkSigning(claim: Claim, key: SigningKey): ChunkSigning {
   return { key, time: claim.time.basic, scope: credentialScope(claim), seed: claim.signature };
+}
+
+/** Finds out who sent a request of the control API, which is signed as one of the S3 gateway is. Throws S3's codes. */
+export async function authenticate(request: Request, options: VerifyOptions): Promise<Caller> {
+  const target = parseTarget(request.url);
+  if (target === undefined) throw s3Error.InvalidURI();
+  return await verify({ method: request.method, target, headers: signableHeaders(request) }, options);
+}
+
+/**
+ * The headers as the client sent them, in one pass. Cloudflare and `wrangler dev` rewrite Accept-Encoding, which
+ * some clients sign, and keep the original in `request.cf`.
+ */
+export function signableHeaders(request: Request): Map<string, string> {
+  const headers = new Map<string, string>();
+  request.headers.forEach((value, name) => {
+    headers.set(name, value);
+  });
+  const acceptEncoding = request.cf?.clientAcceptEncoding;
+  if (typeof acceptEncoding === "string") headers.set("accept-encoding", acceptEncoding);
+  if (!headers.has("host")) headers.set("host", authorityOf(request.url));
+  return headers;
 }

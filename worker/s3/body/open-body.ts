@@ -1,15 +1,11 @@
 import type { Payload } from "../../app.ts";
 import { type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { ExpectedHashes } from "../../blobs/write-content.ts";
-import type { ChecksumAlgorithm } from "../../core/checksums.ts";
-import { invalidRequest, S3Error } from "../answer/errors.ts";
+import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import { checksumHeader } from "../answer/fields.ts";
 import type { ServiceRequest } from "../operation.ts";
-import { AwsChunkedSource } from "./aws-chunked-source.ts";
-import { type BodyChecksum, bodyChecksum, checksumFault } from "./body-checksum.ts";
-import { ChunkDecoder } from "./chunk-decoder.ts";
-import { ChunkSignatures } from "./chunk-signatures.ts";
-import { Trailer } from "./trailer.ts";
+import { AwsChunkedSource, ChunkDecoder, ChunkSignatures, Trailer } from "./aws-chunked.ts";
 
 /** A request's body, whatever form it came in. */
 export interface OpenBody {
@@ -39,7 +35,7 @@ export function openBody(request: OpenRequest): OpenBody {
   const hashes = bodyHashes(request.headers);
   const { checksum } = hashes;
   if (checksum?.value === "trailer" && (payload.form === "plain" || payload.trailer === "none")) {
-    throw invalidRequest(
+    throw s3Error.InvalidRequest(
       "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
     );
   }
@@ -93,9 +89,7 @@ function chunkedBody(
 ): Unframed {
   const decodedSize = decodedContentLength(headers);
   if (body === null) {
-    throw new S3Error("IncompleteBody", {
-      message: "The request has no body, not even an empty aws-chunked one.",
-    });
+    throw s3Error.IncompleteBody("The request has no body, not even an empty aws-chunked one.");
   }
   const signatures = payload.signing ? new ChunkSignatures(payload.signing) : undefined;
   const announced = checksum?.value === "trailer" ? checksum.algorithm : undefined;
@@ -116,10 +110,10 @@ function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefine
   const text = headers.get("content-md5");
   if (text === undefined) return undefined;
   if (!MD5_BASE64.test(text)) {
-    throw new S3Error("InvalidDigest", {
-      message: `Content-MD5 is '${text}': it must be the base64 of the 16 bytes of the body's MD5.`,
-      body: { form: "document", more: { "Content-MD5": text } },
-    });
+    throw s3Error.InvalidDigest(
+      `Content-MD5 is '${text}': it must be the base64 of the 16 bytes of the body's MD5.`,
+      { more: { "Content-MD5": text } },
+    );
   }
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
@@ -128,10 +122,9 @@ function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefine
 function decodedContentLength(headers: ReadonlyMap<string, string>): number {
   const text = headers.get("x-amz-decoded-content-length")?.trim() ?? "";
   if (/^[0-9]{1,15}$/.test(text)) return Number(text);
-  throw new S3Error("MissingContentLength", {
-    message:
-      "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing, in decimal digits.",
-  });
+  throw s3Error.MissingContentLength(
+    "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing, in decimal digits.",
+  );
 }
 
 /** The number of bytes in a header, if it is sent. Throws InvalidArgument. */
@@ -139,7 +132,82 @@ function sizeIn(headers: ReadonlyMap<string, string>, name: string): number | un
   const text = headers.get(name);
   if (text === undefined) return undefined;
   if (/^[0-9]{1,15}$/.test(text)) return Number(text);
-  throw new S3Error("InvalidArgument", {
-    message: `${name} is '${text}': it must be a number of bytes in decimal digits.`,
-  });
+  throw s3Error.InvalidArgument(`${name} is '${text}': it must be a number of bytes in decimal digits.`);
+}
+
+/** What a request says of the checksum of its body. */
+interface BodyChecksum {
+  readonly algorithm: ChecksumAlgorithm;
+  /** Base64 in a header, or `trailer`: it comes behind the body. Undefined: the client sends none and wants it computed. */
+  readonly value: { readonly header: string } | "trailer" | undefined;
+}
+
+type Headers = ReadonlyMap<string, string>;
+
+const ALGORITHM_HEADER = "x-amz-sdk-checksum-algorithm";
+const TRAILER_HEADER = "x-amz-trailer";
+const ALGORITHM_OF: ReadonlyMap<string, ChecksumAlgorithm> = new Map(
+  CHECKSUM_ALGORITHMS.map((algorithm) => [checksumHeader(algorithm), algorithm]),
+);
+
+/**
+ * The checksum that the client sent, announced, or wants computed (S3 User Guide, "Checking object integrity").
+ * Throws InvalidRequest if there is more than one, or if the headers are malformed or contradict each other.
+ */
+function bodyChecksum(headers: Headers): BodyChecksum | undefined {
+  const wanted = wantedAlgorithm(headers);
+  const sent = sentChecksums(headers);
+  const announced = announcedChecksum(headers);
+  const all = announced === undefined ? sent : [...sent, announced];
+  if (all.length > 1) {
+    throw s3Error.InvalidRequest(
+      `Expecting a single x-amz-checksum- header, in the headers or announced by ${TRAILER_HEADER}, and there are ${all.length}.`,
+    );
+  }
+  const [found] = all;
+  if (found === undefined) return wanted && { algorithm: wanted, value: undefined };
+  if (wanted !== undefined && wanted !== found.algorithm) {
+    throw s3Error.InvalidRequest(
+      `${ALGORITHM_HEADER} is '${wanted}', but the checksum is in ${checksumHeader(found.algorithm)}: they must agree.`,
+    );
+  }
+  return found;
+}
+
+/** What is wrong with a checksum's value; undefined if nothing is. */
+function checksumFault(algorithm: ChecksumAlgorithm, value: string): string | undefined {
+  if (parseChecksum(algorithm, value) !== null) return undefined;
+  return `Value for ${checksumHeader(algorithm)} is invalid: '${value}' is not the base64 of a ${algorithm}.`;
+}
+
+function wantedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined {
+  const text = headers.get(ALGORITHM_HEADER);
+  if (text === undefined) return undefined;
+  const algorithm = CHECKSUM_ALGORITHMS.find((each) => each === text.trim().toUpperCase());
+  if (algorithm !== undefined) return algorithm;
+  throw s3Error.InvalidRequest(
+    `Value for ${ALGORITHM_HEADER} is invalid: '${text}' is none of ${CHECKSUM_ALGORITHMS.join(", ")}.`,
+  );
+}
+
+function sentChecksums(headers: Headers): BodyChecksum[] {
+  const sent: BodyChecksum[] = [];
+  for (const [name, algorithm] of ALGORITHM_OF) {
+    const header = headers.get(name)?.trim();
+    if (header === undefined) continue;
+    const fault = checksumFault(algorithm, header);
+    if (fault !== undefined) throw s3Error.InvalidRequest(fault);
+    sent.push({ algorithm, value: { header } });
+  }
+  return sent;
+}
+
+function announcedChecksum(headers: Headers): BodyChecksum | undefined {
+  const text = headers.get(TRAILER_HEADER);
+  if (text === undefined) return undefined;
+  const algorithm = ALGORITHM_OF.get(text.trim().toLowerCase());
+  if (algorithm !== undefined) return { algorithm, value: "trailer" };
+  throw s3Error.InvalidRequest(
+    `The value specified in the ${TRAILER_HEADER} header is not supported: '${text}' is none of ${[...ALGORITHM_OF.keys()].join(", ")}.`,
+  );
 }

@@ -9,7 +9,7 @@ import {
   writeContent,
 } from "../../blobs/write-content.ts";
 import { encodeBase64 } from "../../core/base64.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
 import type { ServiceRequest } from "../operation.ts";
@@ -34,7 +34,7 @@ export async function readTextBody(
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
   } catch {
-    throw new S3Error("MalformedXML", { message: "The body is not UTF-8." });
+    throw s3Error.MalformedXML("The body is not UTF-8.");
   }
 }
 
@@ -85,7 +85,7 @@ function checkHashes(bytes: Uint8Array, { md5, sha256, checksum }: ExpectedHashe
 }
 
 function tooLarge(maxBytes: number): S3Error {
-  return new S3Error("MaxMessageLengthExceeded", {
-    message: `The body is too large for this operation: send at most ${maxBytes} bytes.`,
-  });
+  return s3Error.MaxMessageLengthExceeded(
+    `The body is too large for this operation: send at most ${maxBytes} bytes.`,
+  );
 }

@@ -1,11 +1,13 @@
-import { SEPARATOR_FAULT } from "../../../protocol/names.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type BranchAddress, bucketName, parseBucketName, SEPARATOR_FAULT } from "../../../protocol/names.ts";
+import { s3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
+import { isoDate, OWNER } from "../answer/fields.ts";
 import { parseXml, tagsOf, xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { existing, mustTakeWrites } from "../bucket-tree.ts";
-import { MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import { MAX_BUCKETS, MAX_BUCKETS_SCANNED, MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation, ServiceRequest } from "../operation.ts";
+import { decodeToken, encodeToken, wholeNumber } from "../request/query-values.ts";
 
 /** What HeadBucket and CreateBucket say of the location, from where newer clients take it. */
 export const REGION_HEADER = { "x-amz-bucket-region": "us-east-1" };
@@ -19,15 +21,15 @@ export const createBucket: Operation<BucketRequest> = {
     if (request.address.view !== undefined) {
       await mustTakeWrites(request);
       // Some tools always make the bucket first, to be sure of it. This code lets them go on.
-      throw new S3Error("BucketAlreadyOwnedByYou", {
-        message: "The bucket is that of an open commit, which is open already: put files into it.",
-      });
+      throw s3Error.BucketAlreadyOwnedByYou(
+        "The bucket is that of an open commit, which is open already: put files into it.",
+      );
     }
     const fault = await request.context.catalogue.branches.newNameFault(request.address);
     if (fault !== undefined) {
-      throw new S3Error("InvalidBucketName", {
-        message: `The ${fault} '${request.address[fault]}' can't be made: its name ${SEPARATOR_FAULT}.`,
-      });
+      throw s3Error.InvalidBucketName(
+        `The ${fault} '${request.address[fault]}' can't be made: its name ${SEPARATOR_FAULT}.`,
+      );
     }
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
     const made = await request.branch.lifecycle.create({
@@ -47,9 +49,7 @@ function checkConfiguration(text: string): void {
   const configuration = parseXml(text, "CreateBucketConfiguration", { tags: MAX_TAGS.create });
   for (const name of tagsOf(configuration).keys()) {
     if (name !== "LocationConstraint") {
-      throw new S3Error("NotImplemented", {
-        message: `${name} of CreateBucketConfiguration is not implemented: leave it out.`,
-      });
+      throw s3Error.NotImplemented(`${name} of CreateBucketConfiguration is not implemented: leave it out.`);
     }
   }
 }
@@ -62,7 +62,7 @@ export const deleteBucket: Operation<BucketRequest> = {
     const { branch, address, caller } = request;
     if (address.view !== undefined) {
       await mustTakeWrites(request);
-      throw new S3Error("InvalidRequest", { message: NOT_DELETED });
+      throw s3Error.InvalidRequest(NOT_DELETED);
     }
     accepted(await branch.lifecycle.destroy({ key: caller.keyId }));
     return new Response(null, { status: 204 });
@@ -96,3 +96,80 @@ export const getBucketLocation: Operation<BucketRequest> = {
     return xmlAnswer("LocationConstraint", "");
   },
 };
+
+/** Rows of one query to the catalogue. */
+const PAGE = 1000;
+
+/**
+ * All branches of all repos that the key is for, in order of repo and branch, as many as S3 answers at once. The
+ * catalogue has no index by bucket name, so that a prefix is looked for in a bounded number of rows: a page may hold
+ * few buckets, or none, and still have a continuation token.
+ */
+export const listBuckets: Operation<ServiceRequest> = {
+  permission: "list",
+
+  async handle({ query, context, caller }) {
+    const limit = wholeNumber(query, "max-buckets", { min: 1, most: MAX_BUCKETS });
+    const prefix = query.get("prefix");
+    const page = await findBuckets(context.catalogue.branches, {
+      after: startOf(query),
+      repos: caller.scope.repos ?? undefined,
+      prefix: prefix ?? "",
+      limit,
+    });
+    return xmlAnswer("ListAllMyBucketsResult", {
+      Owner: OWNER,
+      Buckets: {
+        Bucket: page.buckets.map((row) => ({
+          Name: bucketName(row),
+          CreationDate: isoDate(row.createdAt),
+        })),
+      },
+      ContinuationToken: page.next && encodeToken(bucketName(page.next)),
+      Prefix: prefix,
+    });
+  },
+};
+
+type Branches = ServiceRequest["context"]["catalogue"]["branches"];
+type Rows = Awaited<ReturnType<Branches["list"]>>;
+
+interface Wanted {
+  readonly after: BranchAddress | undefined;
+  readonly repos: readonly string[] | undefined;
+  readonly prefix: string;
+  readonly limit: number;
+}
+
+/** `next`: the branch to go on after; undefined if there are no more. */
+async function findBuckets(
+  branches: Branches,
+  { after, repos, prefix, limit }: Wanted,
+): Promise<{ buckets: Rows; next: BranchAddress | undefined }> {
+  const buckets: Rows = [];
+  let last = after;
+  for (let scanned = 0; scanned < MAX_BUCKETS_SCANNED; ) {
+    // One more than asked for tells whether there are more.
+    const size = prefix === "" ? Math.min(PAGE, limit + 1 - buckets.length) : PAGE;
+    const rows = await branches.list({ ...(last && { after: last }), ...(repos && { repos }), limit: size });
+    scanned += size;
+    for (const row of rows) {
+      const matches = bucketName(row).startsWith(prefix);
+      if (matches && buckets.length === limit) return { buckets, next: buckets.at(-1) };
+      if (matches) buckets.push(row);
+      last = row;
+    }
+    if (rows.length < size) return { buckets, next: undefined };
+  }
+  return { buckets, next: last };
+}
+
+function startOf(query: ReadonlyMap<string, string>): BranchAddress | undefined {
+  const token = query.get("continuation-token");
+  if (token === undefined) return undefined;
+  const start = parseBucketName(decodeToken(token));
+  if (start === undefined) {
+    throw s3Error.InvalidArgument("continuation-token is none that this gateway gave.");
+  }
+  return start;
+}

@@ -1,9 +1,10 @@
-import { type S3Code, S3Error } from "../answer/errors.ts";
+import { type S3Code, S3Error, s3Error } from "../answer/errors.ts";
 import {
   type KnownTags,
   malformed,
   onlyTags,
   parseTags,
+  parseXml,
   type Tags,
   tagsOf,
   textIn,
@@ -13,8 +14,10 @@ import {
 import { readTextBody } from "../body/read-body.ts";
 import { existing } from "../bucket-tree.ts";
 import { MAX_SETTING_BYTES, MAX_TAGS } from "../limits.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import { readVersion } from "../objects/get-object.ts";
+import type { BucketRequest, ObjectRequest, Operation } from "../operation.ts";
 import { ENCRYPTION_BY_STORE, notEncrypted } from "../request/encryption.ts";
+import { versionId } from "../request/query-values.ts";
 
 /**
  * S3's settings of a bucket that are as they are here, for every bucket. Tools read them before they do anything, and many
@@ -86,7 +89,7 @@ function neverSet(
 }
 
 function notImplemented(what: string, because: string): S3Error {
-  return new S3Error("NotImplemented", { message: `${what} is not implemented: ${because}.` });
+  return s3Error.NotImplemented(`${what} is not implemented: ${because}.`);
 }
 
 /** What the one Rule of a document holds. */
@@ -140,10 +143,9 @@ const ownershipStays: Operation<BucketRequest> = {
 
   async handle({ tree }) {
     await existing(tree);
-    throw new S3Error("NotImplemented", {
-      message:
-        "DeleteBucketOwnershipControls is not implemented: the bucket's owner has every object, which can't be ended.",
-    });
+    throw s3Error.NotImplemented(
+      "DeleteBucketOwnershipControls is not implemented: the bucket's owner has every object, which can't be ended.",
+    );
   },
 };
 
@@ -153,7 +155,7 @@ const encryptionShown: Operation<BucketRequest> = {
 
   async handle({ tree, context }) {
     await existing(tree);
-    if (!context.config.isEncrypted) throw new S3Error("ServerSideEncryptionConfigurationNotFoundError");
+    if (!context.config.isEncrypted) throw s3Error.ServerSideEncryptionConfigurationNotFoundError();
     return xmlAnswer("ServerSideEncryptionConfiguration", {
       Rule: {
         ApplyServerSideEncryptionByDefault: { SSEAlgorithm: ENCRYPTION_BY_STORE },
@@ -225,9 +227,9 @@ export const FIXED_SETTINGS = {
       const algorithm = needed(byDefault, "SSEAlgorithm", { of, values });
       if (algorithm !== "AES256") throw notImplemented(`SSEAlgorithm '${algorithm}'`, "there is no KMS");
       if (byDefault.has("KMSMasterKeyID")) {
-        throw new S3Error("InvalidArgument", {
-          message: "A KMSMasterKeyID is not applicable if the SSEAlgorithm is AES256: leave it out.",
-        });
+        throw s3Error.InvalidArgument(
+          "A KMSMasterKeyID is not applicable if the SSEAlgorithm is AES256: leave it out.",
+        );
       }
       if (isTrue(rule, "BucketKeyEnabled")) throw notImplemented("BucketKeyEnabled", "there is no KMS");
       if (!isEncrypted) throw notEncrypted("PutBucketEncryption of AES256");
@@ -310,7 +312,7 @@ export const FIXED_SETTINGS = {
     check(tags) {
       const status = oneOf(tags, "Status", ["Enabled", "Suspended"]);
       const mfa = oneOf(tags, "MfaDelete", ["Enabled", "Disabled"]);
-      if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
+      if (status === undefined) throw s3Error.IllegalVersioningConfigurationException();
       if (status === "Suspended") {
         throw notImplemented(
           "Suspending versions",
@@ -344,3 +346,55 @@ export const FIXED_SETTINGS = {
     },
   }),
 } satisfies Record<string, Operation<BucketRequest>>;
+
+/**
+ * No bucket has an object lock. Of the lock of an object S3 then says, to all who ask or want to set it, that the bucket lacks
+ * it (S3 API Reference, GetObjectRetention, PutObjectLegalHold and their likes).
+ */
+function noLock(): S3Error {
+  return s3Error.InvalidRequest(
+    "Bucket is missing Object Lock Configuration: objects cannot be locked here, and every commit that is kept stays readable by its id.",
+  );
+}
+
+const lockAsked: Operation<ObjectRequest> = {
+  permission: "read",
+
+  async handle(request) {
+    await readVersion(request, versionId(request.query));
+    throw noLock();
+  },
+};
+
+/** The document is looked at first, as on S3. */
+function lockWanted(root: string, tags: readonly string[]): Operation<ObjectRequest> {
+  return {
+    permission: "write",
+    ofWrites: true,
+
+    async handle(request) {
+      await existing(request.tree);
+      versionId(request.query);
+      const text = await readTextBody(request, MAX_SETTING_BYTES);
+      const found = tagsOf(parseXml(text, root, { tags: MAX_TAGS.setting }));
+      onlyTags(found, root, { known: tags, many: tags });
+      checkValue(found.get("Status"), ["ON", "OFF"]);
+      checkValue(found.get("Mode"), ["GOVERNANCE", "COMPLIANCE"]);
+      throw noLock();
+    },
+  };
+}
+
+function checkValue(found: readonly unknown[] | undefined, values: readonly string[]): void {
+  if (found === undefined) return;
+  const [value, ...others] = found;
+  if (others.length === 0 && values.some((each) => each === value)) return;
+  throw malformed(`it holds ${values.join(" or ")}`);
+}
+
+export const OBJECT_LOCKS = {
+  GetObjectLegalHold: lockAsked,
+  GetObjectRetention: lockAsked,
+  PutObjectLegalHold: lockWanted("LegalHold", ["Status"]),
+  PutObjectRetention: lockWanted("Retention", ["Mode", "RetainUntilDate"]),
+} satisfies Record<string, Operation<ObjectRequest>>;

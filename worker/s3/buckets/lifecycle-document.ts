@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { toHex } from "../../../protocol/digest.ts";
 import { type ObjectTag, tagsFault } from "../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
-import { invalidArgument, invalidRequest, S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import {
   type KnownTags,
   malformed,
@@ -49,7 +49,7 @@ export function parseLifecycle(text: string): LifecycleRule[] {
   const rules = tags.get("Rule") ?? [];
   if (rules.length === 0) throw malformed(`${ROOT} has no Rule: to take all away, delete the configuration`);
   if (rules.length > MAX_LIFECYCLE_RULES) {
-    throw invalidRequest(
+    throw s3Error.InvalidRequest(
       `The number of lifecycle rules is ${rules.length}: it must not exceed the limit of ${MAX_LIFECYCLE_RULES}.`,
     );
   }
@@ -108,7 +108,7 @@ function parseRule(parsed: ParsedXml): Parsed {
   });
   const id = textIn(tags, "ID")?.trim() || undefined;
   if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
-    throw invalidArgument(
+    throw s3Error.InvalidArgument(
       `The ID of a Rule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`,
     );
   }
@@ -126,10 +126,10 @@ function parseRule(parsed: ParsedXml): Parsed {
     tag: "NoncurrentDays",
   });
   if (expiration === undefined && abortDays === undefined && noncurrentDays === undefined) {
-    throw invalidRequest("At least one action needs to be specified in a rule.");
+    throw s3Error.InvalidRequest("At least one action needs to be specified in a rule.");
   }
   if (abortDays !== undefined && about.tags) {
-    throw invalidRequest("AbortIncompleteMultipartUpload cannot be specified with Tags.");
+    throw s3Error.InvalidRequest("AbortIncompleteMultipartUpload cannot be specified with Tags.");
   }
   if (noncurrentDays !== undefined && (about.prefix !== "" || about.tags)) {
     throw notHere(
@@ -172,13 +172,13 @@ function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter" | "tags
 
 function parseTags(values: readonly ParsedXml[]): ObjectTag[] {
   const tags = values.map(parseTag);
-  if (tagsFault(tags) === "same-key") throw invalidRequest("Duplicate Tag Keys are not allowed.");
+  if (tagsFault(tags) === "same-key") throw s3Error.InvalidRequest("Duplicate Tag Keys are not allowed.");
   return checkedTags(tags);
 }
 
 function checkedPrefix(prefix: string): string {
   if (new TextEncoder().encode(prefix).length <= MAX_PREFIX_BYTES) return prefix;
-  throw invalidRequest(`The maximum size of a prefix is ${MAX_PREFIX_BYTES}.`);
+  throw s3Error.InvalidRequest(`The maximum size of a prefix is ${MAX_PREFIX_BYTES}.`);
 }
 
 function parseExpiration(tags: Tags | undefined): Term | undefined {
@@ -190,7 +190,8 @@ function parseExpiration(tags: Tags | undefined): Term | undefined {
   if (tags.has("Days")) throw malformed("an Expiration has Days or a Date, not both");
   const time = timeOf(date);
   if (Number.isNaN(time)) throw malformed(`Date is '${date}': it must be a date of ISO 8601`);
-  if (time !== midnightOf(time)) throw invalidArgument(`'Date' must be at midnight GMT, not '${date}'.`);
+  if (time !== midnightOf(time))
+    throw s3Error.InvalidArgument(`'Date' must be at midnight GMT, not '${date}'.`);
   return { date: time };
 }
 
@@ -219,10 +220,12 @@ function positive(text: string | undefined, { action, tag }: { action: string; t
   if (text === undefined) throw malformed(`${action} needs ${tag}`);
   const days = /^[0-9]+$/.test(text) ? Number(text) : 0;
   if (days > MAX_DAYS) {
-    throw invalidArgument(`'${tag}' for ${action} action must be at most ${MAX_DAYS}, not '${text}'.`);
+    throw s3Error.InvalidArgument(
+      `'${tag}' for ${action} action must be at most ${MAX_DAYS}, not '${text}'.`,
+    );
   }
   if (days >= 1) return days;
-  throw invalidArgument(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
+  throw s3Error.InvalidArgument(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
 }
 
 /** Throws NotImplemented for what S3 knows there and we do not, and MalformedXML for all else that is not known. */
@@ -240,7 +243,7 @@ function named(rules: readonly Parsed[]): LifecycleRule[] {
   for (const { id } of rules) {
     if (id === undefined) continue;
     if (taken.has(id))
-      throw invalidArgument(`Rule ID must be unique. Found same ID for more than one rule: '${id}'.`);
+      throw s3Error.InvalidArgument(`Rule ID must be unique. Found same ID for more than one rule: '${id}'.`);
     taken.add(id);
   }
   return rules.map((rule) => {
@@ -254,7 +257,5 @@ function named(rules: readonly Parsed[]): LifecycleRule[] {
 }
 
 function notHere(name: string, fix: string): S3Error {
-  return new S3Error("NotImplemented", {
-    message: `${name} in a lifecycle rule is not implemented: ${fix}.`,
-  });
+  return s3Error.NotImplemented(`${name} in a lifecycle rule is not implemented: ${fix}.`);
 }

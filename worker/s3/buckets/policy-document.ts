@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /**
  * Policies of a bucket. There is one thing that a policy can do here: make the branch public, or leave it so. So of the
@@ -284,13 +284,13 @@ function refuseRepeated(text: string): void {
 }
 
 function malformed(message: string): S3Error {
-  return new S3Error("MalformedPolicy", { message });
+  return s3Error.MalformedPolicy(message);
 }
 
 function notJustPublic(what: string): S3Error {
-  return new S3Error("NotImplemented", {
-    message: `This policy is not implemented: ${what}. ${PUBLIC_OR_NOT} A policy that allows '*' just s3:GetObject on '${ARN}<bucket>/*' and s3:ListBucket on '${ARN}<bucket>', with s3:GetBucketLocation beside it if wanted, makes it public; access keys have their scope for all else.`,
-  });
+  return s3Error.NotImplemented(
+    `This policy is not implemented: ${what}. ${PUBLIC_OR_NOT} A policy that allows '*' just s3:GetObject on '${ARN}<bucket>/*' and s3:ListBucket on '${ARN}<bucket>', with s3:GetBucketLocation beside it if wanted, makes it public; access keys have their scope for all else.`,
+  );
 }
 
 /** What there is to be said to who asks for less or more. */

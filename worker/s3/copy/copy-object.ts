@@ -1,25 +1,27 @@
 import { guessContentType } from "../../../protocol/content-types.ts";
 import { byteSource } from "../../blobs/body-reader.ts";
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
+import type { Content } from "../../blobs/content.ts";
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
 import type { BlobStore } from "../../blobs/port.ts";
 import { type ContentToRead, readContent } from "../../blobs/read/read-content.ts";
-import type { Committed, StoredAttributes } from "../../branch/contract/files.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
+import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract/files.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
-import { checksumTags, etag, isoDate } from "../answer/fields.ts";
-import { versionHeader } from "../answer/version.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
+import { accepted } from "../answer/failures.ts";
+import { checksumTags, etag, isoDate, versionHeader } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
-import { checkAcl } from "../objects/acl.ts";
-import { readAttributes } from "../objects/attributes.ts";
+import { UploadLease } from "../body/upload-lease.ts";
+import { checkAcl, readAttributes } from "../objects/attributes.ts";
 import { readTags } from "../objects/tag-set.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { readAnnotation } from "../request/annotation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { checkEncryption, ENCRYPTION } from "../request/encryption.ts";
-import { type Copy, commitCopy } from "./copy-commit.ts";
-import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
+import { type CopySource, copyBytes, openSource, sourceVersion } from "./copy-source.ts";
 
 /**
  * One commit. Inside a branch no byte is read, unless another checksum is asked for. From another branch bytes are
@@ -58,15 +60,14 @@ type Directive = "COPY" | "REPLACE";
 function directiveOf(headers: ReadonlyMap<string, string>, name: string): Directive {
   const directive = headers.get(name) ?? "COPY";
   if (directive === "COPY" || directive === "REPLACE") return directive;
-  throw new S3Error("InvalidArgument", { message: `${name} is '${directive}': it must be COPY or REPLACE.` });
+  throw s3Error.InvalidArgument(`${name} is '${directive}': it must be COPY or REPLACE.`);
 }
 
 /** S3 passes over them. They would be lost in silence. */
 function unusedTags(): S3Error {
-  return new S3Error("InvalidRequest", {
-    message:
-      "x-amz-tagging names tags, but the copy is to have those of its source: send x-amz-tagging-directive: REPLACE as well, or leave the tags out.",
-  });
+  return s3Error.InvalidRequest(
+    "x-amz-tagging names tags, but the copy is to have those of its source: send x-amz-tagging-directive: REPLACE as well, or leave the tags out.",
+  );
 }
 
 /** A copy of a key onto itself must say what it changes, as on S3. */
@@ -77,9 +78,9 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
     source.key === key &&
     source.commit === undefined;
   if (!isItself || headers.has("x-amz-storage-class") || headers.has(ENCRYPTION)) return;
-  throw new S3Error("InvalidRequest", {
-    message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata, or x-amz-tagging-directive: REPLACE with the new tags.`,
-  });
+  throw s3Error.InvalidRequest(
+    `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata, or x-amz-tagging-directive: REPLACE with the new tags.`,
+  );
 }
 
 async function copiedAttributes(
@@ -146,4 +147,79 @@ async function computeChecksum(
     }
   }
   return { algorithm, type: "FULL_OBJECT", value: encodeBase64(checksum.digest()) };
+}
+
+/** An object to be made of another. */
+interface Copy {
+  readonly source: CopySource;
+  readonly attributes: StoredAttributes;
+  readonly condition?: WriteCondition;
+  readonly annotation: Annotation;
+}
+
+/** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
+async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
+  await request.context.blobs.admit?.();
+  return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
+}
+
+/** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */
+async function refer(
+  { tree, key }: Pick<ObjectRequest, "tree" | "key">,
+  { source, attributes, condition, annotation, upload }: Copy & { readonly upload?: string },
+): Promise<Committed> {
+  const { digest, size } = source.file;
+  const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
+  const done = await tree.commit({
+    operations: [operation],
+    annotation,
+    ...(upload !== undefined && { upload }),
+  });
+  return accepted(done);
+}
+
+async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
+  const { digest, size, body } = copy.source.file;
+  if (body.kind === "inline") return await putCopy(request, { ...copy, content: { digest, size, body } });
+  const lease = new UploadLease(request);
+  const blobs = new BroughtBlobs(request.context.blobs);
+  try {
+    const { upload, uid } = await lease.callbacks.openUpload();
+    const reserved = accepted(await request.branch.uploads.reserve({ upload, contents: [{ digest, size }] }));
+    if (reserved.missing.length === 0) return await refer(request, { ...copy, upload });
+    const { content } = await copyBytes({
+      file: copy.source.file,
+      hold: request.context.hold(copy.source.address),
+      store: blobs,
+      ...lease.callbacks,
+      openUpload: async () => ({ upload, uid }),
+      now: request.now,
+    });
+    return await putCopy(request, { ...copy, content, brought: { upload, blobs } });
+  } catch (error) {
+    await lease.abort({ leaves: !(await blobs.discard()) });
+    throw error;
+  }
+}
+
+interface BroughtCopy extends Copy {
+  readonly content: Content;
+  /** Set if its blobs came by an upload. */
+  readonly brought?: { readonly upload: string; readonly blobs: BroughtBlobs };
+}
+
+async function putCopy(
+  { tree, key }: Pick<ObjectRequest, "tree" | "key">,
+  { content, attributes, condition, annotation, brought }: BroughtCopy,
+): Promise<Committed> {
+  const file = {
+    path: key,
+    content,
+    attributes,
+    annotation,
+    ...(condition && { condition }),
+    ...(brought && { upload: brought.upload }),
+  };
+  const put = () => tree.put(file);
+  return accepted(await (brought ? brought.blobs.handOver(put) : put()));
 }

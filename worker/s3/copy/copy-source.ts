@@ -1,12 +1,19 @@
 import { type BucketAddress, bucketName } from "../../../protocol/names.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { Context } from "../../app.ts";
+import { byteSource } from "../../blobs/body-reader.ts";
+import type { Content } from "../../blobs/content.ts";
+import type { ByteRange } from "../../blobs/port.ts";
+import { readContent } from "../../blobs/read/read-content.ts";
+import type { ReadHold } from "../../blobs/read/read-hold.ts";
+import { type WriteOptions, writeContent } from "../../blobs/write-content.ts";
 import type { FileRead } from "../../branch/contract/files.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
-import { S3Error } from "../answer/errors.ts";
+import { S3Error, s3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { etag } from "../answer/fields.ts";
 import { openTree } from "../bucket-tree.ts";
+import { BODY_IDLE_MS } from "../limits.ts";
 import type { BucketRequest } from "../operation.ts";
 import { addressOf, type NamedBy, refuseHidden } from "../request/address.ts";
 import { evaluateConditions } from "../request/conditions.ts";
@@ -44,9 +51,7 @@ export async function openSource(request: BucketRequest, name = sourceOf(request
   await refuseHidden(name.bucket, { by, hiddenRepos: request.context.hiddenRepos });
   const need = { permission: "read", repo: name.address.repo } as const;
   if (!permits(caller.scope, need)) {
-    throw new S3Error("AccessDenied", {
-      message: `Of x-amz-copy-source: ${refusalText(caller.scope, need)}`,
-    });
+    throw s3Error.AccessDenied(`Of x-amz-copy-source: ${refusalText(caller.scope, need)}`);
   }
   checkExpectedOwner(headers, EXPECTED_OWNER);
   const isSame = bucketName(name.address) === bucketName(address);
@@ -92,22 +97,22 @@ function sourceAddress(bucket: string, { by, header }: { by: NamedBy; header: st
     return addressOf(bucket, by);
   } catch (error) {
     if (!(error instanceof S3Error && error.code === "InvalidBucketName")) throw error;
-    throw new S3Error("InvalidArgument", {
-      message: `x-amz-copy-source is '${header}', which names no bucket. ${error.message}`,
-    });
+    throw s3Error.InvalidArgument(
+      `x-amz-copy-source is '${header}', which names no bucket. ${error.message}`,
+    );
   }
 }
 
 function noVersions(header: string): S3Error {
-  return new S3Error("InvalidRequest", {
-    message: `x-amz-copy-source is '${header}', but the bucket of an open commit, a commit or a tag has no versions: leave versionId out, or copy from the branch's own bucket.`,
-  });
+  return s3Error.InvalidRequest(
+    `x-amz-copy-source is '${header}', but the bucket of an open commit, a commit or a tag has no versions: leave versionId out, or copy from the branch's own bucket.`,
+  );
 }
 
 function invalidSource(header: string): S3Error {
-  return new S3Error("InvalidArgument", {
-    message: `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
-  });
+  return s3Error.InvalidArgument(
+    `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
+  );
 }
 
 async function readSource(
@@ -126,14 +131,12 @@ async function readSource(
     hint = " A '+' in x-amz-copy-source is a space: a plus is sent as %2B.";
   }
   if (file.reason === "is-deletion") {
-    throw new S3Error("InvalidRequest", {
-      message: `The copy source '${bucket}/${key}?versionId=${commit}' is the deletion of the key: name the version before it, which ListObjectVersions lists.`,
-    });
+    throw s3Error.InvalidRequest(
+      `The copy source '${bucket}/${key}?versionId=${commit}' is the deletion of the key: name the version before it, which ListObjectVersions lists.`,
+    );
   }
   const { code, message } = branchFailure(file);
-  throw new S3Error(code, {
-    message: `The copy source '${bucket}/${key}' cannot be read: ${message}${hint}`,
-  });
+  throw new S3Error(code, `The copy source '${bucket}/${key}' cannot be read: ${message}${hint}`);
 }
 
 /** Reasons for which a branch has nothing at a key that could be copied. */
@@ -153,7 +156,49 @@ function checkConditions(headers: ReadonlyMap<string, string>, file: FileRead): 
   }
   if (asked.size === 0) return;
   if (evaluateConditions(asked, { etag: etag(file), modifiedAt: file.modifiedAt }) === "proceed") return;
-  throw new S3Error("PreconditionFailed", {
-    message: `x-amz-copy-source-${[...asked.keys()].join(" or x-amz-copy-source-")} does not hold for the copy source.`,
+  throw s3Error.PreconditionFailed(
+    `x-amz-copy-source-${[...asked.keys()].join(" or x-amz-copy-source-")} does not hold for the copy source.`,
+  );
+}
+
+type Passed = Pick<
+  WriteOptions,
+  "store" | "openUpload" | "renewUpload" | "uploadLeaseMs" | "checksum" | "inline" | "now"
+>;
+
+interface BytesToCopy extends Passed {
+  readonly file: FileRead;
+  /** Of the branch that has the file. */
+  readonly hold: ReadHold;
+  /** Absent: the whole. */
+  readonly range?: ByteRange;
+}
+
+/** What was written, and its checksum if one was asked for. */
+export interface CopiedBytes {
+  readonly content: Content;
+  readonly checksum: string | null;
+}
+
+/** Streams the bytes of a file into blobs of another branch. A whole file must come out with the digest that it has. */
+export async function copyBytes({ file, hold, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
+  const { digest, size, body } = file;
+  const bytes = await readContent(passed.store, { body, size, hold, ...(range && { range }) });
+  const written = await writeContent(byteSource(streamOf(bytes)), {
+    ...passed,
+    declaredSize: range?.length ?? size,
+    ...(range ? {} : { expect: { digest: { digest, size } } }),
+    idleMs: BODY_IDLE_MS,
   });
+  // The client sent no body: this is no fault of its.
+  if (!written.ok) {
+    throw s3Error.ServiceUnavailable(
+      `The bytes of the copy source could not be read to the end (${written.reason}): try again.`,
+    );
+  }
+  return { content: written.content, checksum: written.checksum };
+}
+
+function streamOf(bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  return bytes instanceof Uint8Array ? new Blob([bytes]).stream() : bytes;
 }

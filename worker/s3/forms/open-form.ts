@@ -1,24 +1,22 @@
 import type { Caller } from "../../app.ts";
 import { BodyReader, type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
-import { S3Error } from "../answer/errors.ts";
+import { S3Error, s3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
 import { type FormClaim, missingField, readFormClaim } from "../auth/form-claim.ts";
 import { verifyPolicy } from "../auth/verify.ts";
 import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES, MAX_FORM_FIELDS_MS } from "../limits.ts";
 import { parseTagging } from "../objects/tag-set.ts";
 import { isOurs } from "../request/refusals.ts";
-import { Delimiter } from "./delimiter.ts";
-import { FormFile } from "./form-file.ts";
-import { type FormHead, FormHeadReader, malformed } from "./form-head.ts";
+import { Delimiter, FormFile, type FormHead, FormHeadReader, malformed } from "./form-parts.ts";
 import { checkPolicy, parsePolicy, type SizeRange } from "./policy.ts";
 
 /*
  * A form that a browser posts to a bucket (S3 API Reference, "Browser-Based Uploads Using POST"). Nobody signs the request:
  * somebody signed a policy, which says what the form may hold and until when, and gave both to the page. So the fields come
- * first, and are read before anybody knows who asks; they are bounded, in bytes (form-head.ts) and in time. Then it is found
+ * first, and are read before anybody knows who asks; they are bounded, in bytes (form-parts.ts) and in time. Then it is found
  * out who signed the policy, and the form is held to it (policy.ts). The file is a stream that ends at the delimiter, or where
- * the policy says that it is too large (form-file.ts); it is read by the operation, post-object.ts, as PutObject reads its body.
+ * the policy says that it is too large (form-parts.ts); it is read by the operation, post-object.ts, as PutObject reads its body.
  */
 
 /** A form whose fields are read and allowed, and whose file is still to come. */
@@ -72,12 +70,8 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
 /** The boundary in a Content-Type. Throws PreconditionFailed if it is no form's, and MalformedPOSTRequest if it names none. */
 function boundaryOf(contentType: string | undefined): string {
   if (!isForm(contentType)) {
-    throw new S3Error("PreconditionFailed", {
-      message: "At least one of the pre-conditions you specified did not hold",
-      body: {
-        form: "document",
-        more: { Condition: "Bucket POST must be of the enclosure-type multipart/form-data" },
-      },
+    throw s3Error.PreconditionFailed("At least one of the pre-conditions you specified did not hold", {
+      more: { Condition: "Bucket POST must be of the enclosure-type multipart/form-data" },
     });
   }
   const [, quoted, token] = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType ?? "") ?? [];
@@ -144,12 +138,12 @@ function fieldsOf({ fields, filename }: FormHead): ReadonlyMap<string, string> {
   for (const { name, value: sent } of fields) {
     const pieces = VERBATIM.has(name) ? [sent] : sent.split(FILENAME);
     length += sent.length + (pieces.length - 1) * (base.length - FILENAME.length);
-    if (length > MAX_FORM_FIELDS_BYTES) throw new S3Error("MaxPostPreDataLengthExceededError");
+    if (length > MAX_FORM_FIELDS_BYTES) throw s3Error.MaxPostPreDataLengthExceededError();
     const value = pieces.join(base);
     const before = found.get(name);
     if (before === undefined || name.startsWith("x-ignore-")) found.set(name, value);
     else if (name.startsWith("x-amz-meta-")) found.set(name, `${before},${value}`);
-    else throw new S3Error("InvalidArgument", { message: `The field ${name} comes twice: send it once.` });
+    else throw s3Error.InvalidArgument(`The field ${name} comes twice: send it once.`);
   }
   return found;
 }
@@ -163,7 +157,7 @@ function tellingClaim(error: unknown, { keyId, policy, signature }: FormClaim): 
     StringToSignBytes: hexBytes(policy),
   };
   const more = { AWSAccessKeyId: keyId, ...told };
-  return new S3Error(error.code, { message: error.message, body: { form: "document", more } });
+  return new S3Error(error.code, error.message, { more });
 }
 
 /** How many bytes the file has if nothing stands behind it, which only Content-Length tells before it came. */
@@ -178,7 +172,7 @@ function proposedSize(
 
 function entityTooLarge({ max }: SizeRange, proposed: number | undefined): S3Error {
   const more = { ProposedSize: proposed, MaxSizeAllowed: max };
-  return new S3Error("EntityTooLarge", { body: { form: "document", more } });
+  return s3Error.EntityTooLarge(undefined, { more });
 }
 
 /** The bytes of a text in hex, as S3 shows what it wanted signed. */
@@ -196,9 +190,7 @@ export function fieldHeaders(fields: ReadonlyMap<string, string>): ReadonlyMap<s
   for (const [name, value] of fields) {
     const header = HEADER_OF.get(name) ?? name;
     if (headers.has(header)) {
-      throw new S3Error("InvalidArgument", {
-        message: `The fields ${name} and ${header} mean the same: send one.`,
-      });
+      throw s3Error.InvalidArgument(`The fields ${name} and ${header} mean the same: send one.`);
     }
     headers.set(header, name === "tagging" ? tagsInHeader(value) : value.trim());
   }

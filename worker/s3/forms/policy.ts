@@ -1,5 +1,5 @@
 import { decodeBase64 } from "../../core/base64.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /**
  * The policy of a form (S3 API Reference, "POST Policy"): JSON in base64 that says until when a form may be sent and what it
@@ -163,11 +163,11 @@ function narrowed(one: SizeRange, other: SizeRange): SizeRange {
 }
 
 function denied(what: string): S3Error {
-  return new S3Error("AccessDenied", { message: `Invalid according to Policy: ${what}` });
+  return s3Error.AccessDenied(`Invalid according to Policy: ${what}`);
 }
 
 function invalid(what: string): S3Error {
-  return new S3Error("InvalidPolicyDocument", { message: `Invalid Policy: ${what}` });
+  return s3Error.InvalidPolicyDocument(`Invalid Policy: ${what}`);
 }
 
 function NOT_JSON(): S3Error {

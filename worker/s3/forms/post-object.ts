@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 import { xmlBody } from "../answer/xml.ts";
 import { fileBody } from "../body/open-body.ts";
 import { writeObject } from "../objects/put-object.ts";
@@ -28,9 +28,8 @@ export const postObject: Operation<FormRequest> = {
       openBody: () => fileBody(form.file, headers),
       check: ({ size }) => {
         if (size >= min) return;
-        throw new S3Error("EntityTooSmall", {
-          message: "Your proposed upload is smaller than the minimum allowed size",
-          body: { form: "document", more: { ProposedSize: size, MinSizeAllowed: min } },
+        throw s3Error.EntityTooSmall("Your proposed upload is smaller than the minimum allowed size", {
+          more: { ProposedSize: size, MinSizeAllowed: min },
         });
       },
     });

@@ -4,8 +4,8 @@ import { accepted } from "../answer/failures.ts";
 import { isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
+import { delimiterOf, keyEncoding } from "../buckets/list-objects.ts";
 import { MAX_PAGE_ENTRIES } from "../limits.ts";
-import { delimiterOf, keyEncoding } from "../listings/listing.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 

@@ -2,7 +2,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import { contentName } from "../../../protocol/content.ts";
 import type { Part } from "../../branch/contract/multipart.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import { acceptedOfUpload } from "../answer/failures.ts";
 import { checksumTag } from "../answer/fields.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
@@ -36,9 +36,9 @@ export function parseCompletion(text: string): NamedPart[] {
   for (const [index, { number }] of parts.entries()) {
     const before = parts[index - 1]?.number ?? 0;
     if (number > before) continue;
-    throw new S3Error("InvalidPartOrder", {
-      message: `Part ${number} stands behind part ${before}: name each part once, in ascending order.`,
-    });
+    throw s3Error.InvalidPartOrder(
+      `Part ${number} stands behind part ${before}: name each part once, in ascending order.`,
+    );
   }
   return parts;
 }
@@ -66,15 +66,15 @@ function parsePart(part: ParsedXml): NamedPart {
 }
 
 function invalidPart(number: number, has: string): S3Error {
-  return new S3Error("InvalidArgument", { message: `Part ${number} has ${has}.` });
+  return s3Error.InvalidArgument(`Part ${number} has ${has}.`);
 }
 
 function parseNumber(text: string): number {
   const number = /^\s*[0-9]{1,9}\s*$/.test(text) ? Number(text) : 0;
   if (number >= 1 && number <= MAX_PART_NUMBER) return number;
-  throw new S3Error("InvalidArgument", {
-    message: `PartNumber is '${text}': part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
-  });
+  throw s3Error.InvalidArgument(
+    `PartNumber is '${text}': part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
+  );
 }
 
 function oneText(values: readonly ParsedXml[] | undefined, tag: string): string {
@@ -133,39 +133,37 @@ function checkPart(
   { part, algorithm }: { part: Part; algorithm: ChecksumAlgorithm | undefined },
 ): void {
   if (content !== undefined && (content.digest !== part.digest || content.size !== part.size)) {
-    throw new S3Error("InvalidPart", {
-      message: `Part ${number} has the ETag "${contentName(part)}", not "${contentName(content)}": list the parts, or upload it again.`,
-    });
+    throw s3Error.InvalidPart(
+      `Part ${number} has the ETag "${contentName(part)}", not "${contentName(content)}": list the parts, or upload it again.`,
+    );
   }
   for (const { algorithm: said, value } of checksums) {
     const tag = checksumTag(said);
     if (algorithm === undefined) {
-      throw new S3Error("InvalidRequest", {
-        message: `Part ${number} has a ${tag}, but the upload was begun without a checksum algorithm: leave it out.`,
-      });
+      throw s3Error.InvalidRequest(
+        `Part ${number} has a ${tag}, but the upload was begun without a checksum algorithm: leave it out.`,
+      );
     }
     // As on S3: the part that came has no such checksum, so that it can't be this one.
     if (said !== algorithm) {
-      throw new S3Error("BadDigest", {
-        message: `Part ${number} has a ${tag}, but the upload was begun for ${algorithm}: leave it out.`,
-      });
+      throw s3Error.BadDigest(
+        `Part ${number} has a ${tag}, but the upload was begun for ${algorithm}: leave it out.`,
+      );
     }
     if (value !== part.checksum) {
-      throw new S3Error("InvalidPart", {
-        message: `Part ${number} has the ${tag} '${part.checksum}', not '${value}': upload it again.`,
-      });
+      throw s3Error.InvalidPart(
+        `Part ${number} has the ${tag} '${part.checksum}', not '${value}': upload it again.`,
+      );
     }
   }
 }
 
 function notUploaded(number: number): S3Error {
-  return new S3Error("InvalidPart", {
-    message: `Part ${number} was not uploaded: upload it, or leave it out.`,
-  });
+  return s3Error.InvalidPart(`Part ${number} was not uploaded: upload it, or leave it out.`);
 }
 
 function tooSmall({ number, size }: Part): S3Error {
-  return new S3Error("EntityTooSmall", {
-    message: `Part ${number} has ${size} bytes: every part but the last needs at least ${MIN_PART_BYTES}. Upload it again, larger.`,
-  });
+  return s3Error.EntityTooSmall(
+    `Part ${number} has ${size} bytes: every part but the last needs at least ${MIN_PART_BYTES}. Upload it again, larger.`,
+  );
 }

@@ -6,9 +6,10 @@ import { acceptedOfUpload, uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
-import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
 import {
+  type CopiedBytes,
   type CopySource,
+  copyBytes,
   openSource,
   type SourceName,
   sourceOf,
@@ -17,7 +18,7 @@ import {
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { parseCopyRange } from "../request/range.ts";
-import { findOpenUpload, openedUpload } from "./find-upload.ts";
+import { findOpenUpload, openedUpload } from "./upload.ts";
 
 interface PartCopy {
   readonly number: number;

@@ -1,7 +1,9 @@
 import { guessContentType } from "../../../protocol/content-types.ts";
 import { type Attributes, METADATA_NAME } from "../../../protocol/files.ts";
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
+import { accepted } from "../answer/failures.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
+import type { ObjectRequest } from "../operation.ts";
 import { readTags } from "./tag-set.ts";
 
 const META = "x-amz-meta-";
@@ -45,17 +47,17 @@ function readMetadata(headers: Headers): Record<string, string> | undefined {
     if (!name.startsWith(META)) continue;
     const key = name.slice(META.length);
     if (!METADATA_NAME.test(key)) {
-      throw new S3Error("InvalidArgument", {
-        message: `${name} cannot be the name of a header: behind ${META} stand letters and digits of ASCII, '-', '_' and '.'.`,
-      });
+      throw s3Error.InvalidArgument(
+        `${name} cannot be the name of a header: behind ${META} stand letters and digits of ASCII, '-', '_' and '.'.`,
+      );
     }
     metadata.push([key, refuseControls(value, name)]);
     bytes += utf8Length(key) + utf8Length(value);
   }
   if (bytes > MAX_METADATA_BYTES) {
-    throw new S3Error("MetadataTooLarge", {
-      message: `The headers ${META}* hold ${bytes} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
-    });
+    throw s3Error.MetadataTooLarge(
+      `The headers ${META}* hold ${bytes} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
+    );
   }
   return metadata.length === 0 ? undefined : Object.fromEntries(metadata);
 }
@@ -96,9 +98,9 @@ const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 
 function refuseControls(value: string, name: string): string {
   if (!CONTROL.test(value)) return value;
-  throw new S3Error("InvalidArgument", {
-    message: `${name} holds a control character: send it percent-encoded, or leave it out.`,
-  });
+  throw s3Error.InvalidArgument(
+    `${name} holds a control character: send it percent-encoded, or leave it out.`,
+  );
 }
 
 function utf8Length(text: string): number {
@@ -115,4 +117,20 @@ export function storedContentEncoding(headers: ReadonlyMap<string, string>): str
   const codings = text.split(",").map((coding) => coding.trim());
   const stored = codings.filter((coding) => coding !== "" && coding.toLowerCase() !== "aws-chunked");
   return stored.join(", ") || undefined;
+}
+
+/**
+ * An object is as public as its branch. Clients that publish say so with each object: in a public branch that is so, and
+ * elsewhere it must not seem done. Throws NotImplemented.
+ */
+export async function checkAcl({
+  headers,
+  branch,
+}: Pick<ObjectRequest, "headers" | "branch">): Promise<void> {
+  if (headers.get("x-amz-acl") !== "public-read") return;
+  const settings = accepted(await branch.settings.read());
+  if (settings.public) return;
+  throw s3Error.NotImplemented(
+    "The header x-amz-acl is 'public-read', but no object is public by itself: leave it out, or make the whole branch public with 'sluice branch public <branch>.<repo> on'.",
+  );
 }

@@ -2,17 +2,63 @@ import { pathFault } from "../../../protocol/paths.ts";
 import type { Annotation } from "../../branch/contract/answers.ts";
 import type { Committed, WriteCondition } from "../../branch/contract/files.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
-import { heldAt } from "../../erase.ts";
-import { type S3Code, S3Error } from "../answer/errors.ts";
+import {
+  type ErasedThrough,
+  type Erasing,
+  eraseThroughForks,
+  type HoldingFork,
+  heldAt,
+  heldText,
+} from "../../erase.ts";
+import { type S3Code, type S3Error, s3Error } from "../answer/errors.ts";
 import { accepted, branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import type { BucketRequest, ObjectRequest, Operation } from "../operation.ts";
 import { readAnnotation } from "../request/annotation.ts";
-import { ownTag } from "../request/conditions.ts";
-import { eraseVersions, heldFailure } from "./erase-versions.ts";
+import { ownTag, writeCondition } from "../request/conditions.ts";
+import { versionId } from "../request/query-values.ts";
+
+/**
+ * One commit. A missing key makes no commit and the same good answer, as on S3. With `versionId` that version is erased for
+ * good; an id that is none of the key changes nothing.
+ */
+export const deleteObject: Operation<ObjectRequest> = {
+  permission: "write",
+  permissionOf: (query) => (query.has("versionId") ? "admin" : "write"),
+
+  async handle(request) {
+    const { tree, key, headers, query } = request;
+    const version = versionId(query);
+    const condition = writeCondition(headers);
+    if (version !== undefined) {
+      if (condition) throw s3Error.InvalidRequest(NO_CONDITION);
+      return await eraseVersion(request, version);
+    }
+    const operations = [{ delete: key, ...(condition && { condition }) }];
+    const done = accepted(await tree.commit({ operations, annotation: readAnnotation(request) }));
+    return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
+  },
+};
+
+const NO_CONDITION =
+  "If-Match is about the newest version of a key, and versionId names one: leave one of them out.";
+
+async function eraseVersion(request: ObjectRequest, version: string): Promise<Response> {
+  const versions = [{ path: request.key, version }];
+  const { erased, held } = await eraseVersions(request, { versions, annotation: readAnnotation(request) });
+  if (held.length > 0) throw heldFailure(request, held);
+  const wasDeletion = erased.some(({ kind }) => kind === "deletion");
+  const headers = { "x-amz-version-id": version, ...(wasDeletion && { "x-amz-delete-marker": "true" }) };
+  return new Response(null, { status: 204, headers });
+}
+
+/** The commit is what S3 calls a delete marker. */
+function deletionHeaders(commit: string | null): Record<string, string> {
+  return commit === null ? {} : { "x-amz-delete-marker": "true", "x-amz-version-id": commit };
+}
 
 /**
  * Up to 1,000 keys in one commit, or versions of keys, which are erased for good; all in one step. A key that cannot be deleted,
@@ -42,10 +88,10 @@ function mayErase({ address, caller }: BucketRequest, asked: DeleteRequest): Del
   const need = { permission: "admin", repo: address.repo } as const;
   const refusal =
     address.view !== undefined
-      ? new S3Error("InvalidRequest", { message: NO_VERSIONS })
+      ? s3Error.InvalidRequest(NO_VERSIONS)
       : permits(caller.scope, need)
         ? undefined
-        : new S3Error("AccessDenied", { message: refusalText(caller.scope, need) });
+        : s3Error.AccessDenied(refusalText(caller.scope, need));
   if (refusal === undefined) return asked;
   const refused = asked.erasures.map(({ key, version }) => ({ ...failedDeletion(key, refusal), version }));
   return { ...asked, erasures: [], failed: [...asked.failed, ...refused] };
@@ -210,14 +256,14 @@ function parseObject(object: ParsedXml): Deletion | VersionErasure | FailedDelet
   const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag" && name !== "VersionId");
   if (unknown !== undefined) {
     const message = `${unknown} of an Object is not implemented: send the Key, and the ETag where it must be that one.`;
-    return failed(new S3Error("NotImplemented", { message }));
+    return failed(s3Error.NotImplemented(message));
   }
   const fault = pathFault(key);
   if (fault !== undefined) return failed(keyFailure(key, fault));
   const tag = textOf(tags, "ETag");
   if (version !== undefined) {
     if (version !== "" && tag === undefined) return { key, version };
-    return failed(new S3Error("InvalidArgument", { message: BAD_VERSION }));
+    return failed(s3Error.InvalidArgument(BAD_VERSION));
   }
   if (tag === undefined) return { key };
   return { key, condition: { match: tag.trim() === "*" ? "any" : ownTag(tag) } };
@@ -239,4 +285,28 @@ function isFailed(each: Deletion | VersionErasure | FailedDeletion): each is Fai
 
 function isErasure(each: Deletion | VersionErasure | FailedDeletion): each is VersionErasure {
   return !isFailed(each) && "version" in each;
+}
+
+/** Erases versions for good, but for those that forks have, which it says: S3 has no word for "there too". */
+async function eraseVersions(
+  { address, context }: Pick<BucketRequest, "address" | "context">,
+  erasure: Pick<Erasing, "versions" | "deletions" | "annotation">,
+): Promise<ErasedThrough> {
+  const { repo, branch } = address;
+  const done = await eraseThroughForks(context.branch, {
+    ...erasure,
+    address: { repo, branch },
+    forks: "leave-out",
+  });
+  if (done.ok) return done;
+  if (done.reason === "held" || done.reason === "fork-denied") {
+    throw new Error("a fork stopped what was to go on without it");
+  }
+  throw branchFailure(done);
+}
+
+/** The error of one version that forks have. */
+function heldFailure({ caller }: Pick<BucketRequest, "caller">, forks: readonly HoldingFork[]): S3Error {
+  const mayRead = (repo: string) => permits(caller.scope, { permission: "read", repo });
+  return s3Error.HeldByFork(heldText(forks, mayRead));
 }

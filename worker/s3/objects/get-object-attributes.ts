@@ -1,14 +1,12 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { FileRead } from "../../branch/contract/files.ts";
-import { S3Error } from "../answer/errors.ts";
-import { checksumTag, checksumTags, httpDate, STORAGE_CLASS } from "../answer/fields.ts";
-import { readVersionHeader } from "../answer/version.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
+import { checksumTag, checksumTags, httpDate, readVersionHeader, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_KEYS } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { versionId, wholeNumber } from "../request/query-values.ts";
-import { partCount, partSizes } from "./part-layout.ts";
-import { readVersion } from "./select-object.ts";
+import { partCount, partSizes, readVersion } from "./get-object.ts";
 
 const ATTRIBUTES = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"] as const;
 type Attribute = (typeof ATTRIBUTES)[number];
@@ -37,18 +35,18 @@ export const getObjectAttributes: Operation<ObjectRequest> = {
 };
 
 function nothingAsked(): S3Error {
-  return new S3Error("InvalidRequest", {
-    message: `x-amz-object-attributes is missing or empty: list one or more of ${ATTRIBUTES.join(", ")}.`,
-  });
+  return s3Error.InvalidRequest(
+    `x-amz-object-attributes is missing or empty: list one or more of ${ATTRIBUTES.join(", ")}.`,
+  );
 }
 
 function askedAttributes(text: string): ReadonlySet<Attribute> {
   const names = text.split(",").map((name) => name.trim());
   const asked = new Set(names.filter(isAttribute));
   if (asked.size === new Set(names).size) return asked;
-  throw new S3Error("InvalidArgument", {
-    message: `x-amz-object-attributes is '${text}': it must list one or more of ${ATTRIBUTES.join(", ")}.`,
-  });
+  throw s3Error.InvalidArgument(
+    `x-amz-object-attributes is '${text}': it must list one or more of ${ATTRIBUTES.join(", ")}.`,
+  );
 }
 
 function isAttribute(name: string): name is Attribute {

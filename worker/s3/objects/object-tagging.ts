@@ -1,13 +1,13 @@
 import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import { accepted } from "../answer/failures.ts";
-import { readVersionHeader } from "../answer/version.ts";
+import { readVersionHeader } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_TAGGING_BYTES } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { readAnnotation } from "../request/annotation.ts";
 import { versionId } from "../request/query-values.ts";
-import { readVersion } from "./select-object.ts";
+import { readVersion } from "./get-object.ts";
 import { parseTagging, taggingTags } from "./tag-set.ts";
 
 /** The tags of an object, as they are or as a commit has them. */

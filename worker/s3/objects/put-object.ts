@@ -1,10 +1,9 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Checksum } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
-import { checksumHeader, etag } from "../answer/fields.ts";
-import { versionHeader } from "../answer/version.ts";
+import { checksumHeader, etag, versionHeader } from "../answer/fields.ts";
 import { type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";
@@ -13,8 +12,7 @@ import { readAnnotation } from "../request/annotation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { checkEncryption } from "../request/encryption.ts";
-import { checkAcl } from "./acl.ts";
-import { readAttributes } from "./attributes.ts";
+import { checkAcl, readAttributes } from "./attributes.ts";
 
 /**
  * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name that
@@ -94,13 +92,13 @@ function contentHeaders(content: Content, checksum: Checksum | undefined): Recor
 /** A body has a length, or comes in chunks until it ends. Throws MissingContentLength if it has neither. */
 function checkSize(key: string, { declaredSize, source }: OpenBody): void {
   if (declaredSize !== undefined) refuseDirectoryBytes(key, { size: declaredSize });
-  else if (source === null) throw new S3Error("MissingContentLength");
+  else if (source === null) throw s3Error.MissingContentLength();
 }
 
 function refuseDirectoryBytes(key: string, { size }: { readonly size: number }): void {
   if (key.endsWith("/") && size > 0) {
-    throw new S3Error("InvalidArgument", {
-      message: `The key '${key}' ends in '/', which makes an empty directory: send no body, or drop the slash.`,
-    });
+    throw s3Error.InvalidArgument(
+      `The key '${key}' ends in '/', which makes an empty directory: send no body, or drop the slash.`,
+    );
   }
 }

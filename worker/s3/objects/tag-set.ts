@@ -5,7 +5,7 @@ import {
   type TagsFault,
   tagsFault,
 } from "../../../protocol/object-tags.ts";
-import { type S3Code, S3Error } from "../answer/errors.ts";
+import { type S3Code, S3Error, s3Error } from "../answer/errors.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
 import { MAX_TAGS } from "../limits.ts";
 import { decodeUri } from "../request/target.ts";
@@ -75,9 +75,9 @@ function headerTag(part: string): ObjectTag {
 }
 
 function badHeader(): S3Error {
-  return new S3Error("InvalidArgument", {
-    message: `The header '${HEADER}' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.`,
-  });
+  return s3Error.InvalidArgument(
+    `The header '${HEADER}' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.`,
+  );
 }
 
 /** The one of each of these tags; undefined if there is none. */
@@ -95,10 +95,10 @@ function only(
   return found;
 }
 
-const FAULTS: Record<TagsFault, readonly [S3Code, { readonly message: string }]> = {
-  "too-many": ["BadRequest", { message: `Object tags cannot be greater than ${MAX_OBJECT_TAGS}` }],
-  "bad-key": ["InvalidTag", { message: "The TagKey you have provided is invalid" }],
-  "bad-value": ["InvalidTag", { message: "The TagValue you have provided is invalid" }],
-  "system-key": ["InvalidTag", { message: "System tags cannot be added/updated by requester" }],
-  "same-key": ["InvalidTag", { message: "Cannot provide multiple Tags with the same key" }],
+const FAULTS: Record<TagsFault, readonly [S3Code, string]> = {
+  "too-many": ["BadRequest", `Object tags cannot be greater than ${MAX_OBJECT_TAGS}`],
+  "bad-key": ["InvalidTag", "The TagKey you have provided is invalid"],
+  "bad-value": ["InvalidTag", "The TagValue you have provided is invalid"],
+  "system-key": ["InvalidTag", "System tags cannot be added/updated by requester"],
+  "same-key": ["InvalidTag", "Cannot provide multiple Tags with the same key"],
 };

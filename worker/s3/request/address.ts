@@ -7,7 +7,7 @@ import {
   viewBucket,
 } from "../../../protocol/names.ts";
 import type { HiddenRepos } from "../../keys/hidden-repos.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /** What names the bucket: the path, or a host of the bucket's own. */
 export type NamedBy = "path" | "host";
@@ -64,13 +64,13 @@ function bucketOrObject({ by, bucket, key }: { by: NamedBy; bucket: string; key:
  */
 export function addressOf(bucket: string, by: NamedBy): BucketAddress {
   if (by === "path" && isOwnWord(bucket)) {
-    throw new S3Error("InvalidBucketName", {
-      message: `'/${bucket}' is a path that the gateway keeps for itself: name the bucket 'master.${bucket}', which is the same one.`,
-    });
+    throw s3Error.InvalidBucketName(
+      `'/${bucket}' is a path that the gateway keeps for itself: name the bucket 'master.${bucket}', which is the same one.`,
+    );
   }
   const address = parseNamed(bucket, by);
   if (address !== undefined) return address;
-  throw isLabel(bucket, by) ? invalidLabel(bucket) : new S3Error("InvalidBucketName");
+  throw isLabel(bucket, by) ? invalidLabel(bucket) : s3Error.InvalidBucketName();
 }
 
 /** The same, but undefined if the request goes to no bucket, or to one that can't be. */
@@ -88,9 +88,9 @@ export async function refuseHidden(
   if (!isLabel(bucket, by) || !(await hiddenRepos.has(bucket))) return;
   const read = addressOf(bucket, by);
   const path = read.view === undefined ? bucketName(read) : viewBucket({ ...read, view: read.view });
-  throw new S3Error("InvalidBucketName", {
-    message: `The host's label '${bucket}' is also the name of a repo: name the bucket in the path, '/${bucket}' for that repo, '/${path}' for what the label says.`,
-  });
+  throw s3Error.InvalidBucketName(
+    `The host's label '${bucket}' is also the name of a repo: name the bucket in the path, '/${bucket}' for that repo, '/${path}' for what the label says.`,
+  );
 }
 
 function parseNamed(bucket: string, by: NamedBy): BucketAddress | undefined {
@@ -102,7 +102,7 @@ function isLabel(bucket: string, by: NamedBy): boolean {
 }
 
 function invalidLabel(label: string): S3Error {
-  return new S3Error("InvalidBucketName", {
-    message: `The host's label '${label}' names no bucket: it must be '<repo>', '<branch>--<repo>' or '<x>--<branch>--<repo>', each a letter or digit and then letters, digits and single '-', none 'xn', 63 characters in all. Other names are reached in the path.`,
-  });
+  return s3Error.InvalidBucketName(
+    `The host's label '${label}' names no bucket: it must be '<repo>', '<branch>--<repo>' or '<x>--<branch>--<repo>', each a letter or digit and then letters, digits and single '-', none 'xn', 63 characters in all. Other names are reached in the path.`,
+  );
 }

@@ -6,7 +6,7 @@ import {
 import type { BucketAddress } from "../../../protocol/names.ts";
 import type { Caller } from "../../app.ts";
 import type { Annotation } from "../../branch/contract/answers.ts";
-import { invalidArgument, S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /** How the headers begin by which a client says something of its commit. They are signed, as `x-amz-*` are. */
 export const ANNOTATION_PREFIX = "x-sluice-commit-";
@@ -34,7 +34,8 @@ export function readAnnotation({
   for (const [name, value] of headers) {
     if (!name.startsWith(ANNOTATION_PREFIX)) continue;
     if (address.view !== undefined) throw inOpenCommit(name);
-    if (CONTROL.test(value)) throw invalidArgument(`${name} holds a control character: leave it out.`);
+    if (CONTROL.test(value))
+      throw s3Error.InvalidArgument(`${name} holds a control character: leave it out.`);
     if (name.startsWith(META)) entries.push([nameOf(name), value]);
   }
   const meta = entries.length === 0 ? undefined : Object.fromEntries(entries);
@@ -45,20 +46,20 @@ export function readAnnotation({
 function nameOf(header: string): string {
   const name = header.slice(META.length);
   if (ANNOTATION_NAME_PATTERN.test(name)) return name;
-  throw invalidArgument(
+  throw s3Error.InvalidArgument(
     `${header} is not a name of an entry: behind ${META} stands a letter or digit, then letters, digits, '.', '_' and '-'.`,
   );
 }
 
 function refuseTooLong(bytes: number): void {
   if (bytes <= MAX_ANNOTATION_BYTES) return;
-  throw new S3Error("MetadataTooLarge", {
-    message: `The headers ${ANNOTATION_PREFIX}* hold ${bytes} bytes, the message and the names and values together: a commit keeps at most ${MAX_ANNOTATION_BYTES}.`,
-  });
+  throw s3Error.MetadataTooLarge(
+    `The headers ${ANNOTATION_PREFIX}* hold ${bytes} bytes, the message and the names and values together: a commit keeps at most ${MAX_ANNOTATION_BYTES}.`,
+  );
 }
 
 function inOpenCommit(header: string): S3Error {
-  return new S3Error("InvalidRequest", {
-    message: `${header} belongs to a commit, and a write into an open commit makes none: leave it out, and give it with 'sluice commit finish --message' or in the body of the finish.`,
-  });
+  return s3Error.InvalidRequest(
+    `${header} belongs to a commit, and a write into an open commit makes none: leave it out, and give it with 'sluice commit finish --message' or in the body of the finish.`,
+  );
 }

@@ -5,7 +5,7 @@ import {
   checksumTypes,
   defaultChecksumType,
 } from "../../core/checksums.ts";
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 
 type Headers = ReadonlyMap<string, string>;
 
@@ -21,16 +21,14 @@ export function askedKind(headers: Headers): ChecksumKind | undefined {
   const type = askedType(headers);
   if (algorithm === undefined) {
     if (type === undefined) return undefined;
-    throw new S3Error("InvalidRequest", {
-      message: "x-amz-checksum-type needs x-amz-checksum-algorithm beside it.",
-    });
+    throw s3Error.InvalidRequest("x-amz-checksum-type needs x-amz-checksum-algorithm beside it.");
   }
   const usual = defaultChecksumType(algorithm);
   if (type === undefined) return { algorithm, type: usual };
   if (checksumTypes(algorithm).includes(type)) return { algorithm, type };
-  throw new S3Error("InvalidRequest", {
-    message: `x-amz-checksum-type is '${type}', which ${algorithm} cannot be of an object in parts: ask for ${usual}.`,
-  });
+  throw s3Error.InvalidRequest(
+    `x-amz-checksum-type is '${type}', which ${algorithm} cannot be of an object in parts: ask for ${usual}.`,
+  );
 }
 
 /** `x-amz-checksum-algorithm`; undefined if it is absent. Throws InvalidRequest. */
@@ -39,9 +37,9 @@ export function askedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined 
   if (text === undefined) return undefined;
   const algorithm = CHECKSUM_ALGORITHMS.find((each) => each === text.toUpperCase());
   if (algorithm !== undefined) return algorithm;
-  throw new S3Error("InvalidRequest", {
-    message: `x-amz-checksum-algorithm is '${text}': it must be one of ${CHECKSUM_ALGORITHMS.join(", ")}.`,
-  });
+  throw s3Error.InvalidRequest(
+    `x-amz-checksum-algorithm is '${text}': it must be one of ${CHECKSUM_ALGORITHMS.join(", ")}.`,
+  );
 }
 
 /** `x-amz-checksum-type`; undefined if it is absent. Throws InvalidRequest. */
@@ -50,7 +48,5 @@ export function askedType(headers: Headers): ChecksumType | undefined {
   if (text === undefined) return undefined;
   const type = text.toUpperCase();
   if (type === "COMPOSITE" || type === "FULL_OBJECT") return type;
-  throw new S3Error("InvalidRequest", {
-    message: `x-amz-checksum-type is '${text}': it must be COMPOSITE or FULL_OBJECT.`,
-  });
+  throw s3Error.InvalidRequest(`x-amz-checksum-type is '${text}': it must be COMPOSITE or FULL_OBJECT.`);
 }

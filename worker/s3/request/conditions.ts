@@ -1,6 +1,6 @@
 import { type ContentId, parseContentName } from "../../../protocol/content.ts";
 import type { WriteCondition } from "../../branch/contract/files.ts";
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 
 /** What the conditions of a GET or HEAD are held against. */
 export interface Validators {
@@ -71,14 +71,14 @@ export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondi
   const noneMatch = headers.get("if-none-match");
   if (match === undefined && noneMatch === undefined) return undefined;
   if (noneMatch !== undefined && noneMatch.trim() !== "*") {
-    throw new S3Error("NotImplemented", {
-      message: `If-None-Match is '${noneMatch}': for a write it is implemented as '*' only, which means that nothing may be there.`,
-    });
+    throw s3Error.NotImplemented(
+      `If-None-Match is '${noneMatch}': for a write it is implemented as '*' only, which means that nothing may be there.`,
+    );
   }
   if (match !== undefined && noneMatch !== undefined) {
-    throw new S3Error("NotImplemented", {
-      message: "If-Match and If-None-Match are both sent, and nothing can hold for both: send one of them.",
-    });
+    throw s3Error.NotImplemented(
+      "If-Match and If-None-Match are both sent, and nothing can hold for both: send one of them.",
+    );
   }
   return {
     ...(match !== undefined && { match: match.trim() === "*" ? "any" : match.split(",").flatMap(ownTag) }),

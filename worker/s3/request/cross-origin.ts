@@ -1,6 +1,6 @@
 import type { Context } from "../../app.ts";
 import { accessControl, CORS_METHODS, CORS_VARY, isHeaderName } from "../../core/cors.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import { type Address, bucketAt } from "./address.ts";
 
 type Openness = Pick<Context, "openBranches">;
@@ -15,24 +15,23 @@ export async function answerPreflight(
 ): Promise<Response> {
   const origin = headers.get("origin");
   if (origin === undefined) {
-    throw new S3Error("BadRequest", { message: "Insufficient information. Origin request header needed." });
+    throw s3Error.BadRequest("Insufficient information. Origin request header needed.");
   }
   const method = headers.get("access-control-request-method");
   if (method === undefined) {
-    throw new S3Error("BadRequest", {
-      message:
-        "Invalid Access-Control-Request-Method: null. Send the method of the request that is to follow.",
-    });
+    throw s3Error.BadRequest(
+      "Invalid Access-Control-Request-Method: null. Send the method of the request that is to follow.",
+    );
   }
   if (!CORS_METHODS.has(method)) {
-    throw new S3Error("BadRequest", { message: `Invalid Access-Control-Request-Method: ${method}` });
+    throw s3Error.BadRequest(`Invalid Access-Control-Request-Method: ${method}`);
   }
   const names = namesIn(headers.get("access-control-request-headers"));
   const strange = names.find((name) => !isHeaderName(name));
   if (strange !== undefined) {
-    throw new S3Error("BadRequest", {
-      message: `Access-Control-Request-Headers names '${strange}', which is not the name of a header.`,
-    });
+    throw s3Error.BadRequest(
+      `Access-Control-Request-Headers names '${strange}', which is not the name of a header.`,
+    );
   }
   const bucket = bucketAt(address);
   if (bucket === undefined || !(await openBranches.find(bucket)).hasCors) throw notEnabled();
@@ -41,7 +40,7 @@ export async function answerPreflight(
   const asked = { origin, method, headers: names };
   const allowed = accessControl(rules, asked);
   if (allowed === undefined) {
-    throw new S3Error("AccessForbidden", { message: NOT_ALLOWED, headers: { vary: CORS_VARY } });
+    throw s3Error.AccessForbidden(NOT_ALLOWED, { headers: { vary: CORS_VARY } });
   }
   return new Response(null, { headers: { ...allowed, vary: CORS_VARY } });
 }
@@ -50,7 +49,7 @@ const NOT_ALLOWED =
   "CORSResponse: This CORS request is not allowed. This is usually because the evaluation of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.";
 
 function notEnabled(): S3Error {
-  return new S3Error("AccessForbidden", { message: "CORSResponse: CORS is not enabled for this bucket." });
+  return s3Error.AccessForbidden("CORSResponse: CORS is not enabled for this bucket.");
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Context } from "../../app.ts";
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 
 /** S3's header for the encryption that the store does by itself, of requests and of answers. */
 export const ENCRYPTION = "x-amz-server-side-encryption";
@@ -23,9 +23,9 @@ export function checkEncryption({
 
 /** What is refused if nothing says that what is stored lies encrypted. */
 export function notEncrypted(what: string): S3Error {
-  return new S3Error("NotImplemented", {
-    message: `${what} is not implemented: nothing says that this gateway's disk encrypts what is on it. Leave it out, encrypt before sending, or, if the disk does, set SLUICE_DISK_ENCRYPTED=on.`,
-  });
+  return s3Error.NotImplemented(
+    `${what} is not implemented: nothing says that this gateway's disk encrypts what is on it. Leave it out, encrypt before sending, or, if the disk does, set SLUICE_DISK_ENCRYPTED=on.`,
+  );
 }
 
 /** Says in the good answer of an object or a part how it lies encrypted. A 304 has no object. */

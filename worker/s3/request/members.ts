@@ -162,9 +162,8 @@ const DELETION: Lines = {
 };
 
 /** Of GetObject and HeadObject. */
-const SELECTION: Members = {
-  headers: {
-    ...EVERYWHERE,
+const SELECTION: Members = members(
+  {
     ...all(TAKEN, [
       "if-match",
       "if-modified-since",
@@ -177,8 +176,7 @@ const SELECTION: Members = {
     // MinIO's, by which its clients have the tags in the answer that has the bytes.
     "x-amz-tagging-directive": { ...TAKEN, only: { values: ["ACCESS"] } },
   },
-  query: {
-    ...HINT,
+  {
     ...all(TAKEN, [
       "response-cache-control",
       "response-content-disposition",
@@ -190,24 +188,27 @@ const SELECTION: Members = {
     ]),
     partNumber: UNSIGNED,
   },
-};
+);
+
+/** Of an operation with these headers and query parameters beside what every operation may be sent. */
+function members(headers: Lines, query: Lines = {}): Members {
+  return { headers: { ...EVERYWHERE, ...headers }, query: { ...HINT, ...query } };
+}
 
 /** Of the listings of objects, in each of which `more` are parameters of its own. */
 function listing(line: Taken, more: readonly string[]): Members {
-  return {
-    headers: { ...EVERYWHERE, "x-amz-optional-object-attributes": TAKEN },
-    query: { ...HINT, ...all(line, ["delimiter", "encoding-type", "max-keys", "prefix", ...more]) },
-  };
+  const query = all(line, ["delimiter", "encoding-type", "max-keys", "prefix", ...more]);
+  return members({ "x-amz-optional-object-attributes": TAKEN }, query);
 }
 
 /** Of an operation that takes no header of its own. */
 function asking(...query: readonly string[]): Members {
-  return { headers: EVERYWHERE, query: { ...HINT, ...all(TAKEN, query) } };
+  return members({}, all(TAKEN, query));
 }
 
 /** Of an operation that takes a document in its body, and in `query` what it is about. */
 function setting(query: string, more: Lines = {}): Members {
-  return { headers: { ...EVERYWHERE, ...BODY, ...more }, query: { ...HINT, [query]: TAKEN } };
+  return members({ ...BODY, ...more }, { [query]: TAKEN });
 }
 
 /** Of one on an object, one of whose versions may be named. */
@@ -306,52 +307,42 @@ function membersOf<Name extends string>(table: Readonly<Record<Name, Members>>):
 /** By the operation's name. One that operations.ts lists and this does not is not compiled. */
 export const MEMBERS = membersOf({
   ...SETTING_MEMBERS,
-  AbortMultipartUpload: {
-    headers: {
-      ...EVERYWHERE,
+  AbortMultipartUpload: members(
+    {
       "x-amz-if-match-initiated-time": refused("the upload's id says which one is meant: leave it out"),
     },
-    query: { ...HINT, uploadId: TAKEN },
-  },
+    { uploadId: TAKEN },
+  ),
   CompleteMultipartUpload: setting("uploadId", {
     ...ANNOTATION,
     ...WRITE_CONDITIONS,
     "x-amz-checksum-type": TAKEN,
     "x-amz-mp-object-size": TAKEN,
   }),
-  CopyObject: {
-    headers: {
-      ...EVERYWHERE,
-      ...OBJECT,
-      ...COPY,
-      ...WRITE_CONDITIONS,
-      ...NO_TIMES,
-      "x-amz-checksum-algorithm": TAKEN,
-      "x-amz-metadata-directive": TAKEN,
-      "x-amz-object-annotation-directive": harmless("no object has annotations"),
-      // A copy of an object onto itself may name its storage class as what it changes.
-      "x-amz-storage-class": { ...TAKEN, only: { values: ["STANDARD"] } },
-      "x-amz-tagging-directive": TAKEN,
+  CopyObject: members({
+    ...OBJECT,
+    ...COPY,
+    ...WRITE_CONDITIONS,
+    ...NO_TIMES,
+    "x-amz-checksum-algorithm": TAKEN,
+    "x-amz-metadata-directive": TAKEN,
+    "x-amz-object-annotation-directive": harmless("no object has annotations"),
+    // A copy of an object onto itself may name its storage class as what it changes.
+    "x-amz-storage-class": { ...TAKEN, only: { values: ["STANDARD"] } },
+    "x-amz-tagging-directive": TAKEN,
+  }),
+  CreateBucket: members({
+    ...BODY,
+    "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read"] } },
+    "x-amz-bucket-namespace": { ...harmless("there is one"), only: { values: ["global"] } },
+    "x-amz-bucket-object-lock-enabled": { ...NOTHING_LOCKED, only: { values: ["false"] } },
+    "x-amz-object-ownership": {
+      ...harmless("there is one owner"),
+      only: { values: ["BucketOwnerEnforced"] },
     },
-    query: HINT,
-  },
-  CreateBucket: {
-    headers: {
-      ...EVERYWHERE,
-      ...BODY,
-      "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read"] } },
-      "x-amz-bucket-namespace": { ...harmless("there is one"), only: { values: ["global"] } },
-      "x-amz-bucket-object-lock-enabled": { ...NOTHING_LOCKED, only: { values: ["false"] } },
-      "x-amz-object-ownership": {
-        ...harmless("there is one owner"),
-        only: { values: ["BucketOwnerEnforced"] },
-      },
-    },
-    query: HINT,
-  },
-  CreateMultipartUpload: {
-    headers: {
-      ...EVERYWHERE,
+  }),
+  CreateMultipartUpload: members(
+    {
       ...OBJECT,
       ...all(refused("an upload's conditions come with its completion: leave it out here"), [
         "if-match",
@@ -362,8 +353,8 @@ export const MEMBERS = membersOf({
       // s3fs sends it when it begins a copy in parts.
       "x-amz-metadata-directive": TAKEN,
     },
-    query: { ...HINT, uploads: TAKEN, filepath: TAKEN },
-  },
+    { uploads: TAKEN, filepath: TAKEN },
+  ),
   DeleteBucket: asking(),
   DeleteBucketCors: asking("cors"),
   DeleteBucketEncryption: asking("encryption"),
@@ -373,9 +364,8 @@ export const MEMBERS = membersOf({
   DeleteBucketReplication: asking("replication"),
   DeleteBucketTagging: asking("tagging"),
   DeleteBucketWebsite: asking("website"),
-  DeleteObject: {
-    headers: {
-      ...EVERYWHERE,
+  DeleteObject: members(
+    {
       ...DELETION,
       ...NO_TIMES,
       "if-match": TAKEN,
@@ -385,43 +375,39 @@ export const MEMBERS = membersOf({
         "x-amz-if-match-size",
       ]),
     },
-    query: { ...HINT, versionId: TAKEN },
-  },
+    { versionId: TAKEN },
+  ),
   DeleteObjects: setting("delete", DELETION),
   DeletePublicAccessBlock: asking("publicAccessBlock"),
-  DeleteObjectTagging: {
-    headers: { ...EVERYWHERE, ...ANNOTATION, ...TAGGING_CONDITIONS },
-    query: { ...HINT, tagging: TAKEN, versionId: TAKEN },
-  },
-  GetBucketLifecycleConfiguration: {
-    headers: EVERYWHERE,
-    // minio-go asks by it for a header with the time, and goes on without: S3 has none.
-    query: { ...HINT, lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
-  },
-  GetBucketLocation: { headers: EVERYWHERE, query: { ...HINT, location: UNSIGNED } },
+  DeleteObjectTagging: members(
+    { ...ANNOTATION, ...TAGGING_CONDITIONS },
+    { tagging: TAKEN, versionId: TAKEN },
+  ),
+  // minio-go asks by withUpdatedAt for a header with the time, and goes on without: S3 has none.
+  GetBucketLifecycleConfiguration: members(
+    {},
+    { lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
+  ),
+  GetBucketLocation: members({}, { location: UNSIGNED }),
   GetBucketPolicyStatus: asking("policyStatus"),
   GetObject: SELECTION,
   GetObjectAcl: asking("acl", "versionId"),
-  GetObjectAttributes: {
-    headers: {
-      ...EVERYWHERE,
-      ...all(TAKEN, ["x-amz-max-parts", "x-amz-object-attributes", "x-amz-part-number-marker"]),
-    },
-    query: { ...HINT, attributes: TAKEN, versionId: TAKEN },
-  },
+  GetObjectAttributes: members(
+    all(TAKEN, ["x-amz-max-parts", "x-amz-object-attributes", "x-amz-part-number-marker"]),
+    { attributes: TAKEN, versionId: TAKEN },
+  ),
   GetObjectLegalHold: asking("legal-hold", "versionId"),
   GetObjectRetention: asking("retention", "versionId"),
   GetObjectTagging: asking("tagging", "versionId"),
   HeadBucket: asking(),
   HeadObject: SELECTION,
-  ListBuckets: {
-    headers: EVERYWHERE,
-    query: {
-      ...HINT,
+  ListBuckets: members(
+    {},
+    {
       ...all(TAKEN, ["continuation-token", "max-buckets", "prefix"]),
       "bucket-region": refused("buckets have no region: leave it out"),
     },
-  },
+  ),
   ListMultipartUploads: asking(
     "delimiter",
     "encoding-type",
@@ -461,17 +447,13 @@ export const MEMBERS = membersOf({
   PutBucketVersioning: setting("versioning", {
     "x-amz-mfa": refused("no change of versions asks for a second factor: leave it out"),
   }),
-  PutObject: {
-    headers: {
-      ...EVERYWHERE,
-      ...OBJECT,
-      ...BODY,
-      ...WRITE_CONDITIONS,
-      ...NO_TIMES,
-      "x-amz-checksum-algorithm": TAKEN,
-    },
-    query: HINT,
-  },
+  PutObject: members({
+    ...OBJECT,
+    ...BODY,
+    ...WRITE_CONDITIONS,
+    ...NO_TIMES,
+    "x-amz-checksum-algorithm": TAKEN,
+  }),
   PutObjectAcl: ofVersion(ACL),
   PutObjectLegalHold: ofVersion(setting("legal-hold")),
   PutObjectLockConfiguration: setting("object-lock", LOCK_TOKEN),
@@ -479,18 +461,17 @@ export const MEMBERS = membersOf({
     setting("retention", { "x-amz-bypass-governance-retention": NOTHING_LOCKED }),
   ),
   PutObjectTagging: ofVersion(setting("tagging", { ...ANNOTATION, ...TAGGING_CONDITIONS })),
-  UploadPart: {
-    headers: {
-      ...EVERYWHERE,
+  UploadPart: members(
+    {
       ...BODY,
       "x-amz-checksum-algorithm": harmless("the upload was begun for the checksum that its parts have"),
     },
-    query: { ...HINT, partNumber: TAKEN, uploadId: TAKEN },
-  },
-  UploadPartCopy: {
-    headers: { ...EVERYWHERE, ...COPY, "x-amz-copy-source-range": TAKEN },
-    query: { ...HINT, partNumber: TAKEN, uploadId: TAKEN },
-  },
+    { partNumber: TAKEN, uploadId: TAKEN },
+  ),
+  UploadPartCopy: members(
+    { ...COPY, "x-amz-copy-source-range": TAKEN },
+    { partNumber: TAKEN, uploadId: TAKEN },
+  ),
 });
 
 /** The line of a header of this name; undefined if it has none. */

@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 
 /**
@@ -15,9 +15,9 @@ export function wholeNumber(
   if (text === undefined) return absent ?? top;
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && ("max" in bound || value <= top)) return Math.min(value, top);
-  throw new S3Error("InvalidArgument", {
-    message: `${name} is '${text}': it must be a whole number from ${min} ${"max" in bound ? "up" : `to ${top}`}.`,
-  });
+  throw s3Error.InvalidArgument(
+    `${name} is '${text}': it must be a whole number from ${min} ${"max" in bound ? "up" : `to ${top}`}.`,
+  );
 }
 
 /** Begins every token of this form. A later form can then be told from it. */
@@ -40,9 +40,7 @@ export function decodeToken(token: string): string {
   } catch {
     // Neither base64 nor UTF-8: refused below.
   }
-  throw new S3Error("InvalidArgument", {
-    message: `continuation-token is '${token}', which is none that this gateway gave.`,
-  });
+  throw s3Error.InvalidArgument(`continuation-token is '${token}', which is none that this gateway gave.`);
 }
 
 /** No header takes anything else, and answers repeat the id in one. */
@@ -52,14 +50,14 @@ const PRINTABLE = /^[\u0021-\u007e]+$/;
 export function versionId(query: ReadonlyMap<string, string>): string | undefined {
   const id = query.get("versionId");
   if (id === "") {
-    throw new S3Error("InvalidArgument", {
-      message: "versionId is empty: give the id of a commit, or leave it out for the newest.",
-    });
+    throw s3Error.InvalidArgument(
+      "versionId is empty: give the id of a commit, or leave it out for the newest.",
+    );
   }
   if (id !== undefined && !PRINTABLE.test(id)) {
-    throw new S3Error("InvalidArgument", {
-      message: `versionId is '${id}', which is no id of a commit: an id is 26 letters and digits.`,
-    });
+    throw s3Error.InvalidArgument(
+      `versionId is '${id}', which is no id of a commit: an id is 26 letters and digits.`,
+    );
   }
   return id;
 }
@@ -70,7 +68,7 @@ export function partNumberOf(query: ReadonlyMap<string, string>): number {
   const number = text !== undefined && /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
   if (number >= 1 && number <= MAX_PART_NUMBER) return number;
   const said = text === undefined ? "partNumber is missing" : `partNumber is '${text}'`;
-  throw new S3Error("InvalidArgument", {
-    message: `${said}: part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
-  });
+  throw s3Error.InvalidArgument(
+    `${said}: part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
+  );
 }

@@ -1,5 +1,5 @@
 import type { ByteRange } from "../../blobs/port.ts";
-import { S3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 
 const SINGLE = /^bytes=([0-9]*)-([0-9]*)\s*$/;
 
@@ -40,14 +40,14 @@ export function parseCopyRange(header: string | undefined, size: number): ByteRa
   if (header === undefined) return undefined;
   const [, first, last] = RANGE.exec(header) ?? [];
   if (first === undefined || last === undefined || Number(first) > Number(last)) {
-    throw new S3Error("InvalidArgument", {
-      message: `x-amz-copy-source-range is '${header}': it must be 'bytes=<first>-<last>', where the first byte of the source is 0.`,
-    });
+    throw s3Error.InvalidArgument(
+      `x-amz-copy-source-range is '${header}': it must be 'bytes=<first>-<last>', where the first byte of the source is 0.`,
+    );
   }
   if (Number(last) >= size) {
-    throw new S3Error("InvalidArgument", {
-      message: `x-amz-copy-source-range is '${header}', but the source has ${size} bytes: it must lie inside.`,
-    });
+    throw s3Error.InvalidArgument(
+      `x-amz-copy-source-range is '${header}', but the source has ${size} bytes: it must lie inside.`,
+    );
   }
   return { offset: Number(first), length: Number(last) - Number(first) + 1 };
 }

@@ -1,4 +1,4 @@
-import { S3Error } from "../answer/errors.ts";
+import { type S3Error, s3Error } from "../answer/errors.ts";
 import { OWNER_ID } from "../answer/fields.ts";
 import { ANNOTATION_PREFIX } from "./annotation.ts";
 import { headerLine, type Line, type Members, queryLine } from "./members.ts";
@@ -37,15 +37,13 @@ function refuse(line: Line, { member, value }: { member: string; value: string }
   const { only } = line;
   if (only === undefined || only.values.includes(value)) return;
   if (only.because !== undefined) throw notImplemented(member, only.because);
-  throw new S3Error("NotImplemented", {
-    message: `${member} is implemented with the value '${only.values.join("' or '")}' only, not '${value}'.`,
-  });
+  throw s3Error.NotImplemented(
+    `${member} is implemented with the value '${only.values.join("' or '")}' only, not '${value}'.`,
+  );
 }
 
 function notImplemented(member: string, because: string): S3Error {
-  return new S3Error("NotImplemented", {
-    message: `${member} is not implemented for this operation: ${because}.`,
-  });
+  return s3Error.NotImplemented(`${member} is not implemented for this operation: ${because}.`);
 }
 
 /** Throws InvalidRequest if the request has no meaning for the bucket of an open commit, a commit or a tag. */
@@ -53,8 +51,8 @@ export function refuseOnView(
   query: ReadonlyMap<string, string>,
   { notOnView }: { readonly notOnView?: string },
 ): void {
-  if (notOnView !== undefined) throw new S3Error("InvalidRequest", { message: notOnView });
-  if (query.has("versionId")) throw new S3Error("InvalidRequest", { message: NO_VERSIONS });
+  if (notOnView !== undefined) throw s3Error.InvalidRequest(notOnView);
+  if (query.has("versionId")) throw s3Error.InvalidRequest(NO_VERSIONS);
 }
 
 const NO_VERSIONS =
@@ -67,8 +65,6 @@ export function checkExpectedOwner(
 ): void {
   const expected = headers.get(header);
   if (expected !== undefined && expected !== OWNER_ID) {
-    throw new S3Error("AccessDenied", {
-      message: `${header} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
-    });
+    throw s3Error.AccessDenied(`${header} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { canonicalRequest } from "../../../../worker/s3/auth/canonical-request.ts";
 import { parseAuthorization } from "../../../../worker/s3/auth/parse-authorization.ts";
+import { canonicalRequest } from "../../../../worker/s3/auth/signature.ts";
 import {
   EXAMPLE_KEY,
   EXAMPLE_NOW,

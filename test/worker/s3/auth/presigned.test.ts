@@ -3,8 +3,8 @@ import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { AwsClient } from "aws4fetch";
 import { describe, expect, test } from "vitest";
 import type { KeyRing } from "../../../../worker/keys/key-ring.ts";
-import { authenticate } from "../../../../worker/s3/auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "../../../../worker/s3/auth/presigned.ts";
+import { authenticate } from "../../../../worker/s3/auth/verify.ts";
 import { parseTarget } from "../../../../worker/s3/request/target.ts";
 import {
   callerOf,

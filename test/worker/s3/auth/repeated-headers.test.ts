@@ -1,7 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { toHex } from "../../../../protocol/digest.ts";
-import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
-import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
+import {
+  canonicalRequest,
+  type SignableRequest,
+  SigningKeys,
+  stringToSign,
+} from "../../../../worker/s3/auth/signature.ts";
 import { EXAMPLE_KEY, EXAMPLE_SCOPE, EXAMPLE_TIME, options, targetOf, verify } from "./support.ts";
 
 /** A PUT whose signature is over one value of a header, and which arrives with another. */

@@ -2,8 +2,12 @@ import { toHex } from "../../../../protocol/digest.ts";
 import type { Caller } from "../../../../worker/app.ts";
 import type { AccessKey, KeyRing } from "../../../../worker/keys/key-ring.ts";
 import { S3Error } from "../../../../worker/s3/answer/errors.ts";
-import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
-import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
+import {
+  canonicalRequest,
+  type SignableRequest,
+  SigningKeys,
+  stringToSign,
+} from "../../../../worker/s3/auth/signature.ts";
 import { type VerifyOptions, verify as verifyOrThrow } from "../../../../worker/s3/auth/verify.ts";
 import { parseTarget, type Target } from "../../../../worker/s3/request/target.ts";
 

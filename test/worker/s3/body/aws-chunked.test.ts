@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { S3Error } from "../../../../worker/s3/answer/errors.ts";
-import { AwsChunkedSource } from "../../../../worker/s3/body/aws-chunked-source.ts";
-import { ChunkDecoder } from "../../../../worker/s3/body/chunk-decoder.ts";
-import { ChunkSignatures } from "../../../../worker/s3/body/chunk-signatures.ts";
-import { Trailer } from "../../../../worker/s3/body/trailer.ts";
+import {
+  AwsChunkedSource,
+  ChunkDecoder,
+  ChunkSignatures,
+  Trailer,
+} from "../../../../worker/s3/body/aws-chunked.ts";
 import { seededBytes, seededRandom, testSeed } from "../../../support/random.ts";
 import {
   ArrivingBytes,

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { S3Error } from "../../../../worker/s3/answer/errors.ts";
-import { Delimiter } from "../../../../worker/s3/forms/delimiter.ts";
-import { FormFile } from "../../../../worker/s3/forms/form-file.ts";
-import { type FormField, FormHeadReader } from "../../../../worker/s3/forms/form-head.ts";
-import { parsePartHead } from "../../../../worker/s3/forms/part-head.ts";
+import {
+  Delimiter,
+  type FormField,
+  FormFile,
+  FormHeadReader,
+  parsePartHead,
+} from "../../../../worker/s3/forms/form-parts.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
 import { ArrivingBytes, joined } from "../body/support.ts";
 import { BOUNDARY, type Field, formBody } from "./support.ts";
