@@ -1,6 +1,5 @@
 import type { Space } from "../../protocol/repos.ts";
 import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts";
-import { AlmostFullTable } from "./almost-full.ts";
 import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
 import { ERASED_CONTENTS_PROBE, ErasedContentsTable } from "./erased-contents.ts";
@@ -10,7 +9,7 @@ import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
 import { PIPELINES_PROBE, PipelineTable } from "./pipelines.ts";
 import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
-import { catalogueSpace } from "./space.ts";
+import { AlmostFullTable, catalogueSpace } from "./space.ts";
 import { TAGS_PROBE, TagTable } from "./tags.ts";
 
 /** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
