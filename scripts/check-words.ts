@@ -116,7 +116,7 @@ export const RETIRED: readonly Retired[] = [
     word: "look",
     instead: "peek",
     found: /\blook\b(?=[,:?]| [}=])/,
-    within: ["protocol/runner.ts", "runner/worker", "worker/api/runner", "worker/pipeline"],
+    within: ["protocol/runner.ts", "runner/worker", "worker/api/runner.ts", "worker/pipeline"],
   },
 ];
 

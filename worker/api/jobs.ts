@@ -19,7 +19,7 @@ import type { DatumRefused } from "../pipeline/contract.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { type ApiError, apiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
-import { withKept } from "./commits/kept-commits.ts";
+import { withKept } from "./commits/log.ts";
 import { type ApiRequest, mayRead, readQuery, waitMsFor } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 

@@ -1,98 +1,29 @@
-import { beginExport, endExport, exportCommits, exportFiles, exportTags } from "./admin/exports.ts";
-import { checkBranch, listForCheck, startSweep, sweepState } from "./admin/fsck.ts";
-import { scrubState, showLog, startScrub } from "./admin/host.ts";
-import {
-  abortImport,
-  beginImport,
-  finishImport,
-  importCommits,
-  importFiles,
-  importTags,
-} from "./admin/imports.ts";
-import {
-  createKey,
-  deleteKey,
-  exportAccessKeys,
-  importAccessKeys,
-  listKeys,
-  reseal,
-  whoAmI,
-} from "./admin/keys.ts";
-import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
+import * as exports from "./admin/exports.ts";
+import * as fsck from "./admin/fsck.ts";
+import * as host from "./admin/host.ts";
+import * as imports from "./admin/imports.ts";
+import * as keys from "./admin/keys.ts";
+import * as nodes from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
-import { createCommit, listFiles } from "./commits/commits.ts";
+import * as commits from "./commits/commits.ts";
 import { readDownstream } from "./commits/downstream.ts";
 import { eraseFile } from "./commits/erasures.ts";
-import { diffCommit, inspectCommit, listCommits, redactAnnotation } from "./commits/log.ts";
-import {
-  abortOpenCommit,
-  diffOpenCommit,
-  finishOpenCommit,
-  inspectOpenCommit,
-  listOpenCommits,
-  revertCommit,
-  startOpenCommit,
-} from "./commits/open-commits.ts";
-import { readDerived, readProvenance } from "./commits/provenance.ts";
-import { deleteTag, inspectTag, listTags, setTag } from "./commits/tags.ts";
-import { readContents } from "./contents.ts";
+import * as log from "./commits/log.ts";
+import * as openCommits from "./commits/open-commits.ts";
+import * as provenance from "./commits/provenance.ts";
+import * as tags from "./commits/tags.ts";
 import { readLogs } from "./job-logs.ts";
-import {
-  inspectDatum,
-  inspectJob,
-  jobInputs,
-  jobRepo,
-  jobsRepo,
-  listDatumOutputs,
-  listDatums,
-  listJobs,
-  retryInputs,
-  retryJob,
-  stopJob,
-  summarizeJob,
-} from "./jobs.ts";
+import * as jobs from "./jobs.ts";
 import { showNow } from "./now.ts";
-import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
-import {
-  createPipeline,
-  deletePipeline,
-  inspectPipeline,
-  listPipelines,
-  newPipelineInputs,
-  newPipelineRepo,
-  pipelineInputs,
-  showLoops,
-} from "./pipelines/pipelines.ts";
-import { showGraph, summarizePipeline } from "./pipelines/standing.ts";
-import { inspectPipelineVersion, listPipelineVersions } from "./pipelines/versions.ts";
-import {
-  createBranch,
-  deleteBranch,
-  inspectBranch,
-  listBranches,
-  listRepos,
-  newBranchSource,
-  setEmptyOnly,
-  setKeep,
-  setLastModified,
-  setPublic,
-  setWriter,
-  showBranchLoops,
-} from "./repos/repos.ts";
-import { catalogueUsage, repoUsage } from "./repos/usage.ts";
+import * as pipelines from "./pipelines/pipelines.ts";
+import * as standing from "./pipelines/standing.ts";
+import * as versions from "./pipelines/versions.ts";
+import * as repos from "./repos/repos.ts";
+import * as usage from "./repos/usage.ts";
 import { ANY_KEY, noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
-import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
-import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner.ts";
-import {
-  addContent,
-  addInlineContents,
-  composeContents,
-  newUploadRepo,
-  openUpload,
-  reserveContents,
-  uploadRepo,
-} from "./uploads.ts";
+import * as runner from "./runner.ts";
+import * as uploads from "./uploads.ts";
 
 /** What a runner needs to say that it lives, and to lease and report. To read and to upload it needs the grants of its leases. */
 const FLEET = [{ permission: "work", of: noRepo }] as const;
@@ -110,16 +41,16 @@ const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as cons
 const TO_RUN_PIPELINE = [
   { permission: "admin", of: pipelineInPath },
   { permission: "run", of: pipelineInPath },
-  { permission: "read", of: pipelineInputs },
+  { permission: "read", of: pipelines.pipelineInputs },
 ] as const;
-const TO_READ_JOB = [{ permission: "read", of: jobRepo }] as const;
+const TO_READ_JOB = [{ permission: "read", of: jobs.jobRepo }] as const;
 const TO_RUN_JOB = [
-  { permission: "admin", of: jobRepo },
-  { permission: "run", of: jobRepo },
-  { permission: "read", of: retryInputs },
+  { permission: "admin", of: jobs.jobRepo },
+  { permission: "run", of: jobs.jobRepo },
+  { permission: "read", of: jobs.retryInputs },
 ] as const;
-const TO_OPEN_UPLOAD = [{ permission: "write", of: newUploadRepo }] as const;
-const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
+const TO_OPEN_UPLOAD = [{ permission: "write", of: uploads.newUploadRepo }] as const;
+const TO_UPLOAD = [{ permission: "write", of: uploads.uploadRepo }] as const;
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -160,166 +91,195 @@ function below(path: string, routes: Readonly<Record<string, Methods>>): Record<
 /** Every route: path, then method, to what it needs, what its body may hold, and what it does. */
 export const ROUTES: Readonly<Record<string, Methods>> = {
   "/pipelines": {
-    GET: { needs: TO_LIST, query: true, handle: listPipelines },
+    GET: { needs: TO_LIST, query: true, handle: pipelines.listPipelines },
     POST: {
       needs: [
-        { permission: "admin", of: newPipelineRepo },
-        { permission: "run", of: newPipelineRepo },
-        { permission: "read", of: newPipelineInputs },
+        { permission: "admin", of: pipelines.newPipelineRepo },
+        { permission: "run", of: pipelines.newPipelineRepo },
+        { permission: "read", of: pipelines.newPipelineInputs },
       ],
       body: SPEC_BODY,
       query: true,
-      handle: createPipeline,
+      handle: pipelines.createPipeline,
     },
   },
-  "/graph": { GET: { needs: TO_LIST, handle: showGraph } },
+  "/graph": { GET: { needs: TO_LIST, handle: standing.showGraph } },
   "/now": { GET: { needs: TO_LIST, handle: showNow } },
-  "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], query: true, handle: listJobs } },
-  "/fsck": { GET: { needs: MANAGE, query: true, handle: listForCheck } },
-  "/repos": { GET: { needs: TO_LIST, query: true, handle: listRepos } },
-  "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, query: true, handle: repoUsage } },
-  "/usage": { GET: { needs: TO_READ_ALL, handle: catalogueUsage } },
+  "/jobs": {
+    GET: { needs: [{ permission: "list", of: jobs.jobsRepo }], query: true, handle: jobs.listJobs },
+  },
+  "/fsck": { GET: { needs: MANAGE, query: true, handle: fsck.listForCheck } },
+  "/repos": { GET: { needs: TO_LIST, query: true, handle: repos.listRepos } },
+  "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, query: true, handle: usage.repoUsage } },
+  "/usage": { GET: { needs: TO_READ_ALL, handle: usage.catalogueUsage } },
   "/repos/:repo/branches": {
-    GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
+    GET: { needs: [{ permission: "list", of: repoInPath }], handle: repos.listBranches },
     POST: {
       needs: [
         { permission: "admin", of: repoInPath },
-        { permission: "read", of: newBranchSource },
+        { permission: "read", of: repos.newBranchSource },
       ],
-      handle: createBranch,
+      handle: repos.createBranch,
     },
   },
-  "/repos/:repo/tags": { GET: { needs: TO_READ_REPO, query: true, handle: listTags } },
-  "/nodes": { GET: { needs: TO_READ_ALL, handle: listNodes } },
-  "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
-  "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
-  "/admin/log": { GET: { needs: MANAGE, handle: showLog } },
+  "/repos/:repo/tags": { GET: { needs: TO_READ_REPO, query: true, handle: tags.listTags } },
+  "/nodes": { GET: { needs: TO_READ_ALL, handle: nodes.listNodes } },
+  "/nodes/:node/drain": { POST: { needs: MANAGE, handle: nodes.drainNode } },
+  "/nodes/:node/resume": { POST: { needs: MANAGE, handle: nodes.resumeNode } },
+  "/admin/log": { GET: { needs: MANAGE, handle: host.showLog } },
   "/admin/rebuild": { POST: { needs: MANAGE, query: true, handle: rebuild } },
   "/admin/scrub": {
-    GET: { needs: MANAGE, handle: scrubState },
-    POST: { needs: MANAGE, handle: startScrub },
+    GET: { needs: MANAGE, handle: host.scrubState },
+    POST: { needs: MANAGE, handle: host.startScrub },
   },
   "/keys": {
-    GET: { needs: MANAGE, query: true, handle: listKeys },
-    POST: { needs: MANAGE, handle: createKey },
+    GET: { needs: MANAGE, query: true, handle: keys.listKeys },
+    POST: { needs: MANAGE, handle: keys.createKey },
   },
-  "/whoami": { GET: { needs: ANY_KEY, handle: whoAmI } },
-  "/keys/export": { POST: { needs: MANAGE, handle: exportAccessKeys } },
-  "/keys/import": { POST: { needs: MANAGE, body: KEYS_BODY, handle: importAccessKeys } },
-  "/keys/reseal": { POST: { needs: MANAGE, query: true, handle: reseal } },
-  "/keys/:key": { DELETE: { needs: MANAGE, handle: deleteKey } },
+  "/whoami": { GET: { needs: ANY_KEY, handle: keys.whoAmI } },
+  "/keys/export": { POST: { needs: MANAGE, handle: keys.exportAccessKeys } },
+  "/keys/import": { POST: { needs: MANAGE, body: KEYS_BODY, handle: keys.importAccessKeys } },
+  "/keys/reseal": { POST: { needs: MANAGE, query: true, handle: keys.reseal } },
+  "/keys/:key": { DELETE: { needs: MANAGE, handle: keys.deleteKey } },
   ...below("/repos/:repo/branches/:branch", {
-    "/fsck": { POST: { needs: MANAGE, body: TOKEN_BODY, handle: checkBranch } },
+    "/fsck": { POST: { needs: MANAGE, body: TOKEN_BODY, handle: fsck.checkBranch } },
     "/sweep": {
-      GET: { needs: MANAGE, query: true, handle: sweepState },
-      POST: { needs: MANAGE, handle: startSweep },
+      GET: { needs: MANAGE, query: true, handle: fsck.sweepState },
+      POST: { needs: MANAGE, handle: fsck.startSweep },
     },
     "": {
-      GET: { needs: TO_READ_REPO, handle: inspectBranch },
-      DELETE: { needs: TO_MANAGE_REPO, query: true, handle: deleteBranch },
+      GET: { needs: TO_READ_REPO, handle: repos.inspectBranch },
+      DELETE: { needs: TO_MANAGE_REPO, query: true, handle: repos.deleteBranch },
     },
-    "/loops": { GET: { needs: TO_MANAGE_REPO, handle: showBranchLoops } },
-    "/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
-    "/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
-    "/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
-    "/last-modified": { PUT: { needs: TO_MANAGE_REPO, handle: setLastModified } },
-    "/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: setEmptyOnly } },
+    "/loops": { GET: { needs: TO_MANAGE_REPO, handle: repos.showBranchLoops } },
+    "/public": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setPublic } },
+    "/keep": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setKeep } },
+    "/writer": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setWriter } },
+    "/last-modified": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setLastModified } },
+    "/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setEmptyOnly } },
     "/commits": {
-      GET: { needs: TO_READ_REPO, query: true, handle: listCommits },
-      POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },
+      GET: { needs: TO_READ_REPO, query: true, handle: log.listCommits },
+      POST: { needs: TO_REPO, body: COMMIT_BODY, handle: commits.createCommit },
     },
-    "/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
-    "/commits/:commit/diff": { GET: { needs: TO_READ_REPO, query: true, handle: diffCommit } },
-    "/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
-    "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: redactAnnotation } },
-    "/commits/:commit/provenance": { GET: { needs: TO_READ_REPO, query: true, handle: readProvenance } },
-    "/commits/:commit/derived": { GET: { needs: TO_READ_REPO, query: true, handle: readDerived } },
-    "/commits/:commit/downstream": { GET: { needs: TO_READ_REPO, query: true, handle: readDownstream } },
+    "/commits/:commit": { GET: { needs: TO_READ_REPO, handle: log.inspectCommit } },
+    "/commits/:commit/diff": { GET: { needs: TO_READ_REPO, query: true, handle: log.diffCommit } },
+    "/commits/:commit/revert": { POST: { needs: TO_REPO, handle: openCommits.revertCommit } },
+    "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: log.redactAnnotation } },
+    "/commits/:commit/provenance": {
+      GET: { needs: TO_READ_REPO, query: true, handle: provenance.readProvenance },
+    },
+    "/commits/:commit/derived": { GET: { needs: TO_READ_REPO, query: true, handle: provenance.readDerived } },
+    "/commits/:commit/downstream": {
+      GET: { needs: TO_READ_REPO, query: true, handle: readDownstream },
+    },
     "/commits/:commit/files": {
-      GET: { needs: TO_READ_REPO, granted: grantsFiles, query: true, handle: listFiles },
+      GET: { needs: TO_READ_REPO, granted: runner.grantsFiles, query: true, handle: commits.listFiles },
     },
     "/erasures": { POST: { needs: TO_MANAGE_REPO, handle: eraseFile } },
     "/sessions": {
-      GET: { needs: TO_REPO, query: true, handle: listOpenCommits },
-      POST: { needs: TO_REPO, handle: startOpenCommit },
+      GET: { needs: TO_REPO, query: true, handle: openCommits.listOpenCommits },
+      POST: { needs: TO_REPO, handle: openCommits.startOpenCommit },
     },
-    "/sessions/:session/diff": { GET: { needs: TO_REPO, query: true, handle: diffOpenCommit } },
-    "/exports": { POST: { needs: TO_MANAGE_REPO, handle: beginExport } },
-    "/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: endExport } },
-    "/exports/:export/commits": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportCommits } },
-    "/exports/:export/tags": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportTags } },
-    "/exports/:export/files": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exportFiles } },
-    "/imports": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: beginImport } },
-    "/imports/:import": { DELETE: { needs: TO_MANAGE_REPO, handle: abortImport } },
+    "/sessions/:session/diff": { GET: { needs: TO_REPO, query: true, handle: openCommits.diffOpenCommit } },
+    "/exports": { POST: { needs: TO_MANAGE_REPO, handle: exports.beginExport } },
+    "/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: exports.endExport } },
+    "/exports/:export/commits": {
+      GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportCommits },
+    },
+    "/exports/:export/tags": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportTags } },
+    "/exports/:export/files": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportFiles } },
+    "/imports": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.beginImport } },
+    "/imports/:import": { DELETE: { needs: TO_MANAGE_REPO, handle: imports.abortImport } },
     "/imports/:import/commits": {
-      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importCommits },
+      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importCommits },
     },
-    "/imports/:import/tags": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importTags } },
-    "/imports/:import/files": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importFiles } },
-    "/imports/:import/finish": { POST: { needs: TO_MANAGE_REPO, handle: finishImport } },
+    "/imports/:import/tags": {
+      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importTags },
+    },
+    "/imports/:import/files": {
+      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importFiles },
+    },
+    "/imports/:import/finish": { POST: { needs: TO_MANAGE_REPO, handle: imports.finishImport } },
     "/sessions/:session": {
-      GET: { needs: TO_REPO, handle: inspectOpenCommit },
-      DELETE: { needs: TO_REPO, handle: abortOpenCommit },
+      GET: { needs: TO_REPO, handle: openCommits.inspectOpenCommit },
+      DELETE: { needs: TO_REPO, handle: openCommits.abortOpenCommit },
     },
-    "/sessions/:session/finish": { POST: { needs: TO_REPO, handle: finishOpenCommit } },
+    "/sessions/:session/finish": { POST: { needs: TO_REPO, handle: openCommits.finishOpenCommit } },
     "/tags/:tag": {
-      GET: { needs: TO_READ_REPO, handle: inspectTag },
-      PUT: { needs: TO_REPO, handle: setTag },
-      DELETE: { needs: TO_REPO, handle: deleteTag },
+      GET: { needs: TO_READ_REPO, handle: tags.inspectTag },
+      PUT: { needs: TO_REPO, handle: tags.setTag },
+      DELETE: { needs: TO_REPO, handle: tags.deleteTag },
     },
-    "/contents/:content": { GET: { needs: TO_READ_REPO, granted: grantsContents, handle: readContents } },
+    "/contents/:content": {
+      GET: { needs: TO_READ_REPO, granted: runner.grantsContents, handle: uploads.readContents },
+    },
   }),
   ...below("/pipelines/:pipeline", {
     "": {
-      GET: { needs: TO_READ_PIPELINE, handle: inspectPipeline },
-      DELETE: { needs: TO_CHANGE_PIPELINE, query: true, handle: deletePipeline },
+      GET: { needs: TO_READ_PIPELINE, handle: pipelines.inspectPipeline },
+      DELETE: { needs: TO_CHANGE_PIPELINE, query: true, handle: pipelines.deletePipeline },
     },
-    "/summary": { GET: { needs: TO_READ_PIPELINE, handle: summarizePipeline } },
-    "/versions": { GET: { needs: TO_READ_PIPELINE, query: true, handle: listPipelineVersions } },
-    "/versions/:version": { GET: { needs: TO_READ_PIPELINE, handle: inspectPipelineVersion } },
-    "/loops": { GET: { needs: TO_CHANGE_PIPELINE, handle: showLoops } },
-    "/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
-    "/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },
+    "/summary": { GET: { needs: TO_READ_PIPELINE, handle: standing.summarizePipeline } },
+    "/versions": { GET: { needs: TO_READ_PIPELINE, query: true, handle: versions.listPipelineVersions } },
+    "/versions/:version": { GET: { needs: TO_READ_PIPELINE, handle: versions.inspectPipelineVersion } },
+    "/loops": { GET: { needs: TO_CHANGE_PIPELINE, handle: pipelines.showLoops } },
+    "/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: pipelines.stopPipeline } },
+    "/start": { POST: { needs: TO_RUN_PIPELINE, handle: pipelines.startPipeline } },
   }),
   ...below("/jobs/:job", {
-    "": { GET: { needs: TO_READ_JOB, query: true, handle: inspectJob } },
-    "/summary": { GET: { needs: TO_READ_JOB, handle: summarizeJob } },
-    "/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
-    "/retry": { POST: { needs: TO_RUN_JOB, query: true, handle: retryJob } },
-    "/datums": { GET: { needs: TO_READ_JOB, query: true, handle: listDatums } },
+    "": { GET: { needs: TO_READ_JOB, query: true, handle: jobs.inspectJob } },
+    "/summary": { GET: { needs: TO_READ_JOB, handle: jobs.summarizeJob } },
+    "/stop": { POST: { needs: [{ permission: "admin", of: jobs.jobRepo }], handle: jobs.stopJob } },
+    "/retry": { POST: { needs: TO_RUN_JOB, query: true, handle: jobs.retryJob } },
+    "/datums": { GET: { needs: TO_READ_JOB, query: true, handle: jobs.listDatums } },
     "/datums/:datum": {
       GET: {
         needs: [
-          { permission: "read", of: jobRepo },
-          { permission: "read", of: jobInputs },
+          { permission: "read", of: jobs.jobRepo },
+          { permission: "read", of: jobs.jobInputs },
         ],
-        handle: inspectDatum,
+        handle: jobs.inspectDatum,
       },
     },
-    "/datums/:datum/outputs": { GET: { needs: TO_READ_JOB, query: true, handle: listDatumOutputs } },
+    "/datums/:datum/outputs": { GET: { needs: TO_READ_JOB, query: true, handle: jobs.listDatumOutputs } },
     "/logs": { GET: { needs: TO_READ_JOB, query: true, handle: readLogs } },
   }),
   ...below("/uploads", {
-    "": { POST: { needs: TO_OPEN_UPLOAD, granted: grantsNewUpload, handle: openUpload } },
+    "": { POST: { needs: TO_OPEN_UPLOAD, granted: runner.grantsNewUpload, handle: uploads.openUpload } },
     "/:upload/reserve": {
-      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: reserveContents },
+      POST: {
+        needs: TO_UPLOAD,
+        granted: runner.grantsUpload,
+        body: DIGESTS_BODY,
+        handle: uploads.reserveContents,
+      },
     },
     "/:upload/compose": {
-      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: composeContents },
+      POST: {
+        needs: TO_UPLOAD,
+        granted: runner.grantsUpload,
+        body: DIGESTS_BODY,
+        handle: uploads.composeContents,
+      },
     },
     "/:upload/contents": {
-      POST: { needs: TO_UPLOAD, granted: grantsUpload, body: CONTENTS_BODY, handle: addInlineContents },
-      PUT: { needs: TO_UPLOAD, granted: grantsUpload, query: true, handle: addContent },
+      POST: {
+        needs: TO_UPLOAD,
+        granted: runner.grantsUpload,
+        body: CONTENTS_BODY,
+        handle: uploads.addInlineContents,
+      },
+      PUT: { needs: TO_UPLOAD, granted: runner.grantsUpload, query: true, handle: uploads.addContent },
     },
   }),
   ...below("/runner", {
     "/heartbeat": {
-      POST: { needs: FLEET, handle: heartbeat },
-      DELETE: { needs: FLEET, query: true, handle: leave },
+      POST: { needs: FLEET, handle: runner.heartbeat },
+      DELETE: { needs: FLEET, query: true, handle: runner.leave },
     },
-    "/lease": { POST: { needs: FLEET, handle: lease } },
-    "/renew": { POST: { needs: FLEET, handle: renew } },
-    "/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: finish } },
-    "/logs": { POST: { needs: FLEET, body: LOGS_BODY, handle: addLogs } },
+    "/lease": { POST: { needs: FLEET, handle: runner.lease } },
+    "/renew": { POST: { needs: FLEET, handle: runner.renew } },
+    "/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: runner.finish } },
+    "/logs": { POST: { needs: FLEET, body: LOGS_BODY, handle: runner.addLogs } },
   }),
 };

@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type ContentId, contentName, Digest, type InlineContent } from "../../protocol/content.ts";
+import {
+  type ContentId,
+  contentName,
+  Digest,
+  type InlineContent,
+  parseContentName,
+} from "../../protocol/content.ts";
 import {
   AddInlineContents,
   ComposeContent,
@@ -16,14 +22,14 @@ import { sentBody } from "../blobs/body-reader.ts";
 import { BroughtBlobs } from "../blobs/brought-blobs.ts";
 import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
 import type { Content } from "../blobs/content.ts";
+import { readContent } from "../blobs/read/read-content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import { UPLOAD_LEASE_MS } from "../branch/contract/uploads.ts";
 import { hasLevel, refusalText } from "../core/permissions.ts";
 import { apiError } from "./answer/errors.ts";
-import { branchError, writeError } from "./answer/failures.ts";
-import { type ApiRequest, readQuery } from "./request/api-request.ts";
-import { readJson } from "./request/read-json.ts";
+import { accepted, branchError, writeError } from "./answer/failures.ts";
+import { type ApiRequest, branchInPath, readJson, readQuery } from "./request/api-request.ts";
 
 /** A body that brings nothing for so long is given up. */
 const IDLE_MS = 30_000;
@@ -55,8 +61,7 @@ export async function reserveContents(asked: ApiRequest): Promise<Response> {
   await asked.context.blobs.admit?.();
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, ReserveContents);
-  const reserved = await branch.uploads.reserve({ upload, contents });
-  if (!reserved.ok) throw branchError(reserved);
+  const reserved = accepted(await branch.uploads.reserve({ upload, contents }));
   return Response.json({ missing: reserved.missing } satisfies z.infer<typeof ContentsReserved>);
 }
 
@@ -65,11 +70,12 @@ export async function addInlineContents(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, AddInlineContents);
   await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
-  const added = await branch.uploads.add({
-    upload,
-    contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),
-  });
-  if (!added.ok) throw branchError(added);
+  accepted(
+    await branch.uploads.add({
+      upload,
+      contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),
+    }),
+  );
   return new Response(null, { status: 204 });
 }
 
@@ -101,8 +107,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
       idleMs: IDLE_MS,
     });
     if (!written.ok) throw writeError(written.reason);
-    const added = await blobs.handOver(() => branch.uploads.add({ upload, contents: [written.content] }));
-    if (!added.ok) throw branchError(added);
+    accepted(await blobs.handOver(() => branch.uploads.add({ upload, contents: [written.content] })));
     return Response.json(id satisfies ContentId);
   } catch (error) {
     await blobs.discard();
@@ -128,8 +133,7 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
     }
     // The upload held the parts when they were read, and lets go of nothing before its end: they are in that life still.
     const composed = { ...content, keeps: parts };
-    const added = await blobs.handOver(() => branch.uploads.add({ upload, contents: [composed] }));
-    if (!added.ok) throw branchError(added);
+    accepted(await blobs.handOver(() => branch.uploads.add({ upload, contents: [composed] })));
     const { digest, size } = content;
     return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
   } catch (error) {
@@ -144,8 +148,7 @@ async function* partsOf(
   { upload, parts }: { upload: string; parts: readonly ContentId[] },
 ): AsyncGenerator<Slice> {
   for (let next = 0; next < parts.length; ) {
-    const page = await branch.uploads.bodies({ upload, contents: parts.slice(next) });
-    if (!page.ok) throw branchError(page);
+    const page = accepted(await branch.uploads.bodies({ upload, contents: parts.slice(next) }));
     const lacking = parts[next];
     if (page.bodies.length === 0 && lacking) {
       const message = `the upload does not hold ${contentName(lacking)}: add it or reserve it first`;
@@ -186,7 +189,29 @@ export function uploadAddress({ params }: ApiRequest): BranchAddress {
 }
 
 async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {
-  const renewed = await branch.uploads.renew({ upload });
-  if (!renewed.ok) throw branchError(renewed);
+  const renewed = accepted(await branch.uploads.renew({ upload }));
   return renewed;
+}
+
+/**
+ * `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes of a content, without a path. Runners also
+ * read what a deleted branch held, since their jobs began before it was deleted.
+ */
+export async function readContents(asked: ApiRequest): Promise<Response> {
+  const { content = "" } = asked.params;
+  const id = parseContentName(content);
+  if (!id) throw apiError.InvalidRequest(`'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
+  const { branch, address } = branchInPath(asked);
+  const liveOnly = !hasLevel(asked.caller.scope, "work");
+  const found = await branch.files.content({ ...id, liveOnly });
+  if (!found.ok) throw apiError.NotFound(`The branch does not have the content '${content}'.`);
+  const headers = {
+    "content-type": "application/octet-stream",
+    "content-length": String(id.size),
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox",
+  };
+  const { blobs, hold } = asked.context;
+  const bytes = await readContent(blobs, { body: found.body, size: id.size, hold: hold(address) });
+  return new Response(bytes, { headers });
 }

@@ -7,7 +7,7 @@ import {
 } from "../../../protocol/archives.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
-import { branchError } from "../answer/failures.ts";
+import { accepted } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
 
 /**
@@ -18,8 +18,7 @@ import { type ApiRequest, branchInPath, readQuery } from "../request/api-request
 /** `POST /repos/{repo}/branches/{branch}/exports` */
 export async function beginExport(asked: ApiRequest): Promise<Response> {
   const { address, branch: asking } = branchInPath(asked);
-  const begun = await asking.exports.begin();
-  if (!begun.ok) throw branchError(begun, address);
+  const begun = accepted(await asking.exports.begin(), address);
   const { export: id, rows } = begun;
   const branch = { name: address.branch, ...begun.branch };
   // What the branch keeps is JSON already.

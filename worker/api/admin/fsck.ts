@@ -15,11 +15,10 @@ import { verifyContent } from "../../blobs/read/verify-content.ts";
 import type { ContentToCheck, NamedRow } from "../../branch/contract/admin.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
-import { branchError } from "../answer/failures.ts";
+import { accepted, branchError } from "../answer/failures.ts";
 import { branchesOf } from "../repos/repos.ts";
-import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readJson, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
-import { readJson } from "../request/read-json.ts";
 
 /** The folder of the markers by which branches are found without the catalogue: `m/branches/<repo>/<branch>`. */
 const MARKERS = "m/branches/";
@@ -123,8 +122,7 @@ const NO_CONTENT = "the branch has no row for its content";
 /** Returns where to go on; null if there are no more. */
 async function proveContents(check: Check, { row, within }: ContentPlace): Promise<Place | null> {
   const { address, branch, piece } = check;
-  const page = await branch.admin.checkContents({ after: row });
-  if (!page.ok) throw branchError(page, address);
+  const page = accepted(await branch.admin.checkContents({ after: row }), address);
   let behind = row;
   for (const content of page.contents) {
     piece.done = behind / page.last;
@@ -187,8 +185,7 @@ async function isStillThere(
 export async function startSweep(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { remove } = await readJson(asked, SweepAsk);
-  const started = await branch.admin.sweep({ remove });
-  if (!started.ok) throw branchError(started, address);
+  const started = accepted(await branch.admin.sweep({ remove }), address);
   const { since } = started;
   return Response.json({ since } satisfies SweepStarted, { status: 202 });
 }
@@ -197,8 +194,7 @@ export async function startSweep(asked: ApiRequest): Promise<Response> {
 export async function sweepState(asked: ApiRequest): Promise<Response> {
   const { since } = readQuery(asked, SinceQuery);
   const { address, branch } = branchInPath(asked);
-  const state = await branch.admin.sweepStatus({ since });
-  if (!state.ok) throw branchError(state, address);
+  const state = accepted(await branch.admin.sweepStatus({ since }), address);
   const { done, seen, found, foundBytes } = state;
   return Response.json({ done, seen, found, foundBytes } satisfies SweepState);
 }

@@ -1,8 +1,7 @@
 import { KeptLines, ScrubAsk, ScrubState } from "../../../protocol/admin.ts";
 import type { HostRequest } from "../../app.ts";
 import { apiError } from "../answer/errors.ts";
-import type { ApiRequest } from "../request/api-request.ts";
-import { readJson } from "../request/read-json.ts";
+import { type ApiRequest, readJson } from "../request/api-request.ts";
 
 /** `POST /admin/scrub`: the host stops this runtime soon after it has answered. */
 export async function startScrub(asked: ApiRequest): Promise<Response> {

@@ -18,9 +18,8 @@ import type { ImportCalls } from "../../branch/contract/archives.ts";
 import type { StoredAttributes } from "../../branch/contract/files.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, mayRead } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, mayRead, readJson } from "../request/api-request.ts";
 import { issuesOf } from "../request/issues.ts";
-import { readJson } from "../request/read-json.ts";
 import { inlineContent } from "../uploads.ts";
 
 /**

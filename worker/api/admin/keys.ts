@@ -21,9 +21,8 @@ import { makeKey } from "../../keys/make-key.ts";
 import { exportKeys, importKeys, resealKeys } from "../../keys/move-keys.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { apiError } from "../answer/errors.ts";
-import { type ApiRequest, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, readJson, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
-import { readJson } from "../request/read-json.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_KEYS).default(100),

@@ -71,6 +71,15 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
 
 type BranchFailure = CommitRefused | ConditionsChanged | { readonly ok: false; readonly reason: PlainReason };
 
+/** What a Branch object answered. Throws the error for a refusal. `address`: the branch that the client named. */
+export function accepted<A extends { readonly ok: true } | BranchFailure>(
+  answer: A,
+  address?: BranchAddress,
+): Extract<A, { ok: true }> {
+  if (answer.ok) return answer as Extract<A, { ok: true }>;
+  throw branchError(answer as BranchFailure, address);
+}
+
 /** The error for a branch's refusal. `address`: the branch that the client named. */
 export function branchError(failure: BranchFailure, address?: BranchAddress): ApiError {
   if (failure.reason === "no-such-branch" && address) {

@@ -8,22 +8,22 @@ import {
 } from "../../../protocol/files.ts";
 import type { Operation } from "../../branch/contract/files.ts";
 import { hasLevel } from "../../core/permissions.ts";
-import { branchError } from "../answer/failures.ts";
-import { annotationOf } from "../request/annotation.ts";
-import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
-import { readJson } from "../request/read-json.ts";
+import { accepted, branchError } from "../answer/failures.ts";
+import { type ApiRequest, annotationOf, branchInPath, readJson, readQuery } from "../request/api-request.ts";
 
 /** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or into the open one that is named. */
 export async function createCommit(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { upload, session, operations, ...said } = await readJson(asked, CreateCommit);
-  const committed = await branch.files.commit({
-    upload,
-    operations: operations.map(operationOf),
-    annotation: annotationOf(asked, said),
-    ...(session !== undefined && { openCommit: session }),
-  });
-  if (!committed.ok) throw branchError(committed, address);
+  const committed = accepted(
+    await branch.files.commit({
+      upload,
+      operations: operations.map(operationOf),
+      annotation: annotationOf(asked, said),
+      ...(session !== undefined && { openCommit: session }),
+    }),
+    address,
+  );
   return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });
 }
 
@@ -50,8 +50,7 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
   const commit = asked.params.commit ?? "";
   const anyGeneration = hasLevel(asked.caller.scope, "work");
   const more = { anyGeneration, ...(after !== undefined && { after }) };
-  const list = await branch.files.list({ prefix, limit, commit, ...more });
-  if (!list.ok) throw branchError(list, address);
+  const list = accepted(await branch.files.list({ prefix, limit, commit, ...more }), address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
   return Response.json({ files, next: list.next } satisfies FilePage);
 }

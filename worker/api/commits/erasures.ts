@@ -15,10 +15,8 @@ import { permits } from "../../core/permissions.ts";
 import { type ErasedThrough, type EraseOutcome, eraseThroughForks, heldText } from "../../erase.ts";
 import type { ComputedOutput } from "../../pipeline/contract.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
-import { branchError } from "../answer/failures.ts";
-import { annotationOf } from "../request/annotation.ts";
-import { type ApiRequest, branchInPath } from "../request/api-request.ts";
-import { readJson } from "../request/read-json.ts";
+import { accepted, branchError } from "../answer/failures.ts";
+import { type ApiRequest, annotationOf, branchInPath, readJson } from "../request/api-request.ts";
 
 /** Versions in one step, and in one page of a listing. */
 const STEP = 1000;
@@ -93,8 +91,10 @@ async function versionsOf(
   const limit = allVersions ? STEP : 1;
   for (let last: string | undefined; ; ) {
     const after = last === undefined ? undefined : { path, version: last };
-    const page = await branch.files.versions({ prefix: path, limit, ...(after && { after }) });
-    if (!page.ok) throw branchError(page, address);
+    const page = accepted(
+      await branch.files.versions({ prefix: path, limit, ...(after && { after }) }),
+      address,
+    );
     // The path itself comes before all others that begin with it.
     const own = page.entries.flatMap((entry) =>
       entry.kind !== "prefix" && entry.path === path ? [{ path, version: entry.version }] : [],

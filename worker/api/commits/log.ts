@@ -10,13 +10,13 @@ import {
   MAX_LIST_COMMITS,
   type PathChange,
 } from "../../../protocol/commits.ts";
-import { CommitName } from "../../../protocol/names.ts";
+import { type BranchAddress, CommitName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
+import type { Context } from "../../app.ts";
 import type { CommitEntry, PathDifference } from "../../branch/contract/history.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { branchError } from "../answer/failures.ts";
+import { accepted, branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, mayRead, readQuery } from "../request/api-request.ts";
-import { withKept } from "./kept-commits.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),
@@ -27,8 +27,7 @@ const ListQuery = z.strictObject({
 export async function listCommits(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
-  const log = await branch.history.list({ limit, ...(after !== undefined && { after }) });
-  if (!log.ok) throw branchError(log, address);
+  const log = accepted(await branch.history.list({ limit, ...(after !== undefined && { after }) }), address);
   const body: CommitPage = { commits: log.commits.map(shown), next: log.next };
   return await conditionalJson(asked.request, { body });
 }
@@ -53,8 +52,10 @@ export async function redactAnnotation(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const done = await branch.history.redact({ commit: commit.data, key: asked.caller.keyId });
-  if (!done.ok) throw branchError(done, address);
+  const done = accepted(
+    await branch.history.redact({ commit: commit.data, key: asked.caller.keyId }),
+    address,
+  );
   const { commit: id, redacted, change } = done;
   return Response.json({ commit: id, redacted, change } satisfies CommitRedacted);
 }
@@ -72,8 +73,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const entry = await commitInPath(asked);
   const { id: to, parent, origin: job } = entry;
   const from = asFrom ?? parent;
-  const diff = await branch.history.diff({ from, to, after, limit });
-  if (!diff.ok) throw branchError(diff, address);
+  const diff = accepted(await branch.history.diff({ from, to, after, limit }), address);
   const changes = diff.changes.map(changeOf);
   return Response.json({
     ...{ from, to, job, ...noted(entry) },
@@ -84,8 +84,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */
 export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   const { address, branch } = branchInPath(asked);
-  const entry = await branch.history.commit({ commit: asked.params.commit ?? "" });
-  if (!entry.ok) throw branchError(entry, address);
+  const entry = accepted(await branch.history.commit({ commit: asked.params.commit ?? "" }), address);
   return entry;
 }
 
@@ -119,4 +118,29 @@ export function noted({
 export function changeOf({ path, before, after }: PathDifference): PathChange {
   const change = before === null ? "added" : after === null ? "deleted" : "changed";
   return { path, change, before, after };
+}
+
+/** A commit that a job read or made; null: there was none. */
+interface JobCommit extends BranchAddress {
+  readonly commit: string | null;
+  readonly kept?: false | undefined;
+}
+
+/**
+ * What a job read or made, with a word on each commit that its branch keeps no more: its files are gone. Of a branch that
+ * can't be asked, nothing is said.
+ */
+export async function withKept<Place extends JobCommit>(
+  { branch }: Pick<Context, "branch">,
+  places: readonly Place[],
+): Promise<Place[]> {
+  return await Promise.all(
+    places.map(async (place) => {
+      if (place.commit === null) return place;
+      const answer = await branch(place)
+        .feed.kept({ commits: [place.commit] })
+        .catch(() => undefined);
+      return answer?.kept.length === 0 ? { ...place, kept: false as const } : place;
+    }),
+  );
 }

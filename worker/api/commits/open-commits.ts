@@ -16,10 +16,15 @@ import type { RequestOf } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import type { OpenCommitCalls } from "../../branch/contract/open-commits.ts";
 import { apiError } from "../answer/errors.ts";
-import { branchError } from "../answer/failures.ts";
-import { annotationOf } from "../request/annotation.ts";
-import { type ApiRequest, branchInPath, readQuery, waitMsFor } from "../request/api-request.ts";
-import { readJson } from "../request/read-json.ts";
+import { accepted, branchError } from "../answer/failures.ts";
+import {
+  type ApiRequest,
+  annotationOf,
+  branchInPath,
+  readJson,
+  readQuery,
+  waitMsFor,
+} from "../request/api-request.ts";
 import { changeOf, noted } from "./log.ts";
 
 /** How long one request waits for the end of an open commit. */
@@ -32,11 +37,10 @@ const LAST_PAUSE_MS = 1000;
 export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { ttl, ...said } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
-  const opened = await branch.openCommits.start({
-    ttlMs: ttlOf(asked, ttl),
-    annotation: annotationOf(asked, said),
-  });
-  if (!opened.ok) throw branchError(opened, address);
+  const opened = accepted(
+    await branch.openCommits.start({ ttlMs: ttlOf(asked, ttl), annotation: annotationOf(asked, said) }),
+    address,
+  );
   const { openCommit: session } = opened;
   return Response.json(
     { session, bucket: viewBucket({ ...address, view: session }) } satisfies z.infer<typeof SessionOpened>,
@@ -47,8 +51,7 @@ export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
 /** `GET …/sessions/{session}` */
 export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   const { address, branch, openCommit } = openCommitInPath(asked);
-  const found = await branch.openCommits.status({ openCommit });
-  if (!found.ok) throw branchError(found);
+  const found = accepted(await branch.openCommits.status({ openCommit }));
   const { state, operations, openedAt, due, commit } = found;
   const session = { session: openCommit, bucket: viewBucket({ ...address, view: openCommit }) };
   return Response.json({ ...session, state, operations, openedAt, dueAt: due, commit } satisfies Session);
@@ -63,8 +66,10 @@ const ListQuery = z.strictObject({
 export async function listOpenCommits(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
-  const list = await branch.openCommits.list({ limit, ...(after !== undefined && { after }) });
-  if (!list.ok) throw branchError(list, address);
+  const list = accepted(
+    await branch.openCommits.list({ limit, ...(after !== undefined && { after }) }),
+    address,
+  );
   const sessions = list.openCommits.map(
     ({ openCommit, state, operations, openedAt, due, commit, annotation }) => ({
       ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
@@ -84,8 +89,7 @@ const DiffQuery = z.strictObject({
 export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
   const { after, limit } = readQuery(asked, DiffQuery);
   const { address, branch, openCommit } = openCommitInPath(asked);
-  const found = await branch.openCommits.changes({ openCommit, after, limit });
-  if (!found.ok) throw branchError(found, address);
+  const found = accepted(await branch.openCommits.changes({ openCommit, after, limit }), address);
   return Response.json({ changes: found.changes.map(changeOf), next: found.next } satisfies SessionDiff);
 }
 
@@ -108,8 +112,7 @@ export async function revertCommit(asked: ApiRequest): Promise<Response> {
   const annotation = annotationOf(asked, hasBody(asked) ? await readJson(asked, SaidAnnotation) : {});
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const begun = await branch.openCommits.revert({ commit: commit.data, annotation });
-  if (!begun.ok) throw branchError(begun, address);
+  const begun = accepted(await branch.openCommits.revert({ commit: commit.data, annotation }), address);
   const { openCommit: session } = begun;
   const end = await waitForEnd(asked, branch, { openCommit: session, annotation });
   return Response.json({ ...end, session } satisfies RevertEnd, {
@@ -134,8 +137,7 @@ async function waitForEnd(
 ): Promise<Pick<SessionEnd, "state" | "commit">> {
   const deadline = Date.now() + waitMsFor(asked, MAX_WAIT_MS);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
-    const end = await branch.openCommits.finish(request);
-    if (!end.ok) throw branchError(end);
+    const end = accepted(await branch.openCommits.finish(request));
     if (end.state === "finished") return { state: "finished", commit: end.commit };
     if (Date.now() >= deadline) return { state: "applying", commit: null };
     await scheduler.wait(pause);

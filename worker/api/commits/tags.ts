@@ -15,9 +15,8 @@ import type { TagChanger } from "../../branch/contract/history.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, nameParam, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, nameParam, readJson, readQuery } from "../request/api-request.ts";
 import { checked, invalidField } from "../request/issues.ts";
-import { readJson } from "../request/read-json.ts";
 
 const ListQuery = z.strictObject({
   branch: Name.optional(),

@@ -24,12 +24,18 @@ import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
 import { expiryText } from "../../keys/expiry.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
-import { branchError } from "../answer/failures.ts";
+import { accepted, branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
-import { annotationOf } from "../request/annotation.ts";
-import { type ApiRequest, branchInPath, type Handler, nameParam, readQuery } from "../request/api-request.ts";
+import {
+  type ApiRequest,
+  annotationOf,
+  branchInPath,
+  type Handler,
+  nameParam,
+  readJson,
+  readQuery,
+} from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
-import { readJson } from "../request/read-json.ts";
 
 const PAGE_ROWS = 1000;
 
@@ -199,8 +205,7 @@ const DeletionQuery = z.strictObject({
 export async function deleteBranch(asked: ApiRequest): Promise<Response> {
   const { empty } = readQuery(asked, DeletionQuery);
   const { address, branch } = branchInPath(asked);
-  const deleted = await branch.lifecycle.destroy({ key: asked.caller.keyId, withFiles: empty !== "true" });
-  if (!deleted.ok) throw branchError(deleted, address);
+  accepted(await branch.lifecycle.destroy({ key: asked.caller.keyId, withFiles: empty !== "true" }), address);
   return new Response(null, { status: 204 });
 }
 
@@ -216,8 +221,7 @@ async function fork(
   }
   // Before the fork calls it: a call makes the object of a name that never was.
   const { context } = asked;
-  const found = await context.branch(from).lifecycle.inspect();
-  if (!found.ok) throw branchError(found, from);
+  accepted(await context.branch(from).lifecycle.inspect(), from);
   const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
   const annotation = annotationOf(asked, {});
   const made = await context
@@ -261,8 +265,7 @@ async function detailOf(
   branch: Pick<BranchApi, "lifecycle" | "settings">,
   address: BranchAddress,
 ): Promise<BranchDetail> {
-  const found = await branch.lifecycle.inspect();
-  if (!found.ok) throw branchError(found, address);
+  const found = accepted(await branch.lifecycle.inspect(), address);
   const { createdAt, head, keep, imported } = found;
   return {
     name: address.branch,

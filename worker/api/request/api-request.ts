@@ -1,6 +1,8 @@
 import type { z } from "zod";
+import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import type { Caller, Context } from "../../app.ts";
+import type { Annotation } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import { permits } from "../../core/permissions.ts";
 import { apiError } from "../answer/errors.ts";
@@ -29,6 +31,14 @@ export function readQuery<Schema extends z.ZodType>({ query }: ApiRequest, schem
   if (twice !== undefined)
     throw apiError.InvalidRequest(`The query parameter '${twice}' comes twice: send it once.`);
   return checked(schema, Object.fromEntries(query));
+}
+
+/** Reads the body by its schema, and checks the signed SHA-256 if there is one. */
+export async function readJson<Schema extends z.ZodType>(
+  asked: ApiRequest,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  return checked(schema, await asked.json());
 }
 
 /**
@@ -65,4 +75,13 @@ export function nameParam({ params }: ApiRequest, param: string): string {
 export function branchInPath(asked: ApiRequest): { address: BranchAddress; branch: BranchApi } {
   const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
   return { address, branch: asked.context.branch(address) };
+}
+
+/** The annotation of the commit that a request makes: the caller's key, and what the body says. */
+export function annotationOf(
+  { caller }: Pick<ApiRequest, "caller">,
+  { message, meta }: SaidOfCommit,
+): Annotation {
+  const hasMeta = meta !== undefined && Object.keys(meta).length > 0;
+  return { key: caller.keyId, ...(message !== undefined && { message }), ...(hasMeta && { meta }) };
 }

@@ -1,24 +1,14 @@
 import { createHash } from "node:crypto";
-import type { z } from "zod";
 import { BodyReader, sentBody } from "../../blobs/body-reader.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type BodyLimits, brokenLimit } from "./body-scan.ts";
-import { checked } from "./issues.ts";
 
 /** A body that brings nothing for so long is given up. */
 const IDLE_MS = 30_000;
 const FIRST_BUFFER_BYTES = 64 * 1024;
 
 type SentBody = Pick<ApiRequest, "request" | "bodySha256">;
-
-/** Reads the body by its schema, and checks the signed SHA-256 if there is one. */
-export async function readJson<Schema extends z.ZodType>(
-  asked: ApiRequest,
-  schema: Schema,
-): Promise<z.infer<Schema>> {
-  return checked(schema, await asked.json());
-}
 
 /**
  * Reads the body of a request as a JSON value: for ApiRequest.json. A body beyond its limits is refused before it is

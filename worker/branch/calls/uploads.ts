@@ -138,7 +138,7 @@ function withOpen<A>(
   });
 }
 
-/** Of a lease, or of what several share that were reported together (worker/api/runner/outcomes.ts): the lease's ULID. */
+/** Of a lease, or of what several share that were reported together (worker/api/runner.ts): the lease's ULID. */
 const LEASE = /^(?:shared\.)?([0-9A-HJKMNP-TV-Z]{26})(?:\.|$)/;
 
 /**

@@ -22,7 +22,7 @@ const LEASES = 500;
  *  - A late call under the lease is refused, whether it adds to the upload or opens one: the branch remembers the lease
  *    for longer than a call can take. What such a call has brought is discarded with the refusal.
  *  - Small contents that come with the outcomes of several leases are kept under a name of their own
- *    (`worker/api/runner/outcomes.ts`), which is never lost.
+ *    (`worker/api/runner.ts`), which is never lost.
  * What is lost is only that the next try might have found some of its bytes there: it sends them again.
  */
 export async function endLostUploads({ ledger, peers }: PipelineContext): Promise<void> {
@@ -46,7 +46,7 @@ const CONTENTS = 20_000;
  * ones that are reported together share one.
  *
  * What is named is looked up in the same turn in which the call is made, and nothing names an upload later: a result comes
- * with the outcome of a lease, in the one call that its upload was filled for (worker/api/runner/outcomes.ts). If it did all
+ * with the outcome of a lease, in the one call that its upload was filled for (worker/api/runner.ts). If it did all
  * the same, its content would be missing when the job commits, and its datum would run again (work/finish/commit.ts): what is kept
  * is decided by the branch's own counts, never here.
  */
