@@ -395,7 +395,7 @@ describe("a branch with holds of forks", () => {
     });
     await branch.erasures.erase({ versions: copies.slice(1) });
     await expect.poll(() => away.mock.calls.length).toBeGreaterThan(0);
-    // As an earlier release leaves it, or an object that was set back.
+    // As an object leaves it that was set back.
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       for (const table of ["give_backs", "outbox"]) sql.exec(`DELETE FROM ${table}`);
     });

@@ -93,7 +93,7 @@ describe("a pipeline whose input keeps one commit", () => {
       .toBe(false);
   });
 
-  it("holds everything while it is of a release that does not tell, and tells with its next job", async () => {
+  it("holds everything as long as it has not told what it needs, and tells with its next job", async () => {
     await makeRepo("before-in");
     const pipeline = await makePipeline({ name: "before", globs: { "before-in": "/*" } });
     await commit("before-in", { a: "1" });

@@ -78,7 +78,7 @@ async function branchUsage(
   if (!found.ok) return undefined;
   const { database, contents, deleted } = found;
   if (!contents) return { name: address.branch, database, contents: null };
-  const { holder, forkHolds = [], ...amounts } = contents;
+  const { holder, forkHolds, ...amounts } = contents;
   const shown = holder && {
     kind: holder.kind,
     what: await holderText(asked, { holder, address }),
@@ -117,13 +117,12 @@ type HolderOf<Kind extends Holder["kind"]> = Extract<Holder, { kind: Kind }>;
 
 function commitText(
   asked: Asked,
-  { commit, deleted, since, names, forks = [], pipelines = [] }: HolderOf<"commit">,
+  { commit, deleted, since, names, forks, pipelines }: HolderOf<"commit">,
 ): string {
   const named = [
     ...names,
     ...forks.map((bucket) => forkText(asked, bucket)),
     ...pipelines.map((pipeline) => {
-      if (pipeline === "") return "a pipeline that is stopped, starting after it";
       const isShown = mayRead(asked, pipeline);
       return `${isShown ? `the pipeline ${pipeline}` : "a pipeline that you may not read"}, starting after it`;
     }),

@@ -55,7 +55,7 @@ export const forks: BranchFacet<ForkCalls> = {
   },
 
   /** A fork that is not known, or gone, has nothing here to drop. */
-  async giveBack({ ledger, now }, { fork, contents, number = 0 }) {
+  async giveBack({ ledger, now }, { fork, contents, number }) {
     if (!ledger.exists) return { ok: true };
     ledger.transaction(() => {
       ledger.roots.gaveBack(fork, number);

@@ -356,11 +356,7 @@ export class ContentStore extends BranchStore {
     this.#mayBeUnkept = false;
     this.#hasAnyOnLoan ??= this.sql
       .has`SELECT 1 FROM contents INDEXED BY contents_on_loan WHERE gen > 0 AND onLoan = 1 LIMIT 1`;
-    return this.#hasAnyOnLoan ? this.takeLeftUnkept() : [];
-  }
-
-  /** The same, whatever this instance knows: also those that an earlier release has left. */
-  takeLeftUnkept(): OwnedContent[] {
+    if (!this.#hasAnyOnLoan) return [];
     return this.sql.all<OwnedContent>`
       DELETE FROM contents INDEXED BY contents_unkept WHERE gen > 0 AND onLoan = 1 AND refs = 0
       RETURNING lower(hex(digest)) AS digest, size, gen`;

@@ -102,10 +102,8 @@ export interface BranchUsage {
     readonly condemned: Amount;
     /** Who keeps most of the history; null: there is none. */
     readonly holder: Holder | null;
-    /**
-     * Contents of erased files that stay since a fork still has them, by its bucket. Absent: an earlier release answers.
-     */
-    readonly forkHolds?: readonly (Amount & { readonly bucket: string })[];
+    /** Contents of erased files that stay since a fork still has them, by its bucket. */
+    readonly forkHolds: readonly (Amount & { readonly bucket: string })[];
   } | null;
 }
 
@@ -133,10 +131,9 @@ export type Holder =
       readonly names: readonly string[];
       /**
        * Buckets of branches that were made from it, and pipelines whose inputs start after it, of which not everybody may
-       * know. Absent: of a release that has them among the names. The name of a pipeline is empty if a release stopped it that
-       * did not write it down. At most five of all.
+       * know. At most five of all, with the names.
        */
-      readonly forks?: readonly string[];
-      readonly pipelines?: readonly string[];
+      readonly forks: readonly string[];
+      readonly pipelines: readonly string[];
       readonly count: number;
     };

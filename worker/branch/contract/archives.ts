@@ -97,7 +97,7 @@ export interface ImportCalls {
   finish(request: {
     import: string;
     counts: { readonly commits: number; readonly tags: number; readonly files: number };
-    /** The access key that it is for: the branch tells by whom it was imported. Absent: a release before asks. */
+    /** The access key that it is for: the branch tells by whom it was imported. Absent: that is not known. */
     key?: string;
   }): Promise<
     | { readonly ok: true; readonly head: string | null }
@@ -131,7 +131,7 @@ interface ExportBegun {
 export interface Imported {
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** The access key that had it do so; null: a release before did not write that down. */
+  /** The access key that had it do so; null: that is not known. */
   readonly by: string | null;
   /** Commits up to this number came so. */
   readonly head: number;

@@ -45,7 +45,7 @@ export interface EraseVersions {
   readonly versions: readonly VersionName[];
   /**
    * The forks that the caller has asked, which of the contents each still has, and the number of its answer: a fork that gave
-   * back something since has to be asked again. Absent: an earlier release has asked or answered.
+   * back something since has to be asked again. Absent: there is no such fork, or it was not asked.
    */
   readonly forks?: readonly {
     readonly fork: string;

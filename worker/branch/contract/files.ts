@@ -69,8 +69,7 @@ export interface ViewShown {
 export interface ReadFile extends PublicRead {
   /**
    * A view, not with `commit`: HEAD as it would be if the open commit of this id were finished now; else the commit of
-   * this id, or the tag. The name is from when open commits were the only views: an object of a release that knows no
-   * others refuses them, and would read HEAD if they came under another name.
+   * this id, or the tag. It has the name that it has in writes, so that the view of a bucket goes into every call alike.
    */
   readonly openCommit?: string;
   readonly path: string;

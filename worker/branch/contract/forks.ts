@@ -26,9 +26,9 @@ export interface ForkCalls {
   }): Promise<Copies | Refused<"forking">>;
   /**
    * A fork of this branch names these contents of it no more, and never will; called by the fork, perhaps twice or late. A
-   * branch that does not know the fork says yes as well. `number`: the highest of these; absent: an earlier release calls.
+   * branch that does not know the fork says yes as well. `number`: the highest of these.
    */
-  giveBack(request: { fork: string; contents: readonly ContentId[]; number?: number }): Promise<Done>;
+  giveBack(request: { fork: string; contents: readonly ContentId[]; number: number }): Promise<Done>;
 }
 
 interface RootAdded {
@@ -71,6 +71,6 @@ interface Copies {
   readonly versions: readonly VersionName[];
   /** Those of the contents whose bytes it has from its parent. */
   readonly has: readonly ContentId[];
-  /** Of the newest that it gave back; absent: there is no such fork, or an earlier release answers. */
+  /** Of the newest that it gave back; absent: there is no such fork. */
   readonly number?: number;
 }

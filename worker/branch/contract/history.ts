@@ -60,7 +60,7 @@ export interface CommitEntry {
   readonly createdAt: number;
   /** The job that made it. */
   readonly origin: string | null;
-  /** Absent: a job made it, or a release that kept none. */
+  /** Absent: a job made it, or nobody said who did. */
   readonly annotation?: Annotation;
   /** It came out of an archive: what it says of itself is what that said. */
   readonly imported?: true;

@@ -114,7 +114,7 @@ export interface InputStart extends CommitPosition {
 }
 
 interface Subscription extends Subscriber {
-  /** Of the inputs that read the branch. Absent: it is of a release that never tells what it needs, and needs everything. */
+  /** Of the inputs that read the branch. Absent: it has not told what it needs yet, and needs everything. */
   readonly starts?: readonly InputStart[];
 }
 

@@ -60,9 +60,8 @@ const NAMES = `
     UNION ALL
     SELECT 'names', 'a revert to it that is under way' FROM reverting WHERE gen = ?1 AND target = ?2
     UNION ALL
-    SELECT 'pipelines', coalesce(
-      (SELECT pipeline FROM subscribers WHERE subscribers.uid = starts.uid), starts.pipeline, ''
-    ) FROM starts WHERE gen = ?1 AND seq = ?2 AND holds = 1
+    SELECT 'pipelines', ifnull((SELECT pipeline FROM subscribers WHERE subscribers.uid = starts.uid), starts.pipeline)
+    FROM starts WHERE gen = ?1 AND seq = ?2 AND holds = 1
   ) WHERE ?4 OR list = 'forks' LIMIT ?5`;
 
 /** Most names of a commit that are told. */
@@ -280,6 +279,6 @@ function namedCommit(
   };
 }
 
-function isNamed({ names, forks = [], pipelines = [] }: NamedCommit): boolean {
+function isNamed({ names, forks, pipelines }: NamedCommit): boolean {
   return names.length + forks.length + pipelines.length > 0;
 }

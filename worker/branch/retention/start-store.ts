@@ -46,10 +46,4 @@ export class StartStore extends BranchStore {
   forget(uid: string): void {
     this.sql.run`DELETE FROM starts WHERE uid = ${uid}`;
   }
-
-  /** Forgets those of pipelines that are neither subscribers nor stopped: a release that does not know them let them go. */
-  forgetOthers(): void {
-    this.sql.run`
-      DELETE FROM starts WHERE stopped = 0 AND NOT EXISTS (SELECT 1 FROM subscribers WHERE subscribers.uid = starts.uid)`;
-  }
 }

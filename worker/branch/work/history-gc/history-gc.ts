@@ -14,7 +14,7 @@ const LONGEST_REST_MS = 200;
 type HistoryGcOptions = Pick<BranchContext, "ledger" | "now" | "pause">;
 
 /**
- * Gives back what no kept commit has (free.ts tells how), in rounds: the horizons rise as far as they may, and then rows go in
+ * Gives back what no kept commit has (free.ts tells how), in passes: the horizons rise as far as they may, and then rows go in
  * slices until none is left. Between two slices it rests for a multiple of what the slice took, so that a branch at work
  * keeps most of its time. What a crash cuts off begins again, from what is written down.
  */
@@ -22,8 +22,8 @@ export class HistoryGc implements NamedLoop {
   readonly name = "history GC" satisfies BranchLoop;
   readonly checksDue = true;
   readonly #options: HistoryGcOptions;
-  /** What is left of the round that goes on. */
-  #round: Generator<void> | undefined;
+  /** What is left of the pass that goes on. */
+  #pass: Generator<void> | undefined;
   /** When its last slice began. */
   #sliceAt = 0;
   #lastEnd = Number.NEGATIVE_INFINITY;
@@ -39,25 +39,25 @@ export class HistoryGc implements NamedLoop {
     this.#namesChanged = true;
   }
 
-  /** A round may follow soon after another one. */
+  /** A pass may follow soon after another one. */
   rang(): void {
     this.#lastEnd = Number.NEGATIVE_INFINITY;
   }
 
   due(): number | undefined {
-    if (this.#round) return 0;
+    if (this.#pass) return 0;
     const due = this.#dueAt(this.#options.now());
     return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_PASSES_MS);
   }
 
-  /** One slice of a round. */
+  /** One slice of a pass. */
   async step(): Promise<boolean> {
     const { ledger, now, pause } = this.#options;
-    if (!this.#round) {
+    if (!this.#pass) {
       const due = this.due();
       if (due === undefined || due > now()) return false;
       this.#namesChanged = false;
-      this.#round = slices(ledger, now);
+      this.#pass = slices(ledger, now);
     } else {
       // What others took in between counts, too.
       const tookMs = now() - this.#sliceAt;
@@ -65,7 +65,7 @@ export class HistoryGc implements NamedLoop {
     }
     this.#sliceAt = now();
     try {
-      if (this.#round.next().done) this.#end();
+      if (this.#pass.next().done) this.#end();
     } catch (error) {
       this.#end();
       this.#namesChanged = true;
@@ -75,7 +75,7 @@ export class HistoryGc implements NamedLoop {
   }
 
   #end(): void {
-    this.#round = undefined;
+    this.#pass = undefined;
     this.#lastEnd = this.#options.now();
   }
 
@@ -92,9 +92,8 @@ export class HistoryGc implements NamedLoop {
   }
 }
 
-/** All of a round, one transaction after the other. */
+/** All of a pass, one transaction after the other. */
 function* slices(ledger: Ledger, now: () => number): Generator<void> {
-  ledger.transaction(() => ledger.starts.forgetOthers());
   for (const gen of ledger.horizons.unpurged()) {
     for (const _ of slicesOf(ledger, { gen, now })) {
       yield;

@@ -173,8 +173,6 @@ export function expireFound(
     ledger.openCommits.remove(openCommit.number);
     return none;
   }
-  // An earlier release has no such scans, and may have refused it for what was written since.
-  ledger.openCommits.takeRefusal(openCommit);
   const { operations } = openCommit;
   const writable = writableBranch(tx, ledger, { operations, of: "deletions", key });
   if (!writable.ok) {
