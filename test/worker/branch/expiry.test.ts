@@ -244,9 +244,9 @@ describe("what runs out", () => {
       for (const folder of ["a/", "b/"]) await stage(branch, openCommit, { deletes: numbered(folder, 750) });
     }
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE sessions SET due = number");
+      sql.exec("UPDATE open_commits SET due = number");
     });
-    expect(await leftAfterEach(branch, "sessions")).toEqual([11, 0]);
+    expect(await leftAfterEach(branch, "open_commits")).toEqual([11, 0]);
     await expect.poll(() => ledgerOf(branch)).toMatchObject({ refs: [] });
   });
 
@@ -405,7 +405,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
         "applying",
         "completions",
         "uploads WHERE due >= 0",
-        "sessions WHERE due >= 0",
+        "open_commits WHERE due >= 0",
         "pending_deletions",
         "sweeps WHERE due >= 0",
         "ended",
@@ -422,7 +422,14 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
     await expect
       .poll(async () => {
         await runInDurableObject(branch, (_, { storage: { sql } }) => {
-          for (const table of ["outbox", "completions", "uploads", "sessions", "pending_deletions", "sweeps"])
+          for (const table of [
+            "outbox",
+            "completions",
+            "uploads",
+            "open_commits",
+            "pending_deletions",
+            "sweeps",
+          ])
             sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
         });
         // What time brings is for the alarm alone: it must be set as long as anything is owed.

@@ -92,4 +92,4 @@ function asksAlone(branch: BranchStub): Promise<boolean> {
 }
 
 /** The tables whose rows wait for a time. */
-const WITH_DUE = ["outbox", "pending_deletions", "completions", "uploads", "sessions", "sweeps"];
+const WITH_DUE = ["outbox", "pending_deletions", "completions", "uploads", "open_commits", "sweeps"];

@@ -703,7 +703,7 @@ describe("a rule of tags", () => {
     for (const path of ["logs/z-goes", "logs/z-loses"]) await branch.files.setTags({ path, tags: ALL });
     await setRules(branch, SCRATCH);
     await passed(branch, 9);
-    const stopped = crashAt({ statement: /DELETE FROM staged\s+WHERE session/, nth: 1 });
+    const stopped = crashAt({ statement: /DELETE FROM staged\s+WHERE openCommit/, nth: 1 });
     await runDurableObjectAlarm(branch);
     await stopped.reached();
     // What it has staged is not committed yet: the scan has gone by both.

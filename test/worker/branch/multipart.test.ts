@@ -54,7 +54,7 @@ describe("a multipart upload into an open commit", () => {
       "runs out",
       async (branch) => {
         await runInDurableObject(branch, (object: Branch, { storage: { sql } }) => {
-          sql.exec("UPDATE sessions SET due = 1");
+          sql.exec("UPDATE open_commits SET due = 1");
           return object.alarm();
         });
       },
@@ -86,12 +86,12 @@ describe("a multipart upload into an open commit", () => {
     await add(branch, { upload, parts: { 1: part("one") } });
     await runInDurableObject(
       branch,
-      (_, { storage: { sql } }) => void sql.exec("UPDATE sessions SET state = 1"),
+      (_, { storage: { sql } }) => void sql.exec("UPDATE open_commits SET state = 1"),
     );
     expect(await numbers(branch, upload)).toEqual([1]);
     await runInDurableObject(
       branch,
-      (_, { storage: { sql } }) => void sql.exec("UPDATE sessions SET state = 0"),
+      (_, { storage: { sql } }) => void sql.exec("UPDATE open_commits SET state = 0"),
     );
     expect(await branch.multipart.complete(completion(upload, { 1: part("one") }))).toMatchObject({
       ok: true,

@@ -263,7 +263,7 @@ describe("a large open commit", () => {
     await fill(branch, openCommit);
     // The conditions were looked at; what is put is not yet.
     const crash = crashAt({
-      statement: /FROM staged WHERE session = \?2 AND gone = 0 AND path > \?3/,
+      statement: /FROM staged WHERE openCommit = \?2 AND gone = 0 AND path > \?3/,
       nth: 1,
     });
     expect(await branch.openCommits.finish({ openCommit })).toMatchObject({ state: "applying" });

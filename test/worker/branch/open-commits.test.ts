@@ -25,7 +25,7 @@ const NO_OPEN_COMMIT = { ok: false, reason: "no-such-open-commit" };
 /** As if their time had come. */
 function runOut(branch: BranchStub): Promise<void> {
   return runInDurableObject(branch, (_, { storage: { sql } }) => {
-    sql.exec("UPDATE sessions SET due = 0 WHERE due IS NOT NULL");
+    sql.exec("UPDATE open_commits SET due = 0 WHERE due IS NOT NULL");
   });
 }
 
@@ -213,7 +213,7 @@ describe("an open commit", () => {
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["new"] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE sessions SET writtenAt = 9e15");
+      sql.exec("UPDATE open_commits SET writtenAt = 9e15");
     });
     const page = await branch.files.list({ openCommit, prefix: "", limit: 10, modified: "file" });
     const head = await branch.lifecycle.status();
@@ -265,7 +265,7 @@ describe("what an open commit keeps", () => {
     expect(await left()).toBe(0);
     const sessions = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
-        Number(sql.exec("SELECT count(*) AS n FROM sessions").one().n),
+        Number(sql.exec("SELECT count(*) AS n FROM open_commits").one().n),
       );
     await expect
       .poll(async () => {

@@ -27,7 +27,7 @@ const GROWING = [
   "multiparts",
   "parts",
   "completions",
-  "sessions",
+  "open_commits",
   "staged",
   "below",
   "tags",

@@ -153,7 +153,7 @@ describe("redacting a commit", () => {
       const finish = { openCommit, ...(ended && { annotation: ended }) };
       const end = await branch.openCommits.finish(finish);
       if (!end.ok || end.state !== "finished") throw new Error(JSON.stringify(end));
-      expect(await tablesWithSecret(branch)).toContain("sessions");
+      expect(await tablesWithSecret(branch)).toContain("open_commits");
       await redact(branch, end.commit ?? "");
       expect(await tablesWithSecret(branch)).toEqual([]);
       // Who asks again for its end has the same answer, and brings nothing back.

@@ -534,7 +534,7 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
       await holdsFirst(branch);
       return () =>
         runInDurableObject(branch, async (_, { storage }) => {
-          storage.sql.exec("UPDATE sessions SET due = 1");
+          storage.sql.exec("UPDATE open_commits SET due = 1");
           await storage.setAlarm(Date.now());
         });
     },

@@ -284,7 +284,7 @@ export async function drained(branch: BranchStub): Promise<void> {
       async () => {
         await runDurableObjectAlarm(branch);
         return await runInDurableObject(branch, (_, { storage: { sql } }) => {
-          const { n } = sql.exec("SELECT count(*) AS n FROM sessions WHERE state = 3").one();
+          const { n } = sql.exec("SELECT count(*) AS n FROM open_commits WHERE state = 3").one();
           return Number(n) + Number(sql.exec("SELECT count(*) AS n FROM contents WHERE refs = 0").one().n);
         });
       },

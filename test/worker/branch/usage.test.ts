@@ -174,7 +174,7 @@ describe("what holds most back", () => {
     const holder = await inObject(branch, async (instance, { storage: { sql } }) => {
       sql.exec("DELETE FROM tags");
       sql.exec(
-        "INSERT INTO reverting (one, session, gen, target, head, walk, seq, path) VALUES (1, 1, 1, 4, 5, 0, 0, '')",
+        "INSERT INTO reverting (one, openCommit, gen, target, head, walk, seq, path) VALUES (1, 1, 1, 4, 5, 0, 0, '')",
       );
       const usage = await instance.admin.usage({});
       sql.exec("DELETE FROM reverting");

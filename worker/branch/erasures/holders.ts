@@ -18,10 +18,10 @@ const SCANS: Record<Kind, string> = {
       (SELECT id FROM commits WHERE commits.gen = ?1 AND commits.seq = ifnull(version, born)) AS name
     FROM files WHERE gen = ?1 AND (path, born) > (?2, ?3) AND kind = 0 ORDER BY path, born LIMIT ?4`,
   "open-commit": `
-    SELECT staged.path AS path, session AS number, lower(hex(digest)) AS digest, size, sessions.id AS name
-    FROM staged CROSS JOIN sessions ON sessions.number = staged.session
-    WHERE (session, staged.path) > (?3, ?2) AND gone = 0 AND sessions.gen = ?1 AND sessions.state < 2
-    ORDER BY session, staged.path LIMIT ?4`,
+    SELECT staged.path AS path, openCommit AS number, lower(hex(digest)) AS digest, size, open_commits.id AS name
+    FROM staged CROSS JOIN open_commits ON open_commits.number = staged.openCommit
+    WHERE (openCommit, staged.path) > (?3, ?2) AND gone = 0 AND open_commits.gen = ?1 AND open_commits.state < 2
+    ORDER BY openCommit, staged.path LIMIT ?4`,
   upload: `
     SELECT upload || '/' || hex(digest) AS path, size AS number, lower(hex(digest)) AS digest, size,
       (SELECT path FROM multiparts WHERE multiparts.upload = holds.upload) AS name

@@ -196,11 +196,11 @@ const SCHEMA = `
     -- how far a long completion came, in its own words
     progress TEXT,
     -- the open commit that it is for
-    session TEXT,
+    openCommit TEXT,
     -- JSON of an Annotation, for the commit that is to come
     annotation TEXT
   );
-  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, session, path, upload);
+  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, openCommit, path, upload);
   -- A part's content is among the holds of its upload; parts with the same content share the hold.
   CREATE TABLE parts (
     upload TEXT NOT NULL,
@@ -261,7 +261,7 @@ const SCHEMA = `
   -- open-commits, large-commits
 
   -- Open commits, and the outputs of jobs that come in pieces.
-  CREATE TABLE sessions (
+  CREATE TABLE open_commits (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     gen INTEGER NOT NULL,
@@ -287,14 +287,14 @@ const SCHEMA = `
     -- HEAD when it began; null: a job or a revert began it
     base INTEGER
   );
-  CREATE INDEX sessions_by_due ON sessions (due) WHERE due IS NOT NULL;
-  CREATE INDEX sessions_by_gen ON sessions (gen);
-  CREATE UNIQUE INDEX sessions_by_origin ON sessions (gen, origin) WHERE origin IS NOT NULL;
-  CREATE INDEX sessions_by_base ON sessions (gen, base) WHERE base IS NOT NULL;
+  CREATE INDEX open_commits_by_due ON open_commits (due) WHERE due IS NOT NULL;
+  CREATE INDEX open_commits_by_gen ON open_commits (gen);
+  CREATE UNIQUE INDEX open_commits_by_origin ON open_commits (gen, origin) WHERE origin IS NOT NULL;
+  CREATE INDEX open_commits_by_base ON open_commits (gen, base) WHERE base IS NOT NULL;
 
-  -- The last operation on each path of a session. A put of a file is one of the refs of its content.
+  -- The last operation on each path of an open commit. A put of a file is one of the refs of its content.
   CREATE TABLE staged (
-    session INTEGER NOT NULL,
+    openCommit INTEGER NOT NULL,
     -- 0 put, 1 delete; a path has only one of them
     gone INTEGER NOT NULL,
     path TEXT NOT NULL,
@@ -307,14 +307,14 @@ const SCHEMA = `
     precondition INTEGER,
     -- as in files; null: when the open commit is finished
     bytesAt INTEGER,
-    PRIMARY KEY (session, gone, path)
+    PRIMARY KEY (openCommit, gone, path)
   ) WITHOUT ROWID;
-  CREATE INDEX staged_preconditions ON staged (session, path) WHERE precondition IS NOT NULL;
+  CREATE INDEX staged_preconditions ON staged (openCommit, path) WHERE precondition IS NOT NULL;
 
-  -- One row while a session becomes a commit in slices: nobody else makes a commit then.
+  -- One row while an open commit becomes a commit in slices: nobody else makes a commit then.
   CREATE TABLE applying (
     one INTEGER PRIMARY KEY CHECK (one = 1),
-    session INTEGER NOT NULL,
+    openCommit INTEGER NOT NULL,
     gen INTEGER NOT NULL,
     -- the commit that its rows are written for; null while it is checked, and then no row is written
     seq INTEGER,
@@ -334,7 +334,7 @@ const SCHEMA = `
   -- One row while it is worked out what a revert changes: nobody else makes a commit then.
   CREATE TABLE reverting (
     one INTEGER PRIMARY KEY CHECK (one = 1),
-    session INTEGER NOT NULL,
+    openCommit INTEGER NOT NULL,
     gen INTEGER NOT NULL,
     -- the commits that it goes back to, and from
     target INTEGER NOT NULL,

@@ -82,7 +82,7 @@ export class ApplyingStore extends BranchStore {
   /** Begins with the check. `annotation`: of the commit that is to come. */
   begin({ number, gen }: OpenCommit, annotation: Annotation | undefined): void {
     this.sql.run`
-      INSERT INTO applying (one, session, gen, checked, births, deaths, annotation)
+      INSERT INTO applying (one, openCommit, gen, checked, births, deaths, annotation)
       VALUES (1, ${number}, ${gen}, '', 0, 0, ${annotationText(annotation)})`;
     this.wake("large commit");
     this.forget();
@@ -96,7 +96,7 @@ export class ApplyingStore extends BranchStore {
   /** Begins with working out what a revert changes. */
   beginRevert({ number, gen }: OpenCommit, { target, head }: Pick<RevertProgress, "target" | "head">): void {
     this.sql.run`
-      INSERT INTO reverting (one, session, gen, target, head, walk, seq, path)
+      INSERT INTO reverting (one, openCommit, gen, target, head, walk, seq, path)
       VALUES (1, ${number}, ${gen}, ${target}, ${head}, 0, ${target + 1}, '')`;
     this.wake("large commit");
     this.forget();
@@ -168,13 +168,13 @@ export class ApplyingStore extends BranchStore {
 
   #written(): StoredRow | undefined {
     return this.sql.first<StoredRow>`
-      SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq, 0 AS isReverting
-      FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1`;
+      SELECT applying.openCommit AS openCommit, open_commits.id AS id, applying.gen AS gen, seq, 0 AS isReverting
+      FROM applying CROSS JOIN open_commits ON open_commits.number = applying.openCommit WHERE one = 1`;
   }
 
   #reverting(): StoredRow | undefined {
     return this.sql.first<StoredRow>`
-      SELECT reverting.session AS openCommit, sessions.id AS id, reverting.gen AS gen, NULL AS seq, 1 AS isReverting
-      FROM reverting CROSS JOIN sessions ON sessions.number = reverting.session WHERE one = 1`;
+      SELECT reverting.openCommit AS openCommit, open_commits.id AS id, reverting.gen AS gen, NULL AS seq, 1 AS isReverting
+      FROM reverting CROSS JOIN open_commits ON open_commits.number = reverting.openCommit WHERE one = 1`;
   }
 }

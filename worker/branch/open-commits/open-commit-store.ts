@@ -57,20 +57,20 @@ type StoredRow = Omit<OpenCommit, "state" | "annotation"> & {
 
 const SELECT = `
   SELECT number, id, gen, state, openedAt, writtenAt, due, operations, origin,
-    "commit", modifiedAt, annotation FROM sessions`;
+    "commit", modifiedAt, annotation FROM open_commits`;
 const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
 const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
 const BY_NUMBER = `${SELECT} WHERE number = ?`;
-const UNFINISHED = `${SELECT} INDEXED BY sessions_by_gen
+const UNFINISHED = `${SELECT} INDEXED BY open_commits_by_gen
   WHERE gen = ? AND origin IS NULL AND state IN (${OPEN}, ${APPLYING}) AND number > ? ORDER BY number LIMIT ?`;
-const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
+const EXPIRED = `${SELECT} INDEXED BY open_commits_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends BranchStore {
   open({ id, gen, now, ttlMs, base, origin, annotation }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
-      INSERT INTO sessions (id, gen, state, openedAt, writtenAt, ttl, due, operations, origin, annotation, base)
+      INSERT INTO open_commits (id, gen, state, openedAt, writtenAt, ttl, due, operations, origin, annotation, base)
       VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${annotationText(annotation)},
         ${base ?? null})`;
     if (due !== null) this.wake("housekeeping", due);
@@ -108,14 +108,14 @@ export class OpenCommitStore extends BranchStore {
   /** Something was staged: the open commit stays open for another while. `added`: how many more paths it has. */
   written({ number }: OpenCommit, { added, now }: { added: number; now: number }): void {
     this.sql.run`
-      UPDATE sessions SET operations = operations + ${added}, writtenAt = ${now}, refusal = NULL,
+      UPDATE open_commits SET operations = operations + ${added}, writtenAt = ${now}, refusal = NULL,
         due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
       WHERE number = ${number}`;
   }
 
   /** It is being checked and applied: time does not end it any more. */
   startApplying({ number }: OpenCommit): void {
-    this.sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
+    this.sql.run`UPDATE open_commits SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
   }
 
   /** It can't be applied and is open as before. A job's output has no ttl: time does not end it. */
@@ -124,7 +124,7 @@ export class OpenCommitStore extends BranchStore {
     { refusal, now }: { refusal: CommitRefused | ConditionsChanged; now: number },
   ): void {
     this.sql.run`
-      UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
+      UPDATE open_commits SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
         due = CASE WHEN origin IS NULL THEN ${now} + ttl END
       WHERE number = ${number}`;
     this.wake("housekeeping");
@@ -133,9 +133,9 @@ export class OpenCommitStore extends BranchStore {
   /** Why it could not be applied, once. */
   takeRefusal({ number }: OpenCommit): CommitRefused | ConditionsChanged | undefined {
     const refusal = this.sql.first<{ refusal: string | null }>`
-      SELECT refusal FROM sessions WHERE number = ${number}`?.refusal;
+      SELECT refusal FROM open_commits WHERE number = ${number}`?.refusal;
     if (refusal === null || refusal === undefined) return undefined;
-    this.sql.run`UPDATE sessions SET refusal = NULL WHERE number = ${number}`;
+    this.sql.run`UPDATE open_commits SET refusal = NULL WHERE number = ${number}`;
     return JSON.parse(refusal);
   }
 
@@ -151,7 +151,7 @@ export class OpenCommitStore extends BranchStore {
       this.#endUploads(openCommit, now);
       this.wake("housekeeping", now + FINISHED_KEPT_MS);
       this.sql.run`
-        UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, "commit" = ${commit},
+        UPDATE open_commits SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, "commit" = ${commit},
           modifiedAt = ${modifiedAt}
         WHERE number = ${number}`;
     }
@@ -160,9 +160,9 @@ export class OpenCommitStore extends BranchStore {
   /** What was said of a commit is to be nowhere: of the open commit that became it, if that is still remembered. Returns whether it was. */
   forgetAnnotation(gen: number, commit: string): boolean {
     return this.sql.run`
-      UPDATE sessions SET annotation = NULL
+      UPDATE open_commits SET annotation = NULL
       WHERE number IN (
-        SELECT number FROM sessions INDEXED BY sessions_by_gen
+        SELECT number FROM open_commits INDEXED BY open_commits_by_gen
         WHERE gen = ${gen} AND "commit" = ${commit} AND annotation IS NOT NULL)`;
   }
 
@@ -170,7 +170,7 @@ export class OpenCommitStore extends BranchStore {
   end(openCommit: OpenCommit, now: number): void {
     this.#endUploads(openCommit, now);
     this.sql.run`
-      UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${openCommit.number}`;
+      UPDATE open_commits SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${openCommit.number}`;
     this.wake("housekeeping");
   }
 
@@ -181,7 +181,7 @@ export class OpenCommitStore extends BranchStore {
   #endUploads({ id, gen }: OpenCommit, now: number): void {
     const leavesUploads = this.sql.run`
       UPDATE uploads SET due = ${now} WHERE id IN (
-        SELECT upload FROM multiparts INDEXED BY multiparts_by_path WHERE gen = ${gen} AND session = ${id})`;
+        SELECT upload FROM multiparts INDEXED BY multiparts_by_path WHERE gen = ${gen} AND openCommit = ${id})`;
     if (leavesUploads) this.wake("housekeeping");
     this.wake("history GC");
   }
@@ -189,7 +189,7 @@ export class OpenCommitStore extends BranchStore {
   /** The generation is gone, and its open commits with it. */
   endGeneration(gen: number, now: number): void {
     this.sql.run`
-      UPDATE sessions INDEXED BY sessions_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
+      UPDATE open_commits INDEXED BY open_commits_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen}`;
     this.wake("housekeeping");
   }
@@ -197,13 +197,13 @@ export class OpenCommitStore extends BranchStore {
   /** Ends what is staged of jobs' outputs, but for `except`: its rows are being written, so it goes on. */
   endOutputs({ gen, except, now }: { gen: number; except: number | undefined; now: number }): void {
     this.sql.run`
-      UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
+      UPDATE open_commits INDEXED BY open_commits_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen} AND origin IS NOT NULL AND number IS NOT ${except ?? null}`;
     this.wake("housekeeping");
   }
 
   remove(number: number): void {
-    this.sql.run`DELETE FROM sessions WHERE number = ${number}`;
+    this.sql.run`DELETE FROM open_commits WHERE number = ${number}`;
   }
 
   /** One whose time is over. */
@@ -214,7 +214,7 @@ export class OpenCommitStore extends BranchStore {
   /** When the next one's time is over; undefined if no time ends any of them. */
   nextDue(): number | undefined {
     return this.sql.first<{ due: number }>`
-      SELECT due FROM sessions INDEXED BY sessions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+      SELECT due FROM open_commits INDEXED BY open_commits_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 
   #first(text: string, values: readonly (string | number)[]): OpenCommit | undefined {

@@ -32,13 +32,13 @@ export class StagedStore extends BranchStore {
 
   /** Whether it puts anything; if not, it only deletes. */
   hasPuts(openCommit: number): boolean {
-    return this.sql.has`SELECT 1 FROM staged WHERE session = ${openCommit} AND gone = 0 LIMIT 1`;
+    return this.sql.has`SELECT 1 FROM staged WHERE openCommit = ${openCommit} AND gone = 0 LIMIT 1`;
   }
 
   find(openCommit: number, path: string): StagedOperation | undefined {
     const row = this.sql.first<StoredRow & Pick<StagedOperation, "precondition">>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt, precondition FROM staged
-      WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
+      WHERE openCommit = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
     return row && { state: stateOf(row), precondition: row.precondition };
   }
 
@@ -60,10 +60,10 @@ export class StagedStore extends BranchStore {
     if (before?.state && isFile) this.#contents.release({ ...before.state, gen });
     if (before && (before.state === null) !== (state === null)) {
       this.sql.run`
-        DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
+        DELETE FROM staged WHERE openCommit = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
     this.sql.run`
-      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, bytesAt, precondition)
+      INSERT OR REPLACE INTO staged (openCommit, gone, path, digest, size, attributes, bytesAt, precondition)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
         ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${precondition})`;
     return { added: before ? 0 : 1, changed: true };
@@ -75,27 +75,27 @@ export class StagedStore extends BranchStore {
   ): void {
     this.sql.run`
       UPDATE staged SET precondition = ${precondition}
-      WHERE session = ${openCommit} AND gone = ${state ? 0 : 1} AND path = ${path}`;
+      WHERE openCommit = ${openCommit} AND gone = ${state ? 0 : 1} AND path = ${path}`;
   }
 
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
   all(openCommit: number): Map<string, FileState | null> {
     const rows = this.sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt FROM staged
-      WHERE session = ${openCommit}`;
+      WHERE openCommit = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
 
   /** Takes an open commit's operations away, but releases nothing: files have taken over what they kept. */
   clear(openCommit: number): void {
-    this.sql.run`DELETE FROM staged WHERE session = ${openCommit}`;
+    this.sql.run`DELETE FROM staged WHERE openCommit = ${openCommit}`;
   }
 
   /** Takes some of an open commit's operations away and releases what they kept. Returns how many there were. */
   drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
     const rows = this.sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, bytesAt FROM staged
-      WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;
+      WHERE openCommit = ${number} ORDER BY gone, path LIMIT ${limit}`;
     const last = rows.at(-1);
     if (!last) return 0;
     for (const row of rows) {
@@ -103,7 +103,7 @@ export class StagedStore extends BranchStore {
       if (state && kindOf(row.path) === "file") this.#contents.release({ ...state, gen });
     }
     this.sql.run`
-      DELETE FROM staged WHERE session = ${number} AND (gone, path) <= (${last.gone}, ${last.path})`;
+      DELETE FROM staged WHERE openCommit = ${number} AND (gone, path) <= (${last.gone}, ${last.path})`;
     return rows.length;
   }
 }

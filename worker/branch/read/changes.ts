@@ -26,7 +26,7 @@ export function openCommitChanges(
   // Puts and deletions are apart in the index: of each as many as the page could need.
   const staged = (gone: 0 | 1) => ledger.sql.all<StagedPath>`
     SELECT path, lower(hex(digest)) AS digest, size, attributes FROM staged
-    WHERE session = ${openCommit.number} AND gone = ${gone} AND path > ${after} ORDER BY path LIMIT ${limit + 1}`;
+    WHERE openCommit = ${openCommit.number} AND gone = ${gone} AND path > ${after} ORDER BY path LIMIT ${limit + 1}`;
   const all = [...staged(0), ...staged(1).map((row) => ({ ...row, digest: null }))];
   const rows = all.toSorted((one, other) => comparePaths(one.path, other.path));
   const page = rows.slice(0, limit);

@@ -16,7 +16,7 @@ const DELETES_PAGE = 16;
 const STAGED = `
   SELECT path, lower(hex(digest)) AS digest, size, 0 AS born, 0 AS version, bytesAt
   FROM staged
-  WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+  WHERE openCommit = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 interface PathInOpenCommit {
   readonly live: Live;

@@ -56,7 +56,7 @@ const NAMES = `
     UNION ALL
     SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND goneAt IS NULL
     UNION ALL
-    SELECT 'names', 'the open commit ' || id FROM sessions WHERE gen = ?1 AND base = ?2 AND state < 2
+    SELECT 'names', 'the open commit ' || id FROM open_commits WHERE gen = ?1 AND base = ?2 AND state < 2
     UNION ALL
     SELECT 'names', 'a revert to it that is under way' FROM reverting WHERE gen = ?1 AND target = ?2
     UNION ALL

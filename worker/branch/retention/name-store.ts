@@ -14,8 +14,8 @@ export const IS_NAMED = `(
     WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.goneAt IS NULL
   )
   OR EXISTS (
-    SELECT 1 FROM sessions INDEXED BY sessions_by_base
-    WHERE sessions.gen = named.gen AND sessions.base = named.seq AND sessions.state < 2
+    SELECT 1 FROM open_commits INDEXED BY open_commits_by_base
+    WHERE open_commits.gen = named.gen AND open_commits.base = named.seq AND open_commits.state < 2
   )
   OR EXISTS (SELECT 1 FROM reverting WHERE reverting.gen = named.gen AND reverting.target = named.seq)
   OR EXISTS (

@@ -37,7 +37,7 @@ const CHANGED = `
   FROM staged INDEXED BY staged_preconditions
   LEFT JOIN files AS there INDEXED BY head
     ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
-  WHERE session = ?2 AND precondition IS NOT NULL AND staged.path > ?3 AND staged.path <= ?4
+  WHERE openCommit = ?2 AND precondition IS NOT NULL AND staged.path > ?3 AND staged.path <= ?4
     AND precondition <> ifnull(there.born, 0)
   ORDER BY staged.path`;
 
@@ -45,7 +45,7 @@ const CHANGED = `
 const NEXT_PRECONDITIONS = `
   SELECT max(path) AS last FROM (
     SELECT path FROM staged INDEXED BY staged_preconditions
-    WHERE session = ?1 AND precondition IS NOT NULL AND path > ?2 ORDER BY path LIMIT ?3
+    WHERE openCommit = ?1 AND precondition IS NOT NULL AND path > ?2 ORDER BY path LIMIT ?3
   )`;
 
 /** What holds of a request, and the preconditions that its conditions leave, by path. */

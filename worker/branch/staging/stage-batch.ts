@@ -13,20 +13,20 @@ const TEXT_LENGTH = 500_000;
 /** Of (?1 open commit, ?2 JSON of paths): what is staged of them. */
 const THERE = `
   SELECT gone, staged.path AS path, lower(hex(digest)) AS digest, size FROM json_each(?2) AS asked
-  CROSS JOIN staged ON session = ?1 AND gone IN (0, 1) AND staged.path = asked.value`;
+  CROSS JOIN staged ON openCommit = ?1 AND gone IN (0, 1) AND staged.path = asked.value`;
 
 /** Of (?1 open commit, ?2 whether they are deletions, ?3 JSON of paths). */
 const FORGET = `
-  DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
+  DELETE FROM staged WHERE openCommit = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
 
 /** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes, preconditions, and times of bytes). */
 const PUT = `
-  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, precondition, bytesAt)
+  INSERT OR REPLACE INTO staged (openCommit, gone, path, digest, size, attributes, precondition, bytesAt)
   SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
 
 /** Of (?1 open commit, ?2 JSON of paths and preconditions). */
 const DELETE = `
-  INSERT OR REPLACE INTO staged (session, gone, path, precondition)
+  INSERT OR REPLACE INTO staged (openCommit, gone, path, precondition)
   SELECT ?1, 1, value ->> 0, value ->> 1 FROM json_each(?2)`;
 
 interface StagedRow {

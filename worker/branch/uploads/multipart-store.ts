@@ -62,7 +62,7 @@ export class MultipartStore extends BranchStore {
   add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit, annotation }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
     this.sql.run`
-      INSERT INTO multiparts (upload, gen, path, initiatedAt, checksum, attributes, session, annotation)
+      INSERT INTO multiparts (upload, gen, path, initiatedAt, checksum, attributes, openCommit, annotation)
       VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit},
         ${annotationText(annotation)})`;
   }
@@ -70,7 +70,7 @@ export class MultipartStore extends BranchStore {
   /** One of this generation, unless it is for an open commit that has ended. */
   find(upload: string, gen: number): Multipart | undefined {
     const row = this.sql.first<MultipartRow>`
-      SELECT upload, path, initiatedAt, checksum, attributes, session AS openCommit, annotation
+      SELECT upload, path, initiatedAt, checksum, attributes, openCommit, annotation
       FROM multiparts WHERE upload = ${upload} AND gen = ${gen}`;
     if (!row || !this.#takesUploads(row.openCommit, gen)) return undefined;
     const { attributes, annotation } = row;
@@ -90,7 +90,7 @@ export class MultipartStore extends BranchStore {
     const from = pageStart(lower, after);
     const rows = this.sql.all<StoredRow>`
       SELECT upload, path, initiatedAt, checksum FROM multiparts INDEXED BY multiparts_by_path
-      WHERE gen = ${gen} AND session IS ${openCommit ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
+      WHERE gen = ${gen} AND openCommit IS ${openCommit ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
       ORDER BY path, upload LIMIT ${limit + 1}`;
     const uploads = rows.slice(0, limit).map((row) => ({ ...row, checksum: readChecksum(row) }));
     return { ok: true, uploads, truncated: rows.length > limit };
@@ -101,14 +101,14 @@ export class MultipartStore extends BranchStore {
     const { lower, upper } = rangeOf(prefix);
     return this.sql.has`
       SELECT 1 FROM multiparts INDEXED BY multiparts_by_path
-      WHERE gen = ${gen} AND session IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
+      WHERE gen = ${gen} AND openCommit IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
   }
 
   /** Not an open commit that is finished or has ended: what is uploaded into it has nowhere to go. */
   #takesUploads(openCommit: string | null, gen: number): boolean {
     if (openCommit === null) return true;
     return this.sql
-      .has`SELECT 1 FROM sessions WHERE id = ${openCommit} AND gen = ${gen} AND state < ${UNFINISHED_BELOW}`;
+      .has`SELECT 1 FROM open_commits WHERE id = ${openCommit} AND gen = ${gen} AND state < ${UNFINISHED_BELOW}`;
   }
 
   progress(upload: string): string | null {

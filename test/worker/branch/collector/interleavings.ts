@@ -241,8 +241,8 @@ const WRONG_REFS = `
     SELECT count(*) FROM files
     WHERE kind = 0 AND files.digest = contents.digest AND files.size = contents.size AND files.gen = contents.gen
   ) + (
-    SELECT count(*) FROM staged JOIN sessions ON sessions.number = staged.session
-    WHERE gone = 0 AND staged.digest = contents.digest AND staged.size = contents.size AND sessions.gen = contents.gen
+    SELECT count(*) FROM staged JOIN open_commits ON open_commits.number = staged.openCommit
+    WHERE gone = 0 AND staged.digest = contents.digest AND staged.size = contents.size AND open_commits.gen = contents.gen
   ) + (
     SELECT count(*) FROM holds
     JOIN (SELECT id, gen FROM uploads UNION SELECT upload, gen FROM ended) AS holders ON holders.id = holds.upload

@@ -522,7 +522,7 @@ const OF_BRANCHES = [
   "parts",
   "ended",
   "staged",
-  "sessions",
+  "open_commits",
   "tags",
   "roots WHERE goneAt IS NULL",
 ];

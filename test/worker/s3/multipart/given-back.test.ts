@@ -90,7 +90,7 @@ async function reads(key: string, whole: Uint8Array): Promise<void> {
 /** Once what is remembered for clients that ask again is forgotten, after a day. */
 async function isAtRest(): Promise<void> {
   await runInDurableObject(branch(), (_, { storage: { sql } }) => {
-    for (const table of ["completions", "sessions", "sweeps"])
+    for (const table of ["completions", "open_commits", "sweeps"])
       sql.exec(`UPDATE ${table} SET due = due - ?`, 2 * DAY_MS);
   });
   // An open commit that ended goes in two steps, and a sweep in a few more, which may ring by themselves.

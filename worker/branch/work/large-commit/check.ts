@@ -24,22 +24,22 @@ const STAGED_AND_BELOW = `
       AND below.path < staged.path || '0'
     ORDER BY below.path LIMIT 1
   ) AS below
-  FROM staged WHERE session = ?2 AND gone = 0 AND path > ?3 ORDER BY path LIMIT ?4`;
+  FROM staged WHERE openCommit = ?2 AND gone = 0 AND path > ?3 ORDER BY path LIMIT ?4`;
 
 /** Of (?1 gen, ?2 open commit, ?3 JSON of paths): the first that will be a file once the open commit is finished. */
 const FILE_AMONG = `
   SELECT value AS path FROM json_each(?3) AS asked
-  WHERE EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 0 AND path = asked.value)
+  WHERE EXISTS (SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 0 AND path = asked.value)
     OR (
       EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path = asked.value)
-      AND NOT EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 1 AND path = asked.value)
+      AND NOT EXISTS (SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 1 AND path = asked.value)
     )
   LIMIT 1`;
 
 /** Of (?1 gen, ?2 open commit, ?3 lower, ?4 upper, ?5 limit): paths at HEAD, and whether the open commit deletes them. */
 const BELOW_AT_HEAD = `
   SELECT path, EXISTS (
-    SELECT 1 FROM staged WHERE session = ?2 AND gone = 1 AND staged.path = files.path
+    SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 1 AND staged.path = files.path
   ) AS gone
   FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?3 AND path < ?4 ORDER BY path LIMIT ?5`;

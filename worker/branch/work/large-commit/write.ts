@@ -10,7 +10,7 @@ const PATHS = 1000;
 /** Of (?1 open commit, ?2 whether they are deletions, ?3 limit): how many of the first paths there are, and the last of them. */
 const FIRST_STAGED = `
   SELECT count(*) AS paths, max(path) AS last FROM (
-    SELECT path FROM staged WHERE session = ?1 AND gone = ?2 ORDER BY path LIMIT ?3
+    SELECT path FROM staged WHERE openCommit = ?1 AND gone = ?2 ORDER BY path LIMIT ?3
   )`;
 
 /** Of (?1 gen, ?2 open commit, ?3 last path): puts over files that are there, and whether they are the same. */
@@ -19,12 +19,12 @@ const STAGED_OVER = `
     staged.digest = there.digest AND staged.size = there.size AND staged.attributes IS there.attributes AS same
   FROM staged CROSS JOIN files AS there INDEXED BY head
     ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
-  WHERE session = ?2 AND gone = 0 AND staged.path <= ?3`;
+  WHERE openCommit = ?2 AND gone = 0 AND staged.path <= ?3`;
 
 /** Of (?1 gen, ?2 open commit, ?3 last path, ?4 seq): the death of what is replaced. */
 const REPLACE = `
   UPDATE files SET died = ?4 FROM staged
-  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3
+  WHERE staged.openCommit = ?2 AND staged.gone = 0 AND staged.path <= ?3
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL
     AND NOT (
       files.digest = staged.digest AND files.size = staged.size AND files.attributes IS staged.attributes
@@ -33,7 +33,7 @@ const REPLACE = `
 /** As REPLACE, after it, with the time as ?4: what is put as it is there already is young again. */
 const RENEW = `
   UPDATE files SET renewed = ?4 FROM staged
-  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytesAt IS NULL
+  WHERE staged.openCommit = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytesAt IS NULL
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
 /** As REPLACE, after it: the birth of what is put and is not there. Bytes of which tags alone are set stay as old as they are. */
@@ -44,7 +44,7 @@ const BEAR = `
       SELECT renewed FROM files AS dead WHERE dead.gen = ?1 AND dead.path = staged.path AND dead.died = ?4
     ), 0)) END
   FROM staged
-  WHERE session = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
+  WHERE openCommit = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
     WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
   )`;
@@ -53,16 +53,16 @@ const BEAR = `
 const TO_DELETE = `
   SELECT count(*) AS deaths FROM staged CROSS JOIN files AS there INDEXED BY head
     ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
-  WHERE session = ?2 AND gone = 1 AND staged.path <= ?3`;
+  WHERE openCommit = ?2 AND gone = 1 AND staged.path <= ?3`;
 
 /** As REPLACE: the death of what is deleted. */
 const DELETE = `
   UPDATE files SET died = ?4 FROM staged
-  WHERE staged.session = ?2 AND staged.gone = 1 AND staged.path <= ?3
+  WHERE staged.openCommit = ?2 AND staged.gone = 1 AND staged.path <= ?3
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
 /** Of (?1 open commit, ?2 whether they are deletions, ?3 last path). */
-const FORGET = "DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path <= ?3";
+const FORGET = "DELETE FROM staged WHERE openCommit = ?1 AND gone = ?2 AND path <= ?3";
 
 interface StagedOver extends ContentId {
   readonly isFile: number;

@@ -12,7 +12,7 @@ const ENDED = 5;
 /** Of (?1 gen, ?2 path and ?3 upload to begin behind, ?4 lower, ?5 upper, ?6 limit): uploads into the branch itself. */
 const BEGUN = `
   SELECT path, upload, initiatedAt FROM multiparts INDEXED BY multiparts_by_path
-  WHERE gen = ?1 AND session IS NULL AND (path, upload) > (?2, ?3) AND path >= ?4 AND path < ?5
+  WHERE gen = ?1 AND openCommit IS NULL AND (path, upload) > (?2, ?3) AND path >= ?4 AND path < ?5
   ORDER BY path, upload LIMIT ?6`;
 
 /** Ends some more multipart uploads that began long enough ago. What is to go into an open commit ends with that. */

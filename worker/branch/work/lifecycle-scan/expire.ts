@@ -47,7 +47,7 @@ interface WrittenRow {
 /** Of (?1 gen, ?2 open commit, ?3 and ?4 a range of paths, ?5 cutoff): deletions of what somebody has written to since. */
 const LEAVE_OUT = `
   DELETE FROM staged
-  WHERE session = ?2 AND gone = 1 AND path > ?3 AND path <= ?4 AND NOT EXISTS (
+  WHERE openCommit = ?2 AND gone = 1 AND path > ?3 AND path <= ?4 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
     WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL AND there.born = staged.precondition
       AND ifnull(there.renewed, 0) < ?5
@@ -56,7 +56,7 @@ const LEAVE_OUT = `
 /** Of (?1 open commit, ?2 path, ?3 limit): the last of the next paths that it deletes; null if there are none. */
 const NEXT_DELETED = `
   SELECT max(path) AS last FROM (
-    SELECT path FROM staged WHERE session = ?1 AND gone = 1 AND path > ?2 ORDER BY path LIMIT ?3
+    SELECT path FROM staged WHERE openCommit = ?1 AND gone = 1 AND path > ?2 ORDER BY path LIMIT ?3
   )`;
 
 type FindStores = Pick<Ledger, "sql" | "contents" | "openCommits" | "lifecycleScans">;
