@@ -91,7 +91,7 @@ describe("what holds most of a history back", () => {
     const starts = [{ commit: id, generation: 1, seq: 1 }];
     await master("held-start").feed.subscribe({ uid: "u", pipeline: "hidden-late", starts });
     for (let n = 2; n <= 4; n++) await commit("held-start", { a: String(n) });
-    await master("held-start").feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts });
+    await master("held-start").feed.setMark({ uid: "u", generation: 1, seq: 4, job: null, starts });
     await master("held-start").settings.change({ keep: { commits: 1 } });
     await expect
       .poll(() => holderOf("held-start"))

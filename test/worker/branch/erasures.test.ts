@@ -333,7 +333,7 @@ describe("erasing a version", () => {
     await erase(branch, "a", one);
     // Its birth has been read, and that it is gone has not.
     expect(await rowsOfFiles(branch)).toBe(2);
-    await branch.feed.need({ uid: "u", generation: 1, seq: 3, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 3, job: null, starts: [] });
     expect(await rowsOfFiles(branch)).toBe(1);
     await branch.feed.unsubscribe({ uid: "u" });
   });

@@ -247,7 +247,7 @@ async function useMultiparts(branch: BranchApi): Promise<void> {
 async function useRetention(branch: BranchApi, commit: string): Promise<void> {
   const at = { generation: 1, seq: 1 };
   await branch.feed.subscribe({ uid: "n", pipeline: "p", starts: [{ commit, ...at }] });
-  await branch.feed.need({ uid: "n", generation: 2, seq: 0, job: null, starts: [{ commit, ...at }] });
+  await branch.feed.setMark({ uid: "n", generation: 2, seq: 0, job: null, starts: [{ commit, ...at }] });
   await branch.settings.change({ keep: { commits: 1, days: 1 } });
   await branch.settings.change({ keep: { commits: 1 } });
   await vi.waitUntil(async () => (await branch.feed.read({ cursor: at, limit: 5 })).events[0]?.gap, 60_000);

@@ -284,7 +284,7 @@ class Play {
     if (this.#need === undefined) return;
     const ahead = this.#commits.length - this.#need;
     this.#need += Math.floor(this.#random() * (ahead + 1));
-    await this.#branch.feed.need({ uid: "u", generation: 1, seq: this.#need, job: null, starts: [] });
+    await this.#branch.feed.setMark({ uid: "u", generation: 1, seq: this.#need, job: null, starts: [] });
   }
 
   async #setKeep(): Promise<void> {

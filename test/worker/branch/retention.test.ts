@@ -541,7 +541,7 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
     "the reading on of a subscriber": async (branch) => {
       await branch.feed.subscribe({ uid: "u", pipeline: "p", starts: [] });
       await holdsFirst(branch);
-      return () => branch.feed.need({ uid: "u", generation: 1, seq: 2, job: null, starts: [] });
+      return () => branch.feed.setMark({ uid: "u", generation: 1, seq: 2, job: null, starts: [] });
     },
   };
 
@@ -606,8 +606,8 @@ describe("a subscriber", () => {
     expect(events.map(({ seq, gap, changes }) => [seq, gap, changes.length])).toEqual(
       [4, 5, 6, 7].map((seq) => [seq, undefined, 1]),
     );
-    await branch.feed.need({ uid: "u", ...at, seq: 5, job: null, starts: [] });
-    await branch.feed.need({ uid: "u", ...at, seq: 4, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", ...at, seq: 5, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", ...at, seq: 4, job: null, starts: [] });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -707,7 +707,7 @@ describe("a deleted generation", () => {
     expect(await rowsLeft(branch)).toMatchObject({ files: 3 });
     const { events } = await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 100 });
     expect(events.map(({ kind }) => kind)).toEqual(["commit", "commit", "commit", "deletion"]);
-    await branch.feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -779,11 +779,11 @@ describe("what the commits of jobs descend from", () => {
     const branch = branchOf(freshBucket());
     await branch.feed.subscribe({ uid: "u", pipeline: "q", starts: [] });
     await descending(branch, [1, 2, 3, 4, 5, 6]);
-    await branch.feed.need({ uid: "u", generation: 1, seq: 3, job: "J", starts: [] });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 3, job: "J", starts: [] });
     await branch.settings.change({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await lineagesOf(branch)).toEqual([3, 4, 5, 6]);
-    await branch.feed.need({ uid: "u", generation: 1, seq: 6, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 6, job: null, starts: [] });
     await givenBack(branch);
     await expect.poll(() => lineagesOf(branch)).toEqual([6]);
     expect(await told(branch, [6])).toEqual([[6, 6]]);

@@ -157,7 +157,7 @@ describe("what holds most back", () => {
     const starts = [{ commit, generation: 1, seq: 3 }];
     await branch.feed.subscribe({ uid: "u", pipeline: "late", starts });
     for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
-    await branch.feed.need({ uid: "u", generation: 1, seq: 6, job: null, starts });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 6, job: null, starts });
     await branch.settings.change({ keep: { commits: 1 } });
     const holder = { kind: "commit", commit, names: [], pipelines: ["late"], count: 1 };
     await expect.poll(async () => (await usageOf(branch)).holder).toMatchObject(holder);
@@ -276,7 +276,7 @@ describe("what a deleted branch left", () => {
       deleted: true,
       contents: { history: { count: 3, bytes: 6 }, holder: { kind: "pipeline", pipeline: "slow", count: 3 } },
     });
-    await branch.feed.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
+    await branch.feed.setMark({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
     await expect.poll(() => branch.admin.usage({})).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });

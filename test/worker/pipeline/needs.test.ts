@@ -20,7 +20,7 @@ async function horizonIs(repo: string, pipeline: string): Promise<ReturnType<typ
 
 async function toldOf(repo: string): Promise<unknown[]> {
   return await runInDurableObject(branchOf(repo), (_, { storage: { sql } }) =>
-    sql.exec("SELECT needs_gen, needs_seq, needs_job FROM subscribers").toArray(),
+    sql.exec("SELECT gen, seq, job FROM subscribers").toArray(),
   );
 }
 
@@ -38,11 +38,11 @@ describe("a pipeline whose input keeps one commit", () => {
         await runDurableObjectAlarm(env.PIPELINE.getByName("held"));
         return await toldOf("held-in");
       })
-      .toEqual([{ needs_gen: 1, needs_seq: 0, needs_job: oldest?.id }]);
+      .toEqual([{ gen: 1, seq: 0, job: oldest?.id }]);
     expect((await workUntil(pipeline, { jobs: 3 })).length).toBeGreaterThan(3);
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success", "success"]);
     await (await horizonIs("held-in", "held")).toBe(3);
-    expect(await toldOf("held-in")).toEqual([{ needs_gen: 1, needs_seq: 3, needs_job: null }]);
+    expect(await toldOf("held-in")).toEqual([{ gen: 1, seq: 3, job: null }]);
     await commit("held-in", { a: "4" });
     await workUntil(pipeline, { jobs: 4 });
     await (await horizonIs("held-in", "held")).toBe(4);
@@ -100,7 +100,7 @@ describe("a pipeline whose input keeps one commit", () => {
     await workUntil(pipeline, { jobs: 1 });
     await runInDurableObject(
       branchOf("before-in"),
-      (_, { storage: { sql } }) => void sql.exec("UPDATE subscribers SET needs_gen = NULL, needs_seq = NULL"),
+      (_, { storage: { sql } }) => void sql.exec("UPDATE subscribers SET gen = NULL, seq = NULL"),
     );
     await master("before-in").settings.change({ keep: { commits: 1 } });
     await commit("before-in", { a: "2" });

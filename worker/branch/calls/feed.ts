@@ -23,7 +23,7 @@ export const feed: BranchFacet<FeedCalls> = {
       ledger.subscribers.add({ uid, pipeline });
       if (!starts) return;
       // What it needed before it asks again, it may still need.
-      if (isNew) ledger.subscribers.need(uid, { ...positionOf(cursor), job: null });
+      if (isNew) ledger.subscribers.setMark(uid, { ...positionOf(cursor), job: null });
       tellStarts(ledger, uid, starts);
     });
     // To a pipeline a fork on its way is a branch that has nothing yet.
@@ -44,10 +44,10 @@ export const feed: BranchFacet<FeedCalls> = {
     forgetRest(ledger);
   },
 
-  async need({ ledger, now }, { uid, starts, job, ...at }) {
+  async setMark({ ledger, now }, { uid, starts, job, ...at }) {
     if (!ledger.exists || !ledger.subscribers.has(uid)) return;
     ledger.transaction((tx) => {
-      ledger.subscribers.need(uid, { ...positionOf(at), job });
+      ledger.subscribers.setMark(uid, { ...positionOf(at), job });
       forgetNews(tx, ledger, now());
       tellStarts(ledger, uid, starts);
     });

@@ -11,8 +11,8 @@ export interface FeedCalls {
   subscribe(request: Subscription): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
   /** `stopped`: the pipeline may be started again; the commits that its inputs start after stay. */
   unsubscribe(request: { uid: string; stopped?: true }): Promise<void>;
-  /** What a subscriber still needs of the history, all of it since a position: what nobody needs may be given back. */
-  need(request: SubscriberNeed): Promise<void>;
+  /** The low-water mark of a subscriber: it still needs the history since that position. What nobody needs may be given back. */
+  setMark(request: SubscriberMark): Promise<void>;
   /** What happened after a cursor, oldest first, about `limit` changes. */
   read(request: { cursor: Cursor; limit: number }): Promise<FeedPage>;
   /** The rest of a commit whose changes did not fit its feed page: those with a path greater than `after`. */
@@ -118,7 +118,8 @@ interface Subscription extends Subscriber {
   readonly starts?: readonly InputStart[];
 }
 
-export interface SubscriberNeed extends CommitPosition {
+/** The oldest position whose history a subscriber may still read. */
+export interface SubscriberMark extends CommitPosition {
   readonly uid: string;
   /** The oldest job that has not ended, if that is why; null if none runs. */
   readonly job: string | null;

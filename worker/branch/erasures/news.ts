@@ -1,6 +1,6 @@
 import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { neededFrom } from "../retention/horizon.ts";
+import { lowestMark } from "../retention/horizon.ts";
 
 /** Most rows that one slice removes: what a transaction of some milliseconds takes. */
 const ROWS = 1000;
@@ -20,7 +20,7 @@ type ForgetsNews = NewsStores & Pick<Ledger, "oweRewrite">;
 
 /** The commit of a generation up to which every subscriber has read: news of it and of those before are for nobody. */
 export function readTo({ subscribers }: Pick<Ledger, "subscribers">, gen: number): number {
-  return Math.min(neededFrom(subscribers.needs(), gen), Number.MAX_SAFE_INTEGER);
+  return Math.min(lowestMark(subscribers.marks(), gen), Number.MAX_SAFE_INTEGER);
 }
 
 /**

@@ -593,11 +593,12 @@ const SCHEMA = `
   CREATE TABLE subscribers (
     uid TEXT PRIMARY KEY,
     pipeline TEXT NOT NULL,
-    -- the oldest position that it needs, all since then included; null if it never told: it needs everything
-    needs_gen INTEGER,
-    needs_seq INTEGER,
+    -- its low-water mark: the oldest position that it needs, all since then included; null if it never told: it needs
+    -- everything
+    gen INTEGER,
+    seq INTEGER,
     -- the oldest job that has not ended, which is why it needs that; null if there is none
-    needs_job TEXT
+    job TEXT
   ) WITHOUT ROWID;
 ${OUTBOX}`;
 

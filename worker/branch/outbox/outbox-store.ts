@@ -41,8 +41,8 @@ export class Outbox extends OutboxStore<BranchReceiver> {
   }
 }
 
-/** What a subscriber needs: all since this position; null: it never told, and needs everything. */
-export interface Need {
+/** Of a subscriber: it needs all since this position; null: it never told, and needs everything. */
+export interface LowWaterMark {
   readonly gen: number | null;
   readonly seq: number | null;
 }
@@ -68,16 +68,15 @@ export class SubscriberStore extends BranchStore {
   }
 
   /** What each needs of the history, and the job that it needs it for. */
-  needs(): (Need & Pick<Subscriber, "pipeline"> & { readonly job: string | null })[] {
-    return this.sql
-      .all`SELECT pipeline, needs_gen AS gen, needs_seq AS seq, needs_job AS job FROM subscribers`;
+  marks(): (LowWaterMark & Pick<Subscriber, "pipeline"> & { readonly job: string | null })[] {
+    return this.sql.all`SELECT pipeline, gen, seq, job FROM subscribers`;
   }
 
   /** It needs all since this position, and never less again: a call that comes late takes nothing back. */
-  need(uid: string, { gen, seq, job }: { gen: number; seq: number; job: string | null }): void {
+  setMark(uid: string, { gen, seq, job }: { gen: number; seq: number; job: string | null }): void {
     this.sql.run`
-      UPDATE subscribers SET needs_gen = ${gen}, needs_seq = ${seq}, needs_job = ${job}
-      WHERE uid = ${uid} AND (needs_gen IS NULL OR (needs_gen, needs_seq) <= (${gen}, ${seq}))`;
+      UPDATE subscribers SET gen = ${gen}, seq = ${seq}, job = ${job}
+      WHERE uid = ${uid} AND (gen IS NULL OR (gen, seq) <= (${gen}, ${seq}))`;
     this.#neededLess();
   }
 

@@ -2,7 +2,7 @@ import type { BranchContext } from "../context.ts";
 import type { AdminCalls, Amount, Holder } from "../contract/admin.ts";
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { askedHorizon, horizonNow, neededFrom } from "../retention/horizon.ts";
+import { askedHorizon, horizonNow, lowestMark } from "../retention/horizon.ts";
 import type { GenerationRow, Head } from "../tree/generation-store.ts";
 
 /** Most rows that one slice adds up: what some ten milliseconds take. */
@@ -231,8 +231,8 @@ function* holdersOf(
   const { keep } = ledger.settings.of(gen);
   if (isLive && kept > 0) yield { kind: "keep", keep, count: kept };
   const [first] = ledger.subscribers
-    .needs()
-    .map((need) => ({ ...need, seq: neededFrom([need], gen) }))
+    .marks()
+    .map((mark) => ({ ...mark, seq: lowestMark([mark], gen) }))
     .sort((one, other) => one.seq - other.seq);
   if (first && first.seq < asked) {
     const { pipeline, job } = first;

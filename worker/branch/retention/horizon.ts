@@ -1,4 +1,4 @@
-import type { Need, SubscriberStore } from "../outbox/outbox-store.ts";
+import type { LowWaterMark, SubscriberStore } from "../outbox/outbox-store.ts";
 import type { SettingsStore } from "../settings/settings-store.ts";
 import type { CommitStore } from "../tree/commit-store.ts";
 import type { GenerationRow, GenerationStore, Live } from "../tree/generation-store.ts";
@@ -34,7 +34,7 @@ export function horizonNow(
   const { gen } = generation;
   const present = ledger.horizons.horizonOf(gen);
   const asked = askedHorizon(ledger, { generation, now });
-  const needed = neededFrom(ledger.subscribers.needs(), gen);
+  const needed = lowestMark(ledger.subscribers.marks(), gen);
   const horizon = Math.max(present, Math.min(asked.horizon, needed));
   return { horizon, risesAt: asked.horizon < needed ? asked.risesAt : null };
 }
@@ -89,11 +89,11 @@ function newestUpTo(
 }
 
 /** The first commit of a generation whose tree a subscriber may still ask for. */
-export function neededFrom(needs: readonly Need[], gen: number): number {
+export function lowestMark(marks: readonly LowWaterMark[], gen: number): number {
   let least = ALL;
-  for (const need of needs) {
-    if (need.gen === null || need.seq === null || need.gen < gen) return 0;
-    if (need.gen === gen) least = Math.min(least, need.seq);
+  for (const mark of marks) {
+    if (mark.gen === null || mark.seq === null || mark.gen < gen) return 0;
+    if (mark.gen === gen) least = Math.min(least, mark.seq);
   }
   return least;
 }

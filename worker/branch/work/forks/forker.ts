@@ -4,7 +4,7 @@ import type { AnswerOf } from "../../contract/answers.ts";
 import type { ForkCalls } from "../../contract/forks.ts";
 import type { Fork } from "../../forks/fork-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { neededFrom } from "../../retention/horizon.ts";
+import { lowestMark } from "../../retention/horizon.ts";
 import type { BranchLoop } from "../../store.ts";
 import type { Committer } from "../../write/committer.ts";
 import { type RootContext, rootFork } from "../../write/fork.ts";
@@ -150,6 +150,6 @@ function mayPurge(
 ): boolean {
   if (gen === null) return true;
   const last = commits.newest(gen);
-  if (last && (roots.hasAny(gen) || neededFrom(subscribers.needs(), gen) < last.seq)) return false;
+  if (last && (roots.hasAny(gen) || lowestMark(subscribers.marks(), gen) < last.seq)) return false;
   return sql.has`SELECT 1 FROM files WHERE gen = ${gen} LIMIT 1` || !contents.hasOnLoan(gen);
 }

@@ -1,5 +1,5 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
-import type { InputStart, SubscriberNeed } from "../../../branch/contract/pipelines.ts";
+import type { InputStart, SubscriberMark } from "../../../branch/contract/pipelines.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Source } from "../../inputs/source-store.ts";
 import type { JobRow } from "../../jobs/job-store.ts";
@@ -13,7 +13,7 @@ import type { Definition } from "../../lifecycle/definition.ts";
  * since cursors and jobs only go forward. So a call may come late, twice or not at all.
  */
 
-type LowWaterMark = Omit<SubscriberNeed, "uid">;
+type LowWaterMark = Omit<SubscriberMark, "uid">;
 
 /** Shortest time between two rounds of calls: what branches hold meanwhile they prune a little later. */
 const BETWEEN_MS = 5_000;
@@ -34,7 +34,7 @@ export async function sendMarks(context: PipelineContext): Promise<void> {
   for (const { source, mark } of moved) {
     const definition = ledger.active();
     if (!definition) return;
-    await peers.branch(source).feed.need({ uid: definition.uid, ...mark });
+    await peers.branch(source).feed.setMark({ uid: definition.uid, ...mark });
     ledger.step(definition, () => ledger.sources.setAcknowledged(source.source, JSON.stringify(mark)));
   }
 }
