@@ -93,8 +93,8 @@ export class Branch extends RealBranch {
     storage.transactionSync(() => {
       const { gen, seq } = sql.exec("SELECT gen, seq FROM commits ORDER BY gen DESC, seq DESC LIMIT 1").one();
       sql.exec(
-        `INSERT INTO contents (digest, size, gen, refs, kind, body)
-         SELECT unhex(value ->> 'digest'), value ->> 'size', ?2, 1, 0, CAST(value ->> 'text' AS BLOB)
+        `INSERT INTO contents (digest, size, gen, refs, kind, body, named)
+         SELECT unhex(value ->> 'digest'), value ->> 'size', ?2, 1, 0, CAST(value ->> 'text' AS BLOB), 1
          FROM json_each(?1)`,
         rows,
         gen,
