@@ -67,14 +67,14 @@ export const RETIRED: readonly Retired[] = [
     word: "floor",
     instead: "retention horizon",
     found: /(?<!Math\.)\bfloors?\b/i,
-    within: ["worker/branch"],
+    within: ["docs", "worker/branch"],
   },
   {
     word: "need",
     instead: "low-water mark",
     found:
       /[.#]needs?\b|\(needs?\)|\bneeds? = |\bneed\.\w|\bNeed\b(?! [a-z])|\b(needed From|tell Needs|needs Due|need Of)\b/,
-    within: OBJECTS,
+    within: [...OBJECTS, "docs"],
   },
   { word: "judged", instead: "precondition", found: /\bjudged\b/i, within: ["worker/branch"] },
   {
