@@ -5,7 +5,7 @@ export type SqlValue = string | number | null | Uint8Array;
  *
  * A column is named as the field of the row that it is read into (`finishedAt`), a table in snake_case. So a row is what the
  * code takes, and no query renames by hand: `AS` names what has no name, such as a count, or tells two tables apart. `commit`
- * is a word of SQL and stands in quotes.
+ * and `by` are words of SQL and stand in quotes.
  */
 export class Sql {
   readonly #sql: Pick<SqlStorage, "exec">;

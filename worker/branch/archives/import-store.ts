@@ -100,14 +100,14 @@ export class ImportStore extends BranchStore {
   /** It is the branch. `by`: the access key that finished it, if that is known. */
   made(uid: string, { at, by }: { at: number; by: string | null }): void {
     this.sql.run`
-      UPDATE imports SET state = ${MADE}, due = NULL, madeAt = ${at}, madeBy = ${by} WHERE uid = ${uid}`;
+      UPDATE imports SET state = ${MADE}, due = NULL, at = ${at}, "by" = ${by} WHERE uid = ${uid}`;
     this.wake("history GC");
   }
 
   /** How a generation came out of an archive; undefined if it did not. */
   of(uid: string): Imported | undefined {
     return this.sql.first<Imported>`
-      SELECT madeAt AS at, madeBy AS by, head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
+      SELECT at, "by", head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
   }
 
   /** The last path that came is of no use once the branch is there, and may be erased. */

@@ -441,9 +441,9 @@ export class ContentStore extends BranchStore {
   }
 
   /** The list of the first content from a row on that lists blobs of others, and how many characters it has. */
-  listFrom(row: number): { readonly row: number; readonly list: string } | undefined {
-    return this.sql.first<{ row: number; list: string }>`
-      SELECT rowid AS row, body AS list FROM contents INDEXED BY contents_keeping
+  listFrom(row: number): { readonly row: number; readonly body: string } | undefined {
+    return this.sql.first<{ row: number; body: string }>`
+      SELECT rowid AS row, body FROM contents INDEXED BY contents_keeping
       WHERE kind = 1 AND keeps IS NOT NULL AND rowid >= ${row} ORDER BY rowid LIMIT 1`;
   }
 

@@ -524,8 +524,8 @@ const SCHEMA = `
     tags INTEGER NOT NULL,
     files INTEGER NOT NULL,
     -- when it became the branch, and the access key that had it do so; null before that
-    madeAt INTEGER,
-    madeBy TEXT
+    at INTEGER,
+    "by" TEXT
   ) WITHOUT ROWID;
   CREATE INDEX imports_by_due ON imports (due) WHERE due IS NOT NULL;
   CREATE INDEX imports_by_state ON imports (state, gen);

@@ -57,7 +57,7 @@ export class SweepStore extends BranchStore {
   /** The generation may have left something. */
   mark(gen: number, now: number): void {
     const due = now + SWEEP_AFTER_MS;
-    const marked = this.sql.first<{ at: number }>`
+    const marked = this.sql.first<{ due: number }>`
       INSERT INTO sweeps (uid, due, removes, phase, folder, listed, content, doomed, pages, seen, found, foundBytes)
       SELECT uid, ${due}, 1, 0, 0, '', 0, '', 0, 0, 0, 0 FROM (
         SELECT uid FROM generations WHERE gen = ${gen} UNION SELECT uid FROM imports WHERE gen = ${gen}
@@ -66,8 +66,8 @@ export class SweepStore extends BranchStore {
         again = CASE WHEN beganAt IS NULL THEN NULL ELSE ifnull(again, ${now + BETWEEN_SWEEPS_MS}) END,
         due = ifnull(due, max(excluded.due, ifnull(endedAt, 0) + ${BETWEEN_SWEEPS_MS})),
         removes = CASE WHEN beganAt IS NULL THEN 1 ELSE removes END
-      RETURNING due AS at`;
-    if (marked) this.wake("orphan scan", marked.at);
+      RETURNING due`;
+    if (marked) this.wake("orphan scan", marked.due);
   }
 
   /** Somebody wants all generations swept from the beginning, now. A sweep that was to remove comes after one that counts. */
@@ -117,10 +117,10 @@ export class SweepStore extends BranchStore {
       const found = this.#contents.listFrom(next);
       if (!found) return undefined;
       if (room <= 0) return found.row;
-      room -= found.list.length;
+      room -= found.body.length;
       next = found.row + 1;
       this.sql.run`
-        DELETE FROM orphans WHERE blob IN (SELECT value ->> 'blob' FROM json_each(${found.list}))`;
+        DELETE FROM orphans WHERE blob IN (SELECT value ->> 'blob' FROM json_each(${found.body}))`;
     }
   }
 
