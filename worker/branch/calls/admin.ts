@@ -25,9 +25,9 @@ export const admin: BranchFacet<AdminCalls> = {
       return refused("catalogue-unavailable");
     }
     tellAgain(reach);
-    const isTold = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
+    const isAcknowledged = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
     const deleted = ledger.live === null && !ledger.forks.coming();
-    return isTold ? { ok: true, deleted } : refused("catalogue-unavailable");
+    return isAcknowledged ? { ok: true, deleted } : refused("catalogue-unavailable");
   },
 
   async usage(reach, request) {

@@ -30,8 +30,8 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
     if (live) {
       // Other news may wait of a branch that is somebody's: of its tags, say.
       if (ledger.claim.get() || !ledger.outbox.creationWaits(live.uid)) return refused("already-exists");
-      const isTold = announcing.get(live.uid);
-      if (isTold) return refused((await isTold) ? "already-exists" : "catalogue-unavailable");
+      const announced = announcing.get(live.uid);
+      if (announced) return refused((await announced) ? "already-exists" : "catalogue-unavailable");
     }
     begin(reach, request);
     return await announceCreation(reach);
@@ -110,10 +110,10 @@ async function announceCreation({
   if (!live) throw new Error("the branch to announce is not there");
   const { uid, createdAt } = live;
   // The settings first: a creation that the catalogue was told of is not finished by another one.
-  const isTold = outbox.flush("settings").then((isSet) => isSet && outbox.flush("catalogue"));
-  announcing.set(uid, isTold);
+  const isAcknowledged = outbox.flush("settings").then((isSet) => isSet && outbox.flush("catalogue"));
+  announcing.set(uid, isAcknowledged);
   try {
-    return (await isTold) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
+    return (await isAcknowledged) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
   } finally {
     announcing.delete(uid);
   }
@@ -167,7 +167,7 @@ export const settings: BranchFacet<SettingsCalls> = {
     if (!live) return refused("no-such-branch");
     const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now: now() }));
     if (!changed.ok) return changed;
-    const isTold = await outbox.flush("settings");
-    return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
+    const isAcknowledged = await outbox.flush("settings");
+    return isAcknowledged || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
   },
 };

@@ -25,7 +25,7 @@ export class ErasedContentStore extends BranchStore {
   }
 
   /** The catalogue knows those up to this number. */
-  told(number: number): void {
+  acknowledged(number: number): void {
     this.sql.run`DELETE FROM erased_contents WHERE number <= ${number}`;
   }
 }

@@ -77,7 +77,7 @@ export class TagStore extends BranchStore {
   }
 
   /** It knows them now. What changed since then stays. */
-  told(news: readonly TagNews[]): void {
+  acknowledged(news: readonly TagNews[]): void {
     for (const { name, version } of news) {
       this.sql.run`DELETE FROM tag_news WHERE name = ${name} AND version = ${version}`;
     }

@@ -64,7 +64,7 @@ export function openReceivers({ ledger, env, bucket }: ReceiverOptions): Record<
       const names = erased.map(({ content }) => content);
       await openCatalogue(env().DB).erasedContents.add(names, Date.now());
       return () => {
-        ledger.erasedContents.told(erased.at(-1)?.number ?? 0);
+        ledger.erasedContents.acknowledged(erased.at(-1)?.number ?? 0);
         return ledger.erasedContents.first(1).length === 0;
       };
     },
@@ -136,7 +136,7 @@ async function tellTags(
     if (news.length === 0) return;
     const records = news.map((each) => ({ ...each, tag: tags.find(gen, each.name) ?? null }));
     await copies.record({ ...address, createdAt }, records);
-    ledger.transaction(() => tags.told(news));
+    ledger.transaction(() => tags.acknowledged(news));
   }
 }
 
