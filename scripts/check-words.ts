@@ -145,20 +145,10 @@ const KEPT: readonly Exception[] = [
   { file: "worker/api/repos/usage.ts", word: "pin", why: "writes that field" },
 ];
 
-/** Folders in which words still stand. An entry that is no longer needed is a fault, so the list only becomes shorter. */
-const NOT_YET: Readonly<Record<string, readonly string[]>> = {
-  "worker/branch": ["told"],
-};
-
 if (import.meta.main) {
-  const faults = faultsOf(join(import.meta.dirname, ".."), { kept: KEPT, notYet: NOT_YET });
+  const faults = faultsOf(join(import.meta.dirname, ".."), KEPT);
   for (const fault of faults) console.log(fault);
   if (faults.length > 0) process.exitCode = 1;
-}
-
-interface Lists {
-  kept: readonly Exception[];
-  notYet: Readonly<Record<string, readonly string[]>>;
 }
 
 interface Found {
@@ -169,16 +159,12 @@ interface Found {
   text: string;
 }
 
-/** Where the tree at `root` has a word that was given up, and entries of the lists that let nothing through. */
-export function faultsOf(root: string, { kept, notYet }: Lists): string[] {
+/** Where the tree at `root` has a word that was given up, and entries of the list that let nothing through. */
+export function faultsOf(root: string, kept: readonly Exception[]): string[] {
   const all = filesOf(root).flatMap((file) => wordsIn(file, readFileSync(join(root, file), "utf8")));
-  const entries = [
-    ...kept.map(({ file, word }) => ({ path: file, word })),
-    ...Object.entries(notYet).flatMap(([path, words]) => words.map((word) => ({ path, word }))),
-  ];
-  const used = new Set<(typeof entries)[number]>();
+  const used = new Set<Exception>();
   const left = all.filter(({ file, retired: { word } }) => {
-    const covering = entries.filter((entry) => entry.word === word && isIn(file, entry.path));
+    const covering = kept.filter((entry) => entry.word === word && entry.file === file);
     for (const entry of covering) used.add(entry);
     return covering.length === 0;
   });
@@ -187,11 +173,11 @@ export function faultsOf(root: string, { kept, notYet }: Lists): string[] {
       const where = line === 0 ? file : `${file}:${line}`;
       return `${where}: "${word}" was given up for "${instead}": ${text.trim()}`;
     }),
-    ...entries
+    ...kept
       .filter((entry) => !used.has(entry))
       .map(
-        ({ path, word }) =>
-          `${path} has no "${word}" any more: take it off the list of scripts/check-words.ts`,
+        ({ file, word }) =>
+          `${file} has no "${word}" any more: take it off the list of scripts/check-words.ts`,
       ),
   ];
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { faultsOf, RETIRED } from "../../../scripts/check-words.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
-type Lists = Parameters<typeof faultsOf>[1];
+type Kept = Parameters<typeof faultsOf>[1];
 
 const FOLDERS =
   "bench cli console deploy docs embedded migrations protocol runner schema scripts worker".split(" ");
@@ -54,16 +54,13 @@ const IN_THE_OLD_SENSE: readonly [string, string, string][] = [
   ["look", "worker/pipeline/a.ts", "readonly look?: true;"],
 ];
 
-function faultsWith(
-  changes: Readonly<Record<string, string>>,
-  { kept = [], notYet = {} }: Partial<Lists> = {},
-): string[] {
+function faultsWith(changes: Readonly<Record<string, string>>, kept: Kept = []): string[] {
   const root = scratchFolder();
   for (const [path, text] of Object.entries({ ...TREE, ...changes })) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
-  return faultsOf(root, { kept, notYet });
+  return faultsOf(root, kept);
 }
 
 test("a tree without a retired word has no fault", () => {
@@ -109,34 +106,20 @@ describe("another sense is none of them", () => {
   });
 });
 
-describe("a list lets through", () => {
+describe("the list of formats lets through", () => {
   const bell = { "worker/branch/deep/a.ts": "the bell\n" };
 
   test("the word in the file that it names, and no other word or file", () => {
     const kept = [{ file: "worker/branch/deep/a.ts", word: "bell", why: "a format" }];
-    expect(faultsWith(bell, { kept })).toEqual([]);
-    expect(faultsWith({ ...bell, "worker/branch/deep/b.ts": "the bell\n" }, { kept })).toHaveLength(1);
-    expect(faultsWith({ "worker/branch/deep/a.ts": "the bell of the courier\n" }, { kept })).toHaveLength(1);
-  });
-
-  test("the word below the folder that it names", () => {
-    expect(faultsWith(bell, { notYet: { "worker/branch": ["bell"] } })).toEqual([]);
-    expect(
-      faultsWith({ "worker/branches/a.ts": "the bell\n" }, { notYet: { "worker/branch": ["bell"] } }),
-    ).toEqual([
-      expect.stringContaining("worker/branches/a.ts:1"),
-      expect.stringContaining("worker/branch has no"),
-    ]);
+    expect(faultsWith(bell, kept)).toEqual([]);
+    expect(faultsWith({ ...bell, "worker/branch/deep/b.ts": "the bell\n" }, kept)).toHaveLength(1);
+    expect(faultsWith({ "worker/branch/deep/a.ts": "the bell of the courier\n" }, kept)).toHaveLength(1);
   });
 
   test("nothing once the word is gone: the entry is a fault then", () => {
-    const lists: Lists = {
-      kept: [{ file: "worker/a.ts", word: "bell", why: "a format" }],
-      notYet: { "worker/branch": ["bell"] },
-    };
-    expect(faultsWith({}, lists)).toEqual([
+    const kept = [{ file: "worker/a.ts", word: "bell", why: "a format" }];
+    expect(faultsWith({}, kept)).toEqual([
       'worker/a.ts has no "bell" any more: take it off the list of scripts/check-words.ts',
-      'worker/branch has no "bell" any more: take it off the list of scripts/check-words.ts',
     ]);
   });
 });

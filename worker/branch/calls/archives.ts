@@ -162,7 +162,9 @@ export const imports: BranchFacet<ImportCalls> = {
     // Commits that come now are later than those that came.
     ledger.clock.load();
     const isAcknowledged = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
-    return isAcknowledged ? { ok: true, head: ledger.live?.head.id ?? null } : refused("catalogue-unavailable");
+    return isAcknowledged
+      ? { ok: true, head: ledger.live?.head.id ?? null }
+      : refused("catalogue-unavailable");
   },
 
   async abort({ ledger, now }, { import: uid }) {
