@@ -1,4 +1,3 @@
-import type { Space } from "../../protocol/repos.ts";
 import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts";
 import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
@@ -12,26 +11,6 @@ import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
 import { AlmostFullTable, catalogueSpace } from "./space.ts";
 import { TAGS_PROBE, TagTable } from "./tags.ts";
 
-/** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
-export interface Catalogue {
-  readonly branches: BranchTable;
-  readonly tags: TagTable;
-  readonly settings: BranchSettingsTable;
-  readonly pipelines: PipelineTable;
-  readonly proposals: ProposalTable;
-  readonly jobs: JobTable;
-  readonly nodes: NodeTable;
-  readonly keys: KeyTable;
-  readonly almostFull: AlmostFullTable;
-  readonly erasedContents: ErasedContentsTable;
-  /** What it has, and may have. */
-  space(): Promise<Space>;
-  /** What would keep an object from being announced here; asked before one is made. Undefined: nothing. */
-  fault(): Promise<CatalogueFault | undefined>;
-  /** The name of the newest migration that was applied; undefined if none was. */
-  newestMigration(): Promise<string | undefined>;
-}
-
 /** Each asks for every column that is written of an object, and for no row. */
 const PROBES = [
   BRANCHES_PROBE,
@@ -43,7 +22,10 @@ const PROBES = [
   ERASED_CONTENTS_PROBE,
 ];
 
-export function openCatalogue(database: D1Database): Catalogue {
+/** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
+export type Catalogue = Readonly<ReturnType<typeof openCatalogue>>;
+
+export function openCatalogue(database: D1Database) {
   const db = ofFamily(database);
   return {
     branches: new BranchTable(db),
@@ -56,8 +38,10 @@ export function openCatalogue(database: D1Database): Catalogue {
     keys: new KeyTable(db),
     almostFull: new AlmostFullTable(db),
     erasedContents: new ErasedContentsTable(db),
+    /** What it has, and may have. */
     space: () => catalogueSpace(db),
-    async fault() {
+    /** What would keep an object from being announced here; asked before one is made. Undefined: nothing. */
+    async fault(): Promise<CatalogueFault | undefined> {
       try {
         await db.batch(PROBES.map((probe) => db.prepare(probe)));
         return undefined;
@@ -66,7 +50,8 @@ export function openCatalogue(database: D1Database): Catalogue {
         return catalogueFault(error) ?? "catalogue-unavailable";
       }
     },
-    async newestMigration() {
+    /** The name of the newest migration that was applied; undefined if none was. */
+    async newestMigration(): Promise<string | undefined> {
       // Of wrangler's own table, which the embedded gateway keeps in the same form.
       const newest = "SELECT name FROM d1_migrations ORDER BY id DESC LIMIT 1";
       const row = await db.prepare(newest).first<{ name: string }>();
