@@ -2,7 +2,7 @@ import { NODE_TTL_MS, type Node, type NodeList } from "../../../protocol/runner.
 import type { NodeRow } from "../../catalogue/nodes.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { apiError } from "../answer/errors.ts";
-import { type ApiRequest, nameParam } from "../request/api-request.ts";
+import { type ApiRequest, type Handler, nameParam } from "../request/api-request.ts";
 
 /** Nodes that have been silent for longer are not shown, unless they are being drained. */
 const SHOWN_MS = 24 * 60 * 60 * 1000;
@@ -23,14 +23,10 @@ export async function listNodes(asked: ApiRequest): Promise<Response> {
 }
 
 /** `POST /nodes/{node}/drain`: the node finishes what runs and gets nothing new until it is resumed. */
-export async function drainNode(asked: ApiRequest): Promise<Response> {
-  return await mark(asked, 1);
-}
+export const drainNode: Handler = (asked) => mark(asked, 1);
 
 /** `POST /nodes/{node}/resume` */
-export async function resumeNode(asked: ApiRequest): Promise<Response> {
-  return await mark(asked, 0);
-}
+export const resumeNode: Handler = (asked) => mark(asked, 0);
 
 async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
   const name = nameParam(asked, "node");

@@ -103,15 +103,12 @@ async function versionsOf(
     last = own.at(-1)?.version;
     const isAll = own.length < page.entries.length || page.next === null || last === undefined;
     if (isAll || !allVersions) {
-      if (versions.length === 0) throw nothingThere(address, path);
+      if (versions.length === 0)
+        throw apiError.NotFound(`The branch '${bucketName(address)}' has no version of '${path}'.`);
       return { versions, more: false };
     }
     if (versions.length >= MAX_ERASED_VERSIONS) return { versions, more: true };
   }
-}
-
-function nothingThere(address: BranchAddress, path: string): ApiError {
-  return apiError.NotFound(`The branch '${bucketName(address)}' has no version of '${path}'.`);
 }
 
 function badPath(path: string) {

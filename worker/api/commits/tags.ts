@@ -71,7 +71,10 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
   if (!made.ok) {
     if (made.reason === "tag-exists") throw tagExists(name, made.commit);
     if (made.reason === "tag-kept") throw tagKept(asked, { address, name });
-    if (made.reason === "no-commit") throw noCommit(address);
+    if (made.reason === "no-commit")
+      throw apiError.NoSuchCommit(
+        `The branch '${bucketName(address)}' has no commit yet, so that there is nothing to tag: put something into it first.`,
+      );
     if (made.reason === "no-such-version") throw noSuchCommit(address, commit ?? "");
     throw branchError({ ok: false, reason: made.reason }, address);
   }
@@ -144,12 +147,6 @@ function tagError(
 function tagExists(name: string, commit: string): ApiError {
   return apiError.AlreadyExists(
     `The tag '${name}' names the commit '${commit}' already: take another name, or move it with "force": true (--force).`,
-  );
-}
-
-function noCommit(address: BranchAddress): ApiError {
-  return apiError.NoSuchCommit(
-    `The branch '${bucketName(address)}' has no commit yet, so that there is nothing to tag: put something into it first.`,
   );
 }
 

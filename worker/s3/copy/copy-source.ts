@@ -81,9 +81,15 @@ export function parseSource(header: string, by: NamedBy): SourceName {
   const path = decodeUri(encoded.replaceAll("+", " "));
   const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
   const [, bucket, key] = SOURCE.exec(path ?? "") ?? [];
-  if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
+  if (bucket === undefined || key === undefined || commit === "")
+    throw s3Error.InvalidArgument(
+      `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
+    );
   const address = sourceAddress(bucket, { by, header });
-  if (address.view !== undefined && commit !== undefined) throw noVersions(header);
+  if (address.view !== undefined && commit !== undefined)
+    throw s3Error.InvalidRequest(
+      `x-amz-copy-source is '${header}', but the bucket of an open commit, a commit or a tag has no versions: leave versionId out, or copy from the branch's own bucket.`,
+    );
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
   if (!encoded.includes("+")) return { bucket, address, key, commit };
@@ -101,18 +107,6 @@ function sourceAddress(bucket: string, { by, header }: { by: NamedBy; header: st
       `x-amz-copy-source is '${header}', which names no bucket. ${error.message}`,
     );
   }
-}
-
-function noVersions(header: string): S3Error {
-  return s3Error.InvalidRequest(
-    `x-amz-copy-source is '${header}', but the bucket of an open commit, a commit or a tag has no versions: leave versionId out, or copy from the branch's own bucket.`,
-  );
-}
-
-function invalidSource(header: string): S3Error {
-  return s3Error.InvalidArgument(
-    `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
-  );
 }
 
 async function readSource(

@@ -1,6 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { FileRead } from "../../branch/contract/files.ts";
-import { type S3Error, s3Error } from "../answer/errors.ts";
+import { s3Error } from "../answer/errors.ts";
 import { checksumTag, checksumTags, httpDate, readVersionHeader, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_KEYS } from "../limits.ts";
@@ -28,17 +28,14 @@ export const getObjectAttributes: Operation<ObjectRequest> = {
     const page = askedParts(headers);
     const file = await readVersion(request, versionId(query));
     // As on S3, whoever asks for nothing of what is not there hears that it is not there.
-    if (asked === undefined) throw nothingAsked();
+    if (asked === undefined)
+      throw s3Error.InvalidRequest(
+        `x-amz-object-attributes is missing or empty: list one or more of ${ATTRIBUTES.join(", ")}.`,
+      );
     const version = { "last-modified": httpDate(file.modifiedAt), ...readVersionHeader(request, file) };
     return xmlAnswer("GetObjectAttributesResponse", describe(file, { asked, page }), { headers: version });
   },
 };
-
-function nothingAsked(): S3Error {
-  return s3Error.InvalidRequest(
-    `x-amz-object-attributes is missing or empty: list one or more of ${ATTRIBUTES.join(", ")}.`,
-  );
-}
 
 function askedAttributes(text: string): ReadonlySet<Attribute> {
   const names = text.split(",").map((name) => name.trim());

@@ -63,7 +63,8 @@ interface Selection {
 async function selectObject(request: ObjectRequest): Promise<Selected> {
   const { headers, query } = request;
   const part = query.has("partNumber") ? partNumberOf(query) : undefined;
-  if (part !== undefined && headers.has("range")) throw rangeOfPart();
+  if (part !== undefined && headers.has("range"))
+    throw s3Error.InvalidRequest("Range and partNumber cannot both be asked for: leave one of them out.");
   const file = await readVersion(request, versionId(query));
   const answered = describeVersion(file, request);
   const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
@@ -147,7 +148,12 @@ function describeSelection(
 
 function selectRange({ size }: FileRead, header: string | undefined): Selection {
   const range = parseRange(header, size);
-  if (range === "unsatisfiable") throw invalidRange(size);
+  if (range === "unsatisfiable")
+    throw s3Error.InvalidRange(`The range lies outside of the object, which has ${size} bytes.`, {
+      headers: { "content-range": `bytes */${size}` },
+      form: "short",
+      more: { ActualObjectSize: size },
+    });
   return range === null ? { range: { offset: 0, length: size }, status: 200 } : { range, status: 206 };
 }
 
@@ -168,23 +174,11 @@ function preconditionFailed(): S3Error {
   });
 }
 
-function invalidRange(size: number): S3Error {
-  return s3Error.InvalidRange(`The range lies outside of the object, which has ${size} bytes.`, {
-    headers: { "content-range": `bytes */${size}` },
-    form: "short",
-    more: { ActualObjectSize: size },
-  });
-}
-
 function invalidPartNumber(number: number, count: number): S3Error {
   return s3Error.InvalidPartNumber(
     `partNumber is ${number}, but the object has ${count === 1 ? "one part" : `${count} parts`}.`,
     { form: "short" },
   );
-}
-
-function rangeOfPart(): S3Error {
-  return s3Error.InvalidRequest("Range and partNumber cannot both be asked for: leave one of them out.");
 }
 
 /** How many parts an object was put together from. */
