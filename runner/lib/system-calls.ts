@@ -54,3 +54,13 @@ export async function findTool(name: string): Promise<string | undefined> {
   }
   return undefined;
 }
+
+/** A word of a shell script that stands for this text. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Whether a path is a folder or below it. Both are absolute, without `.`, `..` and a slash at the end. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}

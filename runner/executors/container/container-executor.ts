@@ -10,6 +10,7 @@ import {
   type Run,
   type Sandbox,
 } from "../executor.ts";
+import { Unmountable } from "../mounted-secrets.ts";
 import { Disposal, ownerOf } from "./engine/disposal.ts";
 import { asCondition, type Engine, EngineRefusal, mustAsk } from "./engine/engine.ts";
 import { ensureImage } from "./images/ensure-image.ts";
@@ -23,7 +24,6 @@ import {
   type SecretFiles,
   type SecretPlan,
   type SecretReader,
-  unmountable,
   writeSecrets,
 } from "./secrets.ts";
 import { type MovedIn, SharedPfs } from "./shared-pfs.ts";
@@ -64,8 +64,6 @@ async function prepare(
   return new ContainerSandbox(agentEngine, { dir, image, pipeline, pullSecrets, user }, reader);
 }
 
-type Planned = Extract<SecretPlan, { ok: true }>;
-
 /** Runs a worker's commands in one container that it keeps, or in one for each if no init can run in the image. */
 class ContainerSandbox implements Sandbox {
   readonly #agentEngine: AgentEngine;
@@ -87,18 +85,19 @@ class ContainerSandbox implements Sandbox {
 
   async run(given: Command): Promise<Run> {
     const command = { ...given, ...normalised(given) };
-    const plan = planSecrets(command.secrets ?? []);
-    if (!plan.ok) return hopeless(plan.reason);
     if (command.signal.aborted) return STOPPED;
+    let secrets: SecretPlan["secrets"] = [];
     try {
+      const plan = planSecrets(command.secrets ?? []);
+      secrets = plan.secrets;
       const kept = await this.#keptFor(command, plan);
       return kept ? await this.#runIn(kept, command) : await this.#runAlone(command, plan);
     } catch (error) {
       if (command.signal.aborted) return STOPPED;
-      if (error instanceof NoMemoryFolder) return hopeless(error.message);
+      if (error instanceof NoMemoryFolder || error instanceof Unmountable) return hopeless(error.message);
       if (!(error instanceof EngineRefusal)) throw error;
-      const culprit = plan.secrets.find(({ target }) => error.message.includes(target));
-      if (culprit) return hopeless(unmountable(culprit.mounted, error.message));
+      const culprit = secrets.find(({ path }) => error.message.includes(path));
+      if (culprit) return hopeless(new Unmountable(culprit.mounted, error.message).message);
       throw asCondition(error, this.#agentEngine.engine);
     }
   }
@@ -111,7 +110,7 @@ class ContainerSandbox implements Sandbox {
   }
 
   /** The kept container for the command; undefined if the command needs one of its own. */
-  async #keptFor({ terminal, signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
+  async #keptFor({ terminal, signal }: Command, plan: SecretPlan): Promise<KeptContainer | undefined> {
     // A terminal is one container's own.
     if (terminal || this.#inits === "impossible") return undefined;
     if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
@@ -155,7 +154,7 @@ class ContainerSandbox implements Sandbox {
     }
   }
 
-  async #runAlone(command: Command, plan: Planned): Promise<Run> {
+  async #runAlone(command: Command, plan: SecretPlan): Promise<Run> {
     const secrets = await this.#secretFiles(plan);
     try {
       return await runAlone(this.#agentEngine, this.#worker, { command, secrets: secrets.mounts });
@@ -178,7 +177,7 @@ class ContainerSandbox implements Sandbox {
     return this.#shared;
   }
 
-  async #secretFiles({ secrets }: Planned): Promise<SecretFiles> {
+  async #secretFiles({ secrets }: SecretPlan): Promise<SecretFiles> {
     const files = await writeSecrets(secrets, { owner: this.#agentEngine.owner, reader: this.#reader });
     if (files) return files;
     throw new NoMemoryFolder();

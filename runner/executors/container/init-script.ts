@@ -1,4 +1,4 @@
-import { quoted } from "../quoted.ts";
+import { quoted } from "../../lib/system-calls.ts";
 
 /** The folder in a container with the files through which the agent and the init speak. */
 export const CONTROL = "/.sluice";

@@ -5,70 +5,35 @@ import { join, posix } from "node:path";
 import { isAgentAlive } from "../../pfs/folders.ts";
 import { removeTree } from "../../pfs/remove.ts";
 import type { MountedSecret } from "../executor.ts";
+import { type PlannedSecret, refuseUnmountable, Unmountable } from "../mounted-secrets.ts";
 import type { Owner } from "./engine/disposal.ts";
 import { CONTROL } from "./init-script.ts";
 
-/** The kernel's own, what holds the datum, and what the agent speaks through. */
-const RESERVED = ["/proc", "/sys", "/dev", "/pfs", CONTROL];
-/** Secrets are in the machine's memory as long as the container lives. */
-const MAX_BYTES = 8 * 1024 * 1024;
-
-/** A secret and where it goes. */
-export interface PlannedSecret {
-  readonly mounted: MountedSecret;
-  /** In the container: absolute, without `.`, `..` and a slash at the end. */
-  readonly target: string;
+/** A worker's secrets, and where they go in a container. */
+export interface SecretPlan {
+  readonly secrets: readonly PlannedSecret[];
+  /** The same for the same names, paths and bytes, and for no others. */
+  readonly fingerprint: string;
 }
 
-export type SecretPlan =
-  | {
-      readonly ok: true;
-      readonly secrets: readonly PlannedSecret[];
-      /** The same for the same names, paths and bytes, and for no others. */
-      readonly fingerprint: string;
-    }
-  | { readonly ok: false; readonly reason: string };
-
-/** Plans where secrets go in a container, or says why one can't be shown. */
+/** Plans where secrets go in a container. Throws Unmountable if one can't be shown. */
 export function planSecrets(mounts: readonly MountedSecret[]): SecretPlan {
-  const secrets = mounts.map((mounted) => ({ mounted, target: normal(mounted.mountPath) }));
-  for (const secret of secrets) {
-    const why = problemOf(secret, secrets);
-    if (why !== undefined) return { ok: false, reason: unmountable(secret.mounted, why) };
+  const secrets = mounts.map((mounted) => ({ mounted, path: normal(mounted.mountPath) }));
+  // The agent speaks through it.
+  refuseUnmountable(secrets, [CONTROL]);
+  for (const { mounted } of secrets) {
+    const key = [...mounted.secret.keys()].find(
+      (name) => name.includes("/") || ["", ".", ".."].includes(name),
+    );
+    if (key === undefined) continue;
+    throw new Unmountable(mounted, `its key ${JSON.stringify(key)} can't be the name of a file`);
   }
-  return { ok: true, secrets, fingerprint: fingerprintOf(mounts) };
-}
-
-/** Why the datum can't run: one of its secrets can't be shown. */
-export function unmountable({ name, mountPath }: MountedSecret, why: string): string {
-  return `secret "${name}" can't be mounted at ${mountPath}: ${why}`;
+  return { secrets, fingerprint: fingerprintOf(mounts) };
 }
 
 function normal(path: string): string {
   const whole = posix.normalize(`${path}/`);
   return whole === "/" ? whole : whole.slice(0, -1);
-}
-
-function problemOf({ mounted, target }: PlannedSecret, all: readonly PlannedSecret[]): string | undefined {
-  if (target === "/") return "it would hide everything else";
-  const reserved = RESERVED.find((folder) => isWithin(target, folder));
-  if (reserved !== undefined) return `nothing can be mounted in ${reserved}`;
-  const outer = all.find((other) => other.mounted !== mounted && isWithin(target, other.target));
-  if (outer) return `secret "${outer.mounted.name}" is mounted there`;
-  const key = [...mounted.secret.keys()].find((name) => name.includes("/") || ["", ".", ".."].includes(name));
-  if (key !== undefined) return `its key ${JSON.stringify(key)} can't be the name of a file`;
-  if (sizeOf(all) > MAX_BYTES) return `the secrets of a pipeline may hold ${MAX_BYTES} bytes in all`;
-  return undefined;
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
-}
-
-function sizeOf(secrets: readonly PlannedSecret[]): number {
-  let bytes = 0;
-  for (const { mounted } of secrets) for (const value of mounted.secret.values()) bytes += value.length;
-  return bytes;
 }
 
 function fingerprintOf(mounts: readonly MountedSecret[]): string {
@@ -114,7 +79,7 @@ export async function writeSecrets(
     for (const [index, secret] of secrets.entries()) {
       const source = join(base, String(index));
       await writeSecret(source, { secret, reader });
-      mounts.push({ source, target: secret.target });
+      mounts.push({ source, target: secret.path });
     }
     return { mounts, remove };
   } catch (error) {

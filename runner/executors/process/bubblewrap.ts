@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isWithin } from "../../lib/system-calls.ts";
 import {
   FIRST_DATA_FD,
   isLoaderVariable,
@@ -9,7 +10,7 @@ import {
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
-import { type HiddenPaths, isWithin } from "./machine.ts";
+import type { HiddenPaths } from "./machine.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
 export interface BubblewrapOptions extends MachineTerms {

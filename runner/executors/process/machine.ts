@@ -2,7 +2,7 @@ import { lstat, readdir, readFile, readlink, realpath, stat } from "node:fs/prom
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { errorCode } from "../../lib/fault.ts";
-import { isThere } from "../../lib/system-calls.ts";
+import { isThere, isWithin } from "../../lib/system-calls.ts";
 import { unescaped } from "../../limits/cgroups.ts";
 
 /*
@@ -98,11 +98,6 @@ export async function findHidden(paths: readonly string[]): Promise<HiddenPaths>
   );
   const ofKind = (wanted: string) => outermost.filter(([, kind]) => kind === wanted).map(([path]) => path);
   return { folders: ofKind("folder"), files: ofKind("file") };
-}
-
-/** Whether a path is a folder or below it. Both are absolute, without `.`, `..` and a slash at the end. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }
 
 /*

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { isWithin } from "../../lib/system-calls.ts";
 import {
   type Confined,
   type Confinement,
@@ -20,10 +21,11 @@ import {
   type Sandbox,
 } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
+import { Unmountable } from "../mounted-secrets.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
 import { type Jail, type Place, permitted, type Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
-import { findDevices, findHidden, type HiddenPaths, isWithin } from "./machine.ts";
+import { findDevices, findHidden, type HiddenPaths } from "./machine.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 
 /**
@@ -99,10 +101,13 @@ class ProcessSandbox implements Sandbox {
       wanted: jail.devices,
       hidden: [...found.folders, ...found.files],
     });
-    const planned = await planSecretMounts(secrets, { dataDir: jail.dataDir, hidden: hidden.folders });
-    if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
+    const machine = { dataDir: jail.dataDir, hidden: hidden.folders };
+    const mounts = await planSecretMounts(secrets, machine).catch(unmountable);
+    if (mounts instanceof Unmountable) {
+      return { kind: "not-started", reason: mounts.message, log: "", hopeless: true };
+    }
     const env = permitted(command.env);
-    const shown = { hidden, devices, secrets: planned.mounts };
+    const shown = { hidden, devices, secrets: mounts };
     const launch = await jail.launch({ ...place, pfs, cmd, workingDir, env, ...shown });
     const execute = command.terminal
       ? executeOnTerminal(launch, { ...this.#parts.confined?.launcher, signal }).then(unlogged)
@@ -147,6 +152,11 @@ class ProcessSandbox implements Sandbox {
 function outOfDevices({ folders, files }: HiddenPaths): HiddenPaths {
   const isElsewhere = (path: string) => !isWithin(path, "/dev");
   return { folders: folders.filter(isElsewhere), files: files.filter(isElsewhere) };
+}
+
+function unmountable(error: unknown): Unmountable {
+  if (error instanceof Unmountable) return error;
+  throw error;
 }
 
 /** What a person saw is in no log. */

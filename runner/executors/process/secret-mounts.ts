@@ -1,8 +1,10 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import { errorCode } from "../../lib/fault.ts";
+import { isWithin } from "../../lib/system-calls.ts";
 import type { MountedSecret } from "../executor.ts";
-import { type FolderEntries, isWithin, readEntries } from "./machine.ts";
+import { type PlannedSecret, refuseUnmountable, Unmountable } from "../mounted-secrets.ts";
+import { type FolderEntries, readEntries } from "./machine.ts";
 
 /** How secrets are shown in the machine's own root, without anything being made in it. */
 export interface SecretMounts {
@@ -24,18 +26,10 @@ export interface SecretFolder {
   readonly files: readonly { readonly name: string; readonly bytes: Uint8Array }[];
 }
 
-export type PlannedMounts =
-  | { readonly ok: true; readonly mounts: SecretMounts }
-  | { readonly ok: false; readonly reason: string };
-
 const NOTHING: SecretMounts = { opened: [], folders: [] };
 
-/** The kernel's own, and what holds the datum. */
-const RESERVED = ["/proc", "/sys", "/dev", "/pfs"];
 /** Each file takes a descriptor while the command starts. */
 const MAX_FILES = 256;
-/** All bytes go through the memory of three processes. */
-const MAX_BYTES = 8 * 1024 * 1024;
 /** Each entry of an opened folder is a mount of its own. */
 const MAX_OPENED_ENTRIES = 500;
 
@@ -46,35 +40,29 @@ interface Machine {
   readonly hidden: readonly string[];
 }
 
-/** Plans where each secret goes on this machine, or says why one can't be shown. */
+/** Plans where each secret goes on this machine. Throws Unmountable if one can't be shown. */
 export async function planSecretMounts(
   secrets: readonly MountedSecret[],
   { dataDir, hidden }: Machine,
-): Promise<PlannedMounts> {
-  if (secrets.length === 0) return { ok: true, mounts: NOTHING };
-  try {
-    const spots = await Promise.all(secrets.map((secret) => findSpot(secret, hidden)));
-    refuseReserved(spots, dataDir);
-    refuseNested(spots);
-    refuseTooMany(spots);
-    const mounts = { opened: await openFolders(spots), folders: spots.map(folderOf) };
-    return { ok: true, mounts };
-  } catch (error) {
-    if (error instanceof Unmountable) return { ok: false, reason: error.message };
-    throw error;
+): Promise<SecretMounts> {
+  if (secrets.length === 0) return NOTHING;
+  const spots = await Promise.all(secrets.map((secret) => findSpot(secret, hidden)));
+  refuseUnmountable(spots);
+  let files = 0;
+  for (const { mounted, path } of spots) {
+    if (isWithin(path, dataDir) || isWithin(dataDir, path)) {
+      throw new Unmountable(mounted, "the runner's data folder is there");
+    }
+    files += mounted.secret.size;
+    if (files > MAX_FILES) {
+      throw new Unmountable(mounted, `the secrets of a pipeline may have ${MAX_FILES} keys in all`);
+    }
   }
+  return { opened: await openFolders(spots), folders: spots.map(folderOf) };
 }
 
-class Unmountable extends Error {
-  constructor({ name, mountPath }: MountedSecret, why: string) {
-    super(`secret "${name}" can't be mounted at ${mountPath}: ${why}`);
-  }
-}
-
-interface Spot {
-  readonly mounted: MountedSecret;
-  /** The mount path, with links resolved. */
-  readonly path: string;
+/** Its path has its links resolved. */
+interface Spot extends PlannedSecret {
   /** The folder of the machine that has to be opened for it; undefined if the path is there, is to be in the root, or in a folder that is hidden: that one is empty. */
   readonly open: string | undefined;
 }
@@ -116,39 +104,6 @@ async function isLink(path: string): Promise<boolean> {
     (entry) => entry.isSymbolicLink(),
     () => false,
   );
-}
-
-function refuseReserved(spots: readonly Spot[], dataDir: string): void {
-  for (const { mounted, path } of spots) {
-    if (path === "/") throw new Unmountable(mounted, "it would hide everything else");
-    const reserved = RESERVED.find((folder) => isWithin(path, folder));
-    if (reserved) throw new Unmountable(mounted, `nothing can be mounted in ${reserved}`);
-    if (isWithin(path, dataDir) || isWithin(dataDir, path)) {
-      throw new Unmountable(mounted, "the runner's data folder is there");
-    }
-  }
-}
-
-function refuseNested(spots: readonly Spot[]): void {
-  for (const inner of spots) {
-    const outer = spots.find((spot) => spot !== inner && isWithin(inner.path, spot.path));
-    if (outer) throw new Unmountable(inner.mounted, `secret "${outer.mounted.name}" is mounted there`);
-  }
-}
-
-function refuseTooMany(spots: readonly Spot[]): void {
-  let files = 0;
-  let bytes = 0;
-  for (const { mounted } of spots) {
-    files += mounted.secret.size;
-    for (const value of mounted.secret.values()) bytes += value.length;
-    if (bytes > MAX_BYTES) {
-      throw new Unmountable(mounted, `the secrets of a pipeline may hold ${MAX_BYTES} bytes in all`);
-    }
-    if (files > MAX_FILES) {
-      throw new Unmountable(mounted, `the secrets of a pipeline may have ${MAX_FILES} keys in all`);
-    }
-  }
 }
 
 async function openFolders(spots: readonly Spot[]): Promise<OpenedFolder[]> {

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { quoted } from "../quoted.ts";
+import { isWithin, quoted } from "../../lib/system-calls.ts";
 import {
   FIRST_DATA_FD,
   type Jail,
@@ -16,7 +16,6 @@ import {
   type Devices,
   type FolderEntries,
   type HiddenPaths,
-  isWithin,
   mountsIn,
   USUAL_DEVICES,
 } from "./machine.ts";
