@@ -4,6 +4,7 @@ import {
   request as httpRequest,
   type IncomingMessage,
   type OutgoingHttpHeaders,
+  type Server,
   type ServerResponse,
 } from "node:http";
 import { ownPath } from "../protocol/names.ts";
@@ -35,13 +36,7 @@ export async function openFront(options: FrontOptions): Promise<{ close(): Promi
     );
     server.listen({ host: options.host, port: options.port }, resolve);
   });
-  return {
-    async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return { close: () => closed(server) };
 }
 
 function isTooLong({ headers }: IncomingMessage, { maxBodyBytes }: FrontOptions): boolean {
@@ -125,11 +120,12 @@ export async function openAway(address: {
     server.listen(address, () => resolve(true));
   });
   if (!listening) return undefined;
-  return {
-    async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return { close: () => closed(server) };
+}
+
+/** Ends a server, and the calls to it. */
+async function closed(server: Server): Promise<void> {
+  const ended = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await ended;
 }

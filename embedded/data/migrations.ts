@@ -1,9 +1,9 @@
 import { createHash, createHmac } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { familyOf, OTHER_FAMILY } from "../../protocol/family.ts";
 import { HostError } from "../host-error.ts";
+import { withDatabase } from "./database.ts";
 
 /** What migrating needs of D1. */
 export interface Database {
@@ -57,13 +57,10 @@ export function isMigrated({
 }): boolean {
   const file = join(stateDir, "d1", D1_OBJECTS, `${objectId(D1_OBJECTS, database)}.sqlite`);
   try {
-    using books = new DatabaseSync(file, { readOnly: true });
-    const applied = new Set(
-      books
-        .prepare("SELECT name FROM d1_migrations")
-        .all()
-        .map(({ name }) => name),
+    const names = withDatabase(file, { readOnly: true }, (books) =>
+      books.prepare("SELECT name FROM d1_migrations").all(),
     );
+    const applied = new Set(names.map(({ name }) => name));
     return migrationsIn(folder).every((migration) => applied.has(migration));
   } catch (error) {
     if (isDamage(error)) {
@@ -124,13 +121,14 @@ export function refuseOtherFamily(stateDir: string, folders: readonly string[]):
 
 function familyIn(file: string): ReturnType<typeof familyOf> {
   try {
-    using database = new DatabaseSync(file, { readOnly: true });
-    const names = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
-    const word = () => database.prepare("SELECT word FROM family").get()?.word;
-    return familyOf(
-      names.map(({ name }) => String(name)),
-      () => String(word()),
-    );
+    return withDatabase(file, { readOnly: true }, (database) => {
+      const names = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
+      const word = () => String(database.prepare("SELECT word FROM family").get()?.word);
+      return familyOf(
+        names.map(({ name }) => String(name)),
+        word,
+      );
+    });
   } catch {
     return "none";
   }

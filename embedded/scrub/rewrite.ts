@@ -11,7 +11,8 @@ import {
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
+import { withDatabase } from "../data/database.ts";
 
 /**
  * Writing a database anew, so that nothing is left in it of rows that were deleted. A copy is made that has the rows alone,
@@ -52,13 +53,8 @@ export interface Rewritten {
   readonly bytesAfter: number;
 }
 
-/** Opens a database of the runtime: as it is, whatever its schema holds. */
-function openDatabase(file: string): DatabaseSync {
-  return new DatabaseSync(file, {
-    enableForeignKeyConstraints: false,
-    enableDoubleQuotedStringLiterals: true,
-  });
-}
+/** A database of the runtime is opened as it is, whatever its schema holds. */
+const AS_IT_IS = { enableForeignKeyConstraints: false, enableDoubleQuotedStringLiterals: true };
 
 /** Whether a file name is that of a copy, or of what SQLite leaves beside one. */
 export function isCopy(name: string): boolean {
@@ -76,14 +72,11 @@ export function rewrite(file: string, options: RewriteOptions): Rewritten {
     before = statSync(file);
     onStep("log gone");
     makeCopy(file, copy, { vacuum, onStep });
-    const made = openDatabase(copy);
-    try {
+    withDatabase(copy, AS_IT_IS, (made) => {
       settle(made);
       // As the runtime had it; it sets its own mode again, too.
       made.exec(`PRAGMA journal_mode = ${mode === "wal" ? "wal" : "delete"}`);
-    } finally {
-      made.close();
-    }
+    });
     mustHaveNoLog(copy);
     onStep("settled");
     chmodSync(copy, before.mode & 0o7777);
@@ -105,15 +98,11 @@ export function rewrite(file: string, options: RewriteOptions): Rewritten {
 
 /** Writes the log back into the file, upon which the log goes. Returns the journal mode of the database. */
 function writeLogBack(file: string): string {
-  const database = openDatabase(file);
-  let mode: string;
-  try {
-    mode = String(database.prepare("PRAGMA journal_mode").get()?.journal_mode);
+  const mode = withDatabase(file, AS_IT_IS, (database) => {
+    const before = database.prepare("PRAGMA journal_mode").get()?.journal_mode;
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-  } finally {
-    // The last one that closes a database removes its log.
-    database.close();
-  }
+    return String(before);
+  });
   mustHaveNoLog(file);
   return mode;
 }
@@ -129,20 +118,17 @@ function makeCopy(
   copy: string,
   { vacuum, onStep }: Required<Pick<RewriteOptions, "vacuum" | "onStep">>,
 ): void {
-  const database = openDatabase(file);
-  try {
+  withDatabase(file, AS_IT_IS, (database) => {
     vacuum(database, copy);
     onStep("copied");
     if (differenceBetween(database, copy) !== undefined) {
       remove(copy);
-      copyWithRowids(file, copy);
+      copyWithRowids(database, { file, copy });
       const difference = differenceBetween(database, copy);
       if (difference !== undefined) throw new Error(`the copy differs from it: ${difference}`);
     }
     onStep("compared");
-  } finally {
-    database.close();
-  }
+  });
 }
 
 function vacuumInto(database: DatabaseSync, copy: string): void {
@@ -265,37 +251,24 @@ function rowidBeside(columns: readonly string[]): string {
  * Copies a database row by row, each row under the number that it has. VACUUM copies whole, and does not promise the numbers;
  * this takes longer. `copy` is not there yet.
  */
-function copyWithRowids(file: string, copy: string): void {
-  const made = new DatabaseSync(copy, {
-    enableForeignKeyConstraints: false,
-    enableDoubleQuotedStringLiterals: true,
-  });
-  try {
-    const of = (pragma: string) => {
-      const old = new DatabaseSync(file, { readOnly: true });
-      try {
-        return old.prepare(`PRAGMA ${pragma}`).get()?.[pragma];
-      } finally {
-        old.close();
-      }
-    };
+function copyWithRowids(database: DatabaseSync, { file, copy }: { file: string; copy: string }): void {
+  const of = (pragma: string) => database.prepare(`PRAGMA ${pragma}`).get()?.[pragma];
+  withDatabase(copy, AS_IT_IS, (made) => {
     // These hold from the first page on.
     made.exec(`PRAGMA encoding = ${quoted(String(of("encoding")), "'")}`);
     made.exec(`PRAGMA page_size = ${Number(of("page_size"))}`);
     made.exec(`PRAGMA auto_vacuum = ${Number(of("auto_vacuum"))}`);
     made.exec(`ATTACH ${quoted(file, "'")} AS old`);
     made.exec("BEGIN");
-    copyAll(made, file);
+    copyAll(made, tablesOf(database));
     for (const pragma of ["user_version", "application_id"])
       made.exec(`PRAGMA ${pragma} = ${Number(of(pragma))}`);
     made.exec("COMMIT");
     made.exec("DETACH old");
-  } finally {
-    made.close();
-  }
+  });
 }
 
-function copyAll(made: DatabaseSync, file: string): void {
+function copyAll(made: DatabaseSync, tables: readonly Table[]): void {
   const entries = made
     .prepare("SELECT type, name, sql FROM old.sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
     .all();
@@ -304,28 +277,17 @@ function copyAll(made: DatabaseSync, file: string): void {
   // Makes the tables of its findings, if the database has them.
   if (entries.some(({ name }) => String(name).startsWith("sqlite_stat")))
     made.exec("ANALYZE main.sqlite_schema");
-  const old = new DatabaseSync(file, { readOnly: true });
-  try {
-    const tables = tablesOf(old);
-    // Those of SQLite itself last: it writes to them as rows come.
-    for (const table of tables.filter(({ name }) => !isOwn(name))) copyRows(made, table);
-    for (const table of tables.filter(({ name }) => isOwn(name))) {
-      made.exec(`DELETE FROM main.${quoted(table.name)}`);
-      copyRows(made, table);
-    }
-  } finally {
-    old.close();
+  // Those of SQLite itself last: it writes to them as rows come.
+  for (const table of tables.filter(({ name }) => !isOwn(name))) copyRows(made, table);
+  for (const table of tables.filter(({ name }) => isOwn(name))) {
+    made.exec(`DELETE FROM main.${quoted(table.name)}`);
+    copyRows(made, table);
   }
   for (const { type, sql } of entries) if (type !== "table") made.exec(String(sql));
 }
 
 function copyRows(made: DatabaseSync, { name, columns, rowid, key }: Table): void {
-  const numbered =
-    rowid !== undefined && key === undefined ? [rowid, ...columns.map(quotedName)] : columns.map(quotedName);
-  const list = numbered.join(", ");
+  const number = rowid !== undefined && key === undefined ? [rowid] : [];
+  const list = [...number, ...columns.map((column) => quoted(column))].join(", ");
   made.exec(`INSERT INTO main.${quoted(name)} (${list}) SELECT ${list} FROM old.${quoted(name)}`);
-}
-
-function quotedName(name: string): string {
-  return quoted(name);
 }

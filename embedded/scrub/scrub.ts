@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { withDatabase } from "../data/database.ts";
 import { removeKeptLog } from "../data/kept-log.ts";
 import { HostError } from "../host-error.ts";
 import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrite.ts";
@@ -128,11 +129,9 @@ function look<T>(file: string, read: (database: DatabaseSync) => T): T {
   if (!hasLog) url.searchParams.set("immutable", "1");
   const index = `${file}-shm`;
   rmSync(index, { force: true });
-  const database = new DatabaseSync(url, { readOnly: true });
   try {
-    return read(database);
+    return withDatabase(url, { readOnly: true }, read);
   } finally {
-    database.close();
     rmSync(index, { force: true });
   }
 }
