@@ -25,7 +25,7 @@ import { startRunner, stopOnSignals } from "./runner/main.ts";
 
 async function run() {
   const say = (level) => (fields, message) => console.log(JSON.stringify({ level, ...fields, message }));
-  const log = { debug() {}, info: say("info"), warn: say("warn"), error: say("error") };
+  const log = { debug() {}, info: say("info"), warn: say("warn"), error: say("error"), child: () => log };
   const [, , data, node] = process.argv;
   const runner = await startRunner(readRunnerConfig({ data, node, executor: "process" }, process.env), { log });
   stopOnSignals(runner, { log });

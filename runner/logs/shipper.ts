@@ -74,11 +74,8 @@ export class LogShipper {
   /** To be called when the outcomes of these leases are recorded: nothing more of their logs can be sent. */
   recorded(leases: readonly string[]): void {
     if (this.#isUnsent(leases) && !this.#isHopeless) {
-      const { log, pipeline, worker } = this.#deps;
-      log.warn(
-        { pipeline, worker },
-        `logs of datums of ${pipeline} are lost: the gateway does not take them`,
-      );
+      const { log, pipeline } = this.#deps;
+      log.warn(`logs of datums of ${pipeline} are lost: the gateway does not take them`);
       this.#hopelessUntil = performance.now() + this.#hopeless.next();
     }
     this.drop(leases);
@@ -147,12 +144,9 @@ export class LogShipper {
   }
 
   #refused(error: unknown): void {
-    const { log, pipeline, worker, kill } = this.#deps;
+    const { log, pipeline, kill } = this.#deps;
     if (!kill.aborted)
-      log.debug(
-        { pipeline, worker, reason: messageOf(error) },
-        `the gateway did not take logs of ${pipeline}`,
-      );
+      log.debug({ reason: messageOf(error) }, `the gateway did not take logs of ${pipeline}`);
     if (failureOf(error) !== "final") return;
     this.#logs.lose(this.#parcel);
     this.#parcel = [];

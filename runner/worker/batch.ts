@@ -136,7 +136,7 @@ class Batch {
     if (outcome.state === "failed") {
       const { pipeline } = this.#deps;
       const { job, datum } = work.datum;
-      log.info({ pipeline, job, datum, reason: outcome.reason }, `a datum of ${pipeline} failed`);
+      log.info({ job, datum, reason: outcome.reason }, `a datum of ${pipeline} failed`);
     }
     reporter.add(outcome);
   }
@@ -146,11 +146,8 @@ class Batch {
     await removeTree(work.pfs).catch((error: unknown) => {
       const { log, pipeline } = this.#deps;
       const { job, datum } = work.datum;
-      const where = { pipeline, job, datum, folder: work.pfs };
-      log.warn(
-        { ...where, reason: messageOf(error) },
-        `the folder of a datum of ${pipeline} could not be removed`,
-      );
+      const what = { job, datum, folder: work.pfs, reason: messageOf(error) };
+      log.warn(what, `the folder of a datum of ${pipeline} could not be removed`);
     });
   }
 

@@ -145,7 +145,7 @@ export class Renewer {
   }
 
   async #renewAll(stop: AbortSignal): Promise<boolean> {
-    const { leases, log, pipeline, worker } = this.#deps;
+    const { leases, log, pipeline } = this.#deps;
     const held = leases.ids;
     const alone = this.#condition !== undefined || this.#busy > 0;
     const calls = Math.max(Math.ceil(held.length / MAX_BATCH), alone ? 1 : 0);
@@ -156,10 +156,7 @@ export class Renewer {
       return true;
     } catch (error) {
       if (!stop.aborted)
-        log.warn(
-          { pipeline, worker, reason: messageOf(error) },
-          `leases of ${pipeline} could not be renewed, trying again`,
-        );
+        log.warn({ reason: messageOf(error) }, `leases of ${pipeline} could not be renewed, trying again`);
       return false;
     }
   }
@@ -174,7 +171,7 @@ export class Renewer {
     if (condition === null && this.#condition === null) this.#condition = undefined;
     for (const lease of lost) {
       if (leases.stop(lease, "lost"))
-        log.warn({ pipeline, worker, lease }, `a lease of ${pipeline} was lost: its work is stopped`);
+        log.warn({ lease }, `a lease of ${pipeline} was lost: its work is stopped`);
     }
   }
 }

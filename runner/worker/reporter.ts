@@ -3,18 +3,13 @@ import { type Lease, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { failedOutcome, messageOf } from "../lib/fault.ts";
-import type { Log } from "../lib/log.ts";
-import { LogShipper } from "../logs/shipper.ts";
+import { LogShipper, type LogShipperDeps } from "../logs/shipper.ts";
 import type { Leases } from "./leases.ts";
 
-export interface ReporterDeps {
+/** `kill` gives up what is not reported yet, too. */
+export interface ReporterDeps extends LogShipperDeps {
   readonly gateway: Pick<Gateway, "finish" | "logs">;
   readonly leases: Leases;
-  readonly log: Log;
-  readonly pipeline: string;
-  readonly worker: string;
-  /** Gives up what is not reported yet. */
-  readonly kill: AbortSignal;
 }
 
 /** How long a result may wait for others to travel with it. */
@@ -102,18 +97,15 @@ export class Reporter {
       return gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
     };
     const onRetry = (error: unknown) =>
-      log.warn(
-        { pipeline, worker, reason: messageOf(error) },
-        `reporting results of ${pipeline} failed, trying again`,
-      );
+      log.warn({ reason: messageOf(error) }, `reporting results of ${pipeline} failed, trying again`);
     try {
       const { lost } = await retrying(work, { signal: kill, onRetry });
       for (const lease of lost)
-        log.warn({ pipeline, worker, lease }, `a result of ${pipeline} was not recorded: its lease was lost`);
+        log.warn({ lease }, `a result of ${pipeline} was not recorded: its lease was lost`);
     } catch (error) {
       if (kill.aborted) return;
       if (isBadOutcome(error)) return this.#sendApart(outcomes, error);
-      log.error({ pipeline, worker, reason: messageOf(error) }, `the gateway refused results of ${pipeline}`);
+      log.error({ reason: messageOf(error) }, `the gateway refused results of ${pipeline}`);
     }
   }
 
@@ -123,11 +115,8 @@ export class Reporter {
     if (first && others.length === 0) {
       if (first.state !== "returned" && first.state !== "failed")
         return this.#deliver([refused(first, error)]);
-      const { pipeline, worker, log } = this.#deps;
-      return log.error(
-        { pipeline, worker, reason: error.message },
-        `the gateway refused a result of ${pipeline}`,
-      );
+      const { pipeline, log } = this.#deps;
+      return log.error({ reason: error.message }, `the gateway refused a result of ${pipeline}`);
     }
     for (const outcome of outcomes) await this.#deliver([outcome]);
   }

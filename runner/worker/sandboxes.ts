@@ -16,7 +16,6 @@ export interface SandboxesDeps {
   readonly renewer: Pick<Renewer, "say" | "keepingSlot">;
   readonly log: Log;
   readonly pipeline: string;
-  readonly worker: string;
   /** The worker's folder. */
   readonly dir: string;
   /** What the node tells of the worker; kept up to date here. */
@@ -168,14 +167,11 @@ export class Sandboxes {
   }
 
   async close(): Promise<void> {
-    const { log, pipeline, worker } = this.#deps;
+    const { log, pipeline } = this.#deps;
     const sandbox = this.#ready?.sandbox;
     this.#ready = undefined;
     await sandbox?.close().catch((error: unknown) => {
-      log.warn(
-        { pipeline, worker, reason: messageOf(error) },
-        `a sandbox of ${pipeline} could not be closed`,
-      );
+      log.warn({ reason: messageOf(error) }, `a sandbox of ${pipeline} could not be closed`);
     });
   }
 
@@ -202,11 +198,11 @@ export class Sandboxes {
   }
 
   #impaired(error: unknown, { terms, at }: Pick<Condition, "terms" | "at">): void {
-    const { renewer, log, pipeline, worker, activity } = this.#deps;
+    const { renewer, log, pipeline, activity } = this.#deps;
     const said = messageOf(error);
     const reason = error instanceof NodeCondition ? said : `commands can't be run: ${said}`;
     if (this.#condition?.reason !== reason)
-      log.warn({ pipeline, worker, reason }, `this node can't run commands of ${pipeline} just now`);
+      log.warn({ reason }, `this node can't run commands of ${pipeline} just now`);
     this.#condition = { terms, at, reason };
     activity.condition = reason;
     renewer.say(reason);
@@ -217,9 +213,9 @@ export class Sandboxes {
     this.#tries = 0;
     if (!this.#condition) return;
     this.#condition = undefined;
-    const { renewer, log, pipeline, worker, activity } = this.#deps;
+    const { renewer, log, pipeline, activity } = this.#deps;
     activity.condition = undefined;
-    log.info({ pipeline, worker }, `this node can run commands of ${pipeline} again`);
+    log.info(`this node can run commands of ${pipeline} again`);
     renewer.say(null);
   }
 }

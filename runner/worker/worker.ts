@@ -55,15 +55,16 @@ export interface WorkerOptions {
  * leases all the while, and when it ends it gives back what it still holds, then its slot.
  */
 export async function runWorker(
-  { gateway, cache, executor, secrets, egress, pipes, permits, log, node }: WorkerDeps,
+  { gateway, cache, executor, secrets, egress, pipes, permits, node, ...deps }: WorkerDeps,
   { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
 ): Promise<void> {
   await mkdir(dir, { recursive: true });
+  const log = deps.log.child({ pipeline, worker });
   const signals = { drain, kill };
   const leases = new Leases();
   const reporter = new Reporter({ gateway, leases, log, pipeline, worker, kill });
   const renewer = new Renewer({ gateway, leases, log, pipeline, worker });
-  const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, worker, dir, activity });
+  const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, dir, activity });
   const learn = (lease: Lease) => sandboxes.learn(termsOf(lease));
   const calls = new WorkerCalls({ gateway, log, node, pipeline, worker, learn });
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline, executor });
@@ -165,8 +166,7 @@ class WorkerCalls {
       return lease;
     } catch (error) {
       const reason = messageOf(error);
-      if (!drain.aborted)
-        log.warn({ pipeline, worker, reason }, `asking for datums of ${pipeline} failed, asking again`);
+      if (!drain.aborted) log.warn({ reason }, `asking for datums of ${pipeline} failed, asking again`);
       return undefined;
     }
   }
@@ -180,7 +180,7 @@ class WorkerCalls {
       await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
     } catch (error) {
       log.warn(
-        { pipeline, worker, reason: messageOf(error) },
+        { reason: messageOf(error) },
         `datums of ${pipeline} could not be given back: others get them when their leases end`,
       );
     }
@@ -194,7 +194,7 @@ class WorkerCalls {
       await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
     } catch (error) {
       log.info(
-        { pipeline, worker, reason: messageOf(error) },
+        { reason: messageOf(error) },
         `the slot of ${pipeline} could not be given back: it is free when its time is over`,
       );
     }
