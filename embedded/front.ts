@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import {
   createServer,
   request as httpRequest,
@@ -30,11 +31,9 @@ export async function openFront(options: FrontOptions): Promise<{ close(): Promi
     if (!isTooLong(request, options)) response.writeContinue();
     handle(request, response);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) =>
-      reject(new HostError(`${options.host}:${options.port}: ${error.message}`)),
-    );
-    server.listen({ host: options.host, port: options.port }, resolve);
+  const { host, port } = options;
+  await once(server.listen({ host, port }), "listening").catch((error: Error) => {
+    throw new HostError(`${host}:${port}: ${error.message}`);
   });
   return { close: () => closed(server) };
 }
@@ -115,12 +114,11 @@ export async function openAway(address: {
     });
     response.end(request.method === "HEAD" ? undefined : body, () => request.destroy());
   });
-  const listening = await new Promise<boolean>((resolve) => {
-    server.once("error", () => resolve(false));
-    server.listen(address, () => resolve(true));
-  });
-  if (!listening) return undefined;
-  return { close: () => closed(server) };
+  const close = { close: () => closed(server) };
+  return await once(server.listen(address), "listening").then(
+    () => close,
+    () => undefined,
+  );
 }
 
 /** Ends a server, and the calls to it. */

@@ -200,7 +200,18 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     },
   });
   const bindings = {
-    ...gatewayBindings({ rootKey, runnerKey, settings, blobsDir, consoleDir, objectsDir, hostToken }),
+    ...textBindings({
+      SLUICE_ACCESS_KEY_ID: rootKey.accessKeyId,
+      SLUICE_SECRET_ACCESS_KEY: rootKey.secretAccessKey,
+      SLUICE_RUNNER_ACCESS_KEY_ID: runnerKey.accessKeyId,
+      SLUICE_RUNNER_SECRET_ACCESS_KEY: runnerKey.secretAccessKey,
+      SLUICE_HOST_TOKEN: hostToken,
+      ...settings,
+    }),
+    ...Object.fromEntries(OBJECT_CLASSES.flatMap((name) => objectBindings(name, objectsDir(name)))),
+    DB: DATABASE,
+    DISK: { type: "disk", path: blobsDir, writable: true } as const,
+    CONSOLE: { type: "disk", path: consoleDir, writable: false } as const,
     HOST: { type: "host", answer } as const,
   };
   const listen = { host, port };
@@ -293,34 +304,15 @@ async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectC
   }
 }
 
-function gatewayBindings(from: {
-  rootKey: AccessKey;
-  runnerKey: AccessKey;
-  settings: GatewaySettings;
-  blobsDir: string;
-  consoleDir: string;
-  objectsDir: (className: (typeof OBJECT_CLASSES)[number]) => string;
-  hostToken: string;
-}): Record<string, Binding> {
-  const text = (value: string): Binding => ({ type: "text", value });
-  const object = (exportName: string): Binding => ({
-    type: "durable-object",
-    worker: WORKER_NAME,
-    exportName,
-  });
-  return {
-    BRANCH: object("Branch"),
-    PIPELINE: object("Pipeline"),
-    DB: DATABASE,
-    DISK: { type: "disk", path: from.blobsDir, writable: true },
-    CONSOLE: { type: "disk", path: from.consoleDir, writable: false },
-    BRANCH_FILES: { type: "disk", path: from.objectsDir("Branch"), writable: false },
-    PIPELINE_FILES: { type: "disk", path: from.objectsDir("Pipeline"), writable: false },
-    SLUICE_ACCESS_KEY_ID: text(from.rootKey.accessKeyId),
-    SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
-    SLUICE_RUNNER_ACCESS_KEY_ID: text(from.runnerKey.accessKeyId),
-    SLUICE_RUNNER_SECRET_ACCESS_KEY: text(from.runnerKey.secretAccessKey),
-    SLUICE_HOST_TOKEN: text(from.hostToken),
-    ...Object.fromEntries(Object.entries(from.settings).map(([name, value]) => [name, text(value)])),
-  };
+function textBindings(values: Readonly<Record<string, string>>): Record<string, Binding> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { type: "text", value }]));
+}
+
+/** The objects of a class, as `BRANCH`, and the folder with their databases, as `BRANCH_FILES`. */
+function objectBindings(className: string, path: string): [string, Binding][] {
+  const name = className.toUpperCase();
+  return [
+    [name, { type: "durable-object", worker: WORKER_NAME, exportName: className }],
+    [`${name}_FILES`, { type: "disk", path, writable: false }],
+  ];
 }
