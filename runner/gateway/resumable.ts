@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -142,8 +143,6 @@ function classify(error: unknown): Failure {
 }
 
 /** All bytes of a small content, in memory. */
-export async function contentBuffer(gateway: Contents, request: ContentRequest): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of contentBytes(gateway, request)) chunks.push(chunk);
-  return Buffer.concat(chunks);
+export function contentBuffer(gateway: Contents, request: ContentRequest): Promise<Buffer> {
+  return buffer(contentBytes(gateway, request));
 }

@@ -127,11 +127,9 @@ async function readOutput(
   { path, source }: Walked,
   { left, signal }: { left: number; signal: AbortSignal },
 ): Promise<Collected> {
-  const file = await permitted({ path: source, mode: 0o600 }, () => openPlain(source)).catch(
-    (error: unknown) => {
-      throw errorCode(error) === "ELOOP" ? notPlain(path) : error;
-    },
-  );
+  const file = await openPlain(source).catch((error: unknown) => {
+    throw errorCode(error) === "ELOOP" ? notPlain(path) : error;
+  });
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw notPlain(path);
@@ -145,9 +143,10 @@ async function readOutput(
   }
 }
 
-/** Opens a file as such: a link at the end of the path is an error, a pipe does not block. */
+/** Opens a file as such, though its command may have closed it: a link at the end of the path is an error, a pipe does not block. */
 export function openPlain(source: RawPath): Promise<FileHandle> {
-  return open(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  return permitted({ path: source, mode: 0o600 }, () => open(source, flags));
 }
 
 const READ_BYTES = 1024 * 1024;

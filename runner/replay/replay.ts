@@ -17,7 +17,6 @@ import { LineSplitter } from "../logs/datum-log.ts";
 import { type Collected, collect, openPlain } from "../pfs/collect.ts";
 import { agentName, isAgentAlive, killStrays } from "../pfs/folders.ts";
 import { PipeStock } from "../pfs/lazy/pipe-stock.ts";
-import { permitted } from "../pfs/raw-path.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { openSecrets } from "../secrets/open.ts";
 import { SecretMissing } from "../secrets/source.ts";
@@ -269,7 +268,7 @@ export async function putOutput(
   const target = join(folder, path);
   if (path.endsWith("/")) return void (await mkdir(target, { recursive: true }));
   await mkdir(dirname(target), { recursive: true });
-  const file = await permitted({ path: source, mode: 0o600 }, () => openPlain(source));
+  const file = await openPlain(source);
   // The stream closes it.
   await pipeline(file.createReadStream(), createWriteStream(target, { flags: "wx" }), { signal });
 }

@@ -3,15 +3,17 @@ import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { finished } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Container, ContainerCreateOptions } from "dockerode";
 import { z } from "zod";
+import { jsonOf } from "../../../protocol/json.ts";
 import { errorCode, messageOf } from "../../lib/fault.ts";
 import { outOfMemory } from "../../limits/limits.ts";
 import { type Command, KILLED, NodeCondition, noCommand, noFolder, type Run } from "../executor.ts";
 import { LogTail } from "../log-fifo.ts";
 import { seesAllFiles } from "./engine/disposal.ts";
-import { asCondition, ask, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
+import { asCondition, ask, type Engine, EngineRefusal, isNoProgram, refused } from "./engine/engine.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import type { SecretMountpoint } from "./secrets.ts";
 
@@ -161,12 +163,9 @@ function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<voi
   return endOf(output);
 }
 
-function endOf(output: Socket): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  // The engine went away; asking for the end of the container will say so.
-  output.on("error", () => resolve());
-  output.once("close", () => resolve());
-  return promise;
+/** If the engine goes away, asking for the end of the container will say so. */
+async function endOf(output: Socket): Promise<void> {
+  await finished(output).catch(() => undefined);
 }
 
 const FIRST_LOOK_MS = 5;
@@ -208,7 +207,6 @@ function showOnTerminal(
 }
 
 const HEADER_BYTES = 8;
-const Answer = z.object({ message: z.string() });
 
 /**
  * Connects to the stdin or to the output of a container that has not been started yet. By hand, because the library
@@ -232,7 +230,9 @@ function attach(
   });
   call.once("response", (answer) => {
     // Podman looks for the command's program already here.
-    text(answer).then((words) => reject(new EngineRefusal(answer.statusCode ?? 0, messageIn(words))), reject);
+    const refuse = (words: string) =>
+      reject(refused(answer.statusCode ?? 0, { answer: jsonOf(words), words }));
+    text(answer).then(refuse, reject);
   });
   call.once("error", (error) =>
     reject(
@@ -241,14 +241,6 @@ function attach(
   );
   call.end();
   return promise;
-}
-
-function messageIn(words: string): string {
-  try {
-    return Answer.parse(JSON.parse(words)).message;
-  } catch {
-    return words;
-  }
 }
 
 /** What comes on stdout and stderr, out of the frames of an attached stream. */

@@ -2,6 +2,7 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { listening } from "../../lib/concurrency.ts";
 import { findTool, killProcess } from "../../lib/system-calls.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
@@ -130,10 +131,8 @@ function openLog(log: string): number {
   }
 }
 
-async function readReport(child: ChildProcess): Promise<string> {
-  let report = "";
-  for await (const chunk of child.stdio[3] as Readable) report += String(chunk);
-  return report;
+function readReport(child: ChildProcess): Promise<string> {
+  return text(child.stdio[REPORT_FD] as Readable);
 }
 
 function writeData(child: ChildProcess, { data }: Launch): void {

@@ -106,8 +106,18 @@ const Answer = z.object({ message: z.string() });
 function refusalOf(error: unknown): EngineRefusal | undefined {
   if (!(error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"))
     return undefined;
-  const answer = Answer.safeParse("json" in error ? error.json : undefined);
-  return new EngineRefusal(error.statusCode, (answer.success ? answer.data.message : error.message).trim());
+  return refused(error.statusCode, {
+    answer: "json" in error ? error.json : undefined,
+    words: error.message,
+  });
+}
+
+/** The refusal that an engine's answer says. `words`: what to say if it holds no message. */
+export function refused(
+  status: number,
+  { answer, words }: { answer: unknown; words: string },
+): EngineRefusal {
+  return new EngineRefusal(status, (Answer.safeParse(answer).data?.message ?? words).trim());
 }
 
 /** Turns a refusal of the engine into a condition of this node, in the engine's words. Other errors stay as they are. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { StringDecoder } from "node:string_decoder";
 import type Dockerode from "dockerode";
 import { z } from "zod";
+import { jsonOf } from "../../../../protocol/json.ts";
 import { Stalled, unlessAborted, whileItGoesOn } from "../../../lib/concurrency.ts";
 import { errorCode, messageOf } from "../../../lib/fault.ts";
 import { type NamedSecret, NodeCondition } from "../../executor.ts";
@@ -382,11 +383,6 @@ export class ProgressReader {
 }
 
 function failureIn(line: string): string | undefined {
-  try {
-    const { data } = Failure.safeParse(JSON.parse(line));
-    if (data === undefined) return undefined;
-    return "error" in data ? data.error : data.errorDetail.message;
-  } catch {
-    return undefined;
-  }
+  const { data } = Failure.safeParse(jsonOf(line));
+  return data && ("error" in data ? data.error : data.errorDetail.message);
 }
