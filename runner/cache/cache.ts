@@ -2,9 +2,8 @@ import { randomInt } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import type { BranchAddress } from "../../protocol/names.ts";
 import type { ErasedSince } from "../../protocol/runner.ts";
-import { type Gateway, type Grant, isStale } from "../gateway/gateway.ts";
+import { type ContentSource, type Gateway, isStale } from "../gateway/gateway.ts";
 import { ResumableContent } from "../gateway/resumable.ts";
 import { pause, type RetryOptions, retrying } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -15,13 +14,6 @@ import { type Asked, type Coming, type ErasedPlaceFile, Erasures, Underway } fro
 import { diskFull, fetchFailure, isFull, openIncoming, PassingCopy, writeVerified } from "./fetch.ts";
 import { CacheFiles } from "./files.ts";
 import { Room } from "./room.ts";
-
-/** A content and a branch that has it. */
-export interface ContentSource extends BranchAddress {
-  readonly content: ContentId;
-  /** Of the lease that it is wanted for. */
-  readonly grant?: Grant | undefined;
-}
 
 export interface CacheOptions {
   /** Kept between runs and shared by the agents of a data folder. */

@@ -36,6 +36,11 @@ interface UnderLease {
   readonly grant?: Grant | undefined;
 }
 
+/** A content and a branch that has it. */
+export interface ContentSource extends BranchAddress, UnderLease {
+  readonly content: ContentId;
+}
+
 export interface FilesRequest extends BranchAddress, UnderLease {
   readonly commit: string;
   /** "" is everything; a directory ends in `/`. */
@@ -126,10 +131,7 @@ export class Gateway {
   }
 
   /** The bytes of a content: a stream that must be read or destroyed. */
-  async content(
-    { repo, branch, content, grant }: BranchAddress & UnderLease & { content: ContentId },
-    signal: AbortSignal,
-  ): Promise<Readable> {
+  async content({ repo, branch, content, grant }: ContentSource, signal: AbortSignal): Promise<Readable> {
     const path = `/api/v1/repos/${repo}/branches/${branch}/contents/${contentName(content)}`;
     const answer = await granted(grant, (headers) =>
       this.#client.send({ method: "GET", path, headers, signal }),

@@ -1,11 +1,10 @@
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import type { BranchAddress } from "../../protocol/names.ts";
 import { messageOf } from "../lib/fault.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
 import { type Failure, failureOf } from "./client.ts";
-import type { Gateway, Grant } from "./gateway.ts";
+import type { ContentSource, Gateway } from "./gateway.ts";
 import { retrying } from "./retry.ts";
 
 /** The bytes that came are not the content that was asked for. */
@@ -106,13 +105,6 @@ export class ContentBroken extends Error {
   }
 }
 
-export interface ContentRequest {
-  readonly address: BranchAddress;
-  readonly content: ContentId;
-  readonly grant?: Grant | undefined;
-  readonly signal: AbortSignal;
-}
-
 const MAX_TRIES = 5;
 
 /**
@@ -122,10 +114,12 @@ const MAX_TRIES = 5;
  */
 export async function* contentBytes(
   gateway: Contents,
-  { address, content, grant, signal }: ContentRequest,
+  source: ContentSource,
+  signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
+  const { content } = source;
   if (content.size === 0) return;
-  const bytes = new ResumableContent(content, () => gateway.content({ ...address, content, grant }, signal));
+  const bytes = new ResumableContent(content, () => gateway.content(source, signal));
   const next = () => retrying(() => bytes.next(), { signal, classify, maxTransient: MAX_TRIES });
   try {
     for (let piece = await next(); piece; piece = await next()) yield piece;
@@ -143,6 +137,10 @@ function classify(error: unknown): Failure {
 }
 
 /** All bytes of a small content, in memory. */
-export function contentBuffer(gateway: Contents, request: ContentRequest): Promise<Buffer> {
-  return buffer(contentBytes(gateway, request));
+export function contentBuffer(
+  gateway: Contents,
+  source: ContentSource,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  return buffer(contentBytes(gateway, source, signal));
 }

@@ -67,13 +67,13 @@ interface Piece {
 
 async function build(
   gateway: MergeCalls,
-  { task, file, output: address, grant, signal }: TaskWork<MergeTask>,
+  { task, file, output, grant, signal }: TaskWork<MergeTask>,
 ): Promise<void> {
   const whole = await open(file, "wx", 0o600);
   /** Writes a content to all of its places. A second try writes over the first. */
   const fetchPiece = async ({ content, offsets }: Piece) => {
     let done = 0;
-    for await (const chunk of contentBytes(gateway, { address, content, grant, signal })) {
+    for await (const chunk of contentBytes(gateway, { ...output, content, grant }, signal)) {
       for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
       done += chunk.length;
     }

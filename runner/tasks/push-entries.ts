@@ -242,19 +242,19 @@ class EntryWriter {
   }
 
   async #replace({ path, content }: Entry, { version }: Seen, progress: Progress): Promise<void> {
-    const { gateway, store, destination, output: address, grant } = this.#options;
+    const { gateway, store, destination, output, grant } = this.#options;
     const { signal } = progress;
     const key = objectKey(destination, path);
     if (content === null) return await store.remove({ key, version, signal });
-    const request = { address, content, grant, signal };
+    const source = { ...output, content, grant };
     const contentType = guessContentType(path);
     if (content.size <= WHOLE_BYTES) {
-      const body = await contentBuffer(gateway, request);
+      const body = await contentBuffer(gateway, source, signal);
       return await store.put({ key, content, contentType, version, body, signal });
     }
     await putStream(store, {
       put: { key, content, contentType, version, signal },
-      bytes: contentBytes(gateway, request),
+      bytes: contentBytes(gateway, source, signal),
       progress,
     });
   }
