@@ -24,20 +24,17 @@ export function guardDisk(executor: Executor, { outBytes, node, dataDir }: Guard
     get name() {
       return executor.name;
     },
-    prepare: async (request) => guarded(await executor.prepare(request), { outBytes, node, space }),
+    async prepare(request) {
+      const sandbox = await executor.prepare(request);
+      const run = (command: Command) => runGuarded(sandbox, command, { outBytes, node, space });
+      return { run, close: () => sandbox.close() };
+    },
     close: () => executor.close(),
   };
 }
 
 interface Guards extends Pick<GuardOptions, "outBytes" | "node"> {
   readonly space: FreeSpace;
-}
-
-function guarded(sandbox: Sandbox, guards: Guards): Sandbox {
-  return {
-    run: (command) => runGuarded(sandbox, command, guards),
-    close: () => sandbox.close(),
-  };
 }
 
 async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): Promise<Run> {

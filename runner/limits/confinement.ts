@@ -48,25 +48,16 @@ export async function openConfinement(terms: ConfinementTerms): Promise<Confinem
   if (!through && !groups) return undefined;
   return {
     readOnly: groups?.points ?? [],
-    confine: () => confine(terms, { groups, through }),
-    close: async () => groups?.remove(),
-  };
-}
-
-interface Means {
-  readonly groups: AgentGroup | undefined;
-  readonly through: LauncherOptions["through"];
-}
-
-async function confine({ limits, node }: ConfinementTerms, { groups, through }: Means): Promise<Confined> {
-  const group = await groups?.worker();
-  return {
-    launcher: {
-      ...(through && { through }),
-      ...(group && { enter: (pid) => group.enter(pid) }),
+    async confine() {
+      const group = await groups?.worker();
+      return {
+        launcher: { ...(through && { through }), ...(group && { enter: (pid) => group.enter(pid) }) },
+        causeOfFailure: async () =>
+          (await group?.ranOutOfMemory()) ? outOfMemory(limits, terms) : undefined,
+        close: async () => group?.remove(),
+      };
     },
-    causeOfFailure: async () => ((await group?.ranOutOfMemory()) ? outOfMemory(limits, { node }) : undefined),
-    close: async () => group?.remove(),
+    close: async () => groups?.remove(),
   };
 }
 

@@ -53,63 +53,38 @@ export async function stage(
   return lazyFiles(pfs, lazy);
 }
 
-interface InputRequest {
+interface InputRequest extends Pick<StageRequest, "grant" | "signal"> {
   readonly input: LeasedInput;
   readonly root: string;
   /** Pipes are added here, in the order of their paths. */
   readonly lazy: LazyFile[];
-  readonly grant: Grant | undefined;
-  readonly signal: AbortSignal;
 }
 
 async function stageInput(deps: StageDeps, request: InputRequest): Promise<void> {
   const { input, root, grant, signal } = request;
+  const { repo, branch, commit, from } = input;
   await mkdir(root);
   if (input.kind === "file") {
     if (!input.content)
       throw new DatumFault(`input ${input.name}: the lease names no content for ${input.path}`);
     return placeFile(deps, { ...request, path: input.path, content: input.content });
   }
+  const work = (entry: FileEntry) => {
+    const { path } = entry;
+    if (entry.kind === "dir") return makeFolder({ root, path });
+    return placeFile(deps, { ...request, path, content: { digest: entry.digest, size: entry.size } });
+  };
   const prefix = input.path === "" ? "" : `${input.path}/`;
+  const listed = { repo, branch, commit, prefix, grant, ...(from !== null && { since: from }) };
   await makeFolder({ root, path: input.path });
   let after: string | undefined;
   do {
-    const page = await listPage(deps, { input, prefix, after, grant, signal });
-    await forEachLimited(page.files, {
-      // Pipes are kept in order.
-      limit: input.lazy ? 1 : FILES_AT_ONCE,
-      work: (entry) => placeEntry(deps, { ...request, entry }),
-    });
+    const list = { ...listed, ...(after !== undefined && { after }) };
+    const page = await retrying(() => deps.gateway.files(list, signal), { signal, maxTransient: MAX_TRIES });
+    // Pipes are kept in order.
+    await forEachLimited(page.files, { limit: input.lazy ? 1 : FILES_AT_ONCE, work });
     after = page.next ?? undefined;
   } while (after !== undefined);
-}
-
-function listPage(
-  { gateway }: StageDeps,
-  {
-    input,
-    prefix,
-    after,
-    grant,
-    signal,
-  }: Pick<InputRequest, "input" | "grant" | "signal"> & { prefix: string; after: string | undefined },
-) {
-  const { repo, branch, commit, from } = input;
-  const request = {
-    ...{ repo, branch, commit, prefix, grant },
-    ...(from !== null && { since: from }),
-    ...(after !== undefined && { after }),
-  };
-  return retrying(() => gateway.files(request, signal), { signal, maxTransient: MAX_TRIES });
-}
-
-async function placeEntry(
-  deps: StageDeps,
-  { entry, ...request }: InputRequest & { entry: FileEntry },
-): Promise<void> {
-  if (entry.kind === "dir") return makeFolder({ root: request.root, path: entry.path });
-  const content = { digest: entry.digest, size: entry.size };
-  await placeFile(deps, { ...request, path: entry.path, content });
 }
 
 async function makeFolder({ root, path }: { root: string; path: string }): Promise<void> {
@@ -124,18 +99,16 @@ async function placeFile(
 ): Promise<void> {
   signal.throwIfAborted();
   const target = join(root, checked(path));
+  const source = { repo: input.repo, branch: input.branch, content, grant };
   if (input.lazy) {
     const fresh = await deps.pipes.get();
     await inFolder({ target, path }, () => rename(fresh, target));
-    const { repo, branch } = input;
-    lazy.push({ pipe: target, path, source: { repo, branch, content, grant } });
+    lazy.push({ pipe: target, path, source });
     return;
   }
   if (content.size === 0) {
     return inFolder({ target, path }, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
   }
-  const { repo, branch } = input;
-  const source = { repo, branch, content, grant };
   await inFolder({ target, path }, () => deps.cache.place(source, { target, signal }));
 }
 

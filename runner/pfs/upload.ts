@@ -6,7 +6,7 @@ import type { Output } from "../../protocol/runner.ts";
 import type { Grant, UploadCalls } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
-import { type Range, sendInParts } from "../lib/in-parts.ts";
+import { type PartCalls, type Range, sendInParts } from "../lib/in-parts.ts";
 import { hashPieces } from "../lib/tree-hash.ts";
 import { type Collected, openPlain } from "./collect.ts";
 
@@ -37,7 +37,7 @@ export async function sendOutputs(gateway: UploadCalls, request: UploadRequest):
   const apart = distinct(collected.filter((entry) => !carried.has(entry) && entry.content.size > 0));
   const outputs = collected.map((entry) => outputOf(entry, carried.has(entry) ? "carried" : "apart"));
   if (apart.length === 0) return { outputs };
-  return { outputs, upload: await upload(gateway, { ...request, collected: apart }) };
+  return { outputs, upload: await uploadOf(gateway, { ...request, collected: apart }) };
 }
 
 function withinBudget(collected: readonly Collected[]): Collected[] {
@@ -57,32 +57,44 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
   return { path, ...content, ...(how === "carried" && bytes && { bytes: base64(bytes) }) };
 }
 
-async function upload(gateway: UploadCalls, request: UploadRequest): Promise<string> {
+/** A file that is larger than one part goes in parts. Returns the upload. */
+async function uploadOf(gateway: UploadCalls, request: UploadRequest): Promise<string> {
   const { collected, output, lease, grant, signal } = request;
-  const again: Again = (work) => retrying(work, { signal, maxTransient: MAX_TRIES });
-  const { upload: id, partBytes } = await again(() =>
-    gateway.openUpload({ ...output, lease, grant }, signal),
-  );
+  const again = <T>(work: () => Promise<T>) => retrying(work, { signal, maxTransient: MAX_TRIES });
+  const opened = { ...output, lease, grant };
+  const { upload, partBytes } = await again(() => gateway.openUpload(opened, signal));
+  const missingOf = (contents: ContentId[]) =>
+    again(() => gateway.reserve({ upload, contents, grant }, signal));
+  const add = (source: Collected["source"], content: ContentId, range: Range) =>
+    again(() =>
+      reading(source, range, (bytes) => gateway.addContent({ upload, content, bytes, grant }, signal)),
+    );
+  const sendFile = async ({ content, source }: Collected) => {
+    if (content.size <= partBytes) return await add(source, content, { offset: 0, length: content.size });
+    const send = async (range: Range) => {
+      signal.throwIfAborted();
+      const part = await reading(source, range, (bytes) => hashPieces(bytes));
+      // What an earlier try brought, or another part of the same bytes, is there.
+      const [missing] = await missingOf([part]);
+      if (missing) await add(source, part, range);
+      return part;
+    };
+    const compose: PartCalls["compose"] = (request) =>
+      again(() => gateway.compose({ upload, ...request, grant }, signal));
+    await sendInParts({ content, partBytes }, { send, compose });
+  };
   for (let start = 0; start < collected.length; start += MAX_CONTENTS_PER_CALL) {
     const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
-    const contents = page.map((entry) => entry.content);
-    const missing = new Set(
-      (await again(() => gateway.reserve({ upload: id, contents, grant }, signal))).map(contentName),
-    );
+    const missing = new Set((await missingOf(page.map((entry) => entry.content))).map(contentName));
     const wanted = page.filter((entry) => missing.has(contentName(entry.content)));
     const inline = wanted.flatMap(inlineOf);
     if (inline.length > 0) {
-      await again(() => gateway.addInline({ upload: id, contents: inline, grant }, signal));
+      await again(() => gateway.addInline({ upload, contents: inline, grant }, signal));
     }
-    await forEachLimited(
-      wanted.filter((entry) => !entry.bytes),
-      {
-        limit: TRANSFERS_AT_ONCE,
-        work: (entry) => sendFile(gateway, { upload: id, partBytes, entry, grant, again, signal }),
-      },
-    );
+    const files = wanted.filter((entry) => !entry.bytes);
+    await forEachLimited(files, { limit: TRANSFERS_AT_ONCE, work: sendFile });
   }
-  return id;
+  return upload;
 }
 
 function inlineOf({ content, bytes }: Collected): InlineContent[] {
@@ -91,46 +103,6 @@ function inlineOf({ content, bytes }: Collected): InlineContent[] {
 
 function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
-}
-
-type Again = <T>(work: () => Promise<T>) => Promise<T>;
-
-interface FileToSend {
-  readonly upload: string;
-  /** A larger file goes in parts. */
-  readonly partBytes: number;
-  readonly entry: Collected;
-  readonly grant: Grant | undefined;
-  readonly again: Again;
-  readonly signal: AbortSignal;
-}
-
-async function sendFile(
-  gateway: UploadCalls,
-  { upload, partBytes, entry, grant, again, signal }: FileToSend,
-): Promise<void> {
-  const { content, source } = entry;
-  const add = (part: ContentId, range: Range) =>
-    again(() =>
-      reading(source, range, (bytes) => gateway.addContent({ upload, content: part, bytes, grant }, signal)),
-    );
-  if (content.size <= partBytes) {
-    return await add(content, { offset: 0, length: content.size });
-  }
-  await sendInParts(
-    { content, partBytes },
-    {
-      send: async (range) => {
-        signal.throwIfAborted();
-        const part = await reading(source, range, (bytes) => hashPieces(bytes));
-        // What an earlier try brought, or another part of the same bytes, is there.
-        const [missing] = await again(() => gateway.reserve({ upload, contents: [part], grant }, signal));
-        if (missing) await add(part, range);
-        return part;
-      },
-      compose: (request) => again(() => gateway.compose({ upload, ...request, grant }, signal)),
-    },
-  );
 }
 
 /** Reads a run of a file. */
