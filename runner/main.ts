@@ -5,7 +5,7 @@ import { type OpenedNode, openNode } from "./agent/node.ts";
 import { WorkerPool } from "./agent/worker-pool.ts";
 import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
-import type { Log } from "./lib/log.ts";
+import type { Log, ParentLog } from "./lib/log.ts";
 import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
@@ -27,7 +27,7 @@ export interface Runner {
 }
 
 export interface StartOptions {
-  readonly log: Log;
+  readonly log: ParentLog;
   /** The gateway is asked for nothing before this; absent: it is there. The runner does not start if it fails. */
   readonly gatewayReady?: Promise<void>;
 }
@@ -77,7 +77,7 @@ export function stopOnSignals(runner: Pick<Runner, "done" | "drain" | "kill">, {
 }
 
 interface RunOptions {
-  readonly log: Log;
+  readonly log: ParentLog;
   readonly opened: OpenedNode;
   readonly drain: AbortSignal;
   readonly kill: AbortSignal;

@@ -6,7 +6,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
 import { messageOf } from "../lib/fault.ts";
-import type { Log } from "../lib/log.ts";
+import type { Log, ParentLog } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
@@ -33,7 +33,7 @@ export interface WorkerDeps {
   readonly pipes: PipeStock;
   /** How many commands run here at once, and whose turn it is. */
   readonly permits: RunPermits;
-  readonly log: Log;
+  readonly log: ParentLog;
   readonly node: string;
 }
 
