@@ -137,21 +137,15 @@ export class KeptContainer {
   /** The run of a command whose container ended under it. Throws NodeCondition if the engine is away, too. */
   async #lost(log: string): Promise<Run> {
     const { engine, limits, owner } = this.#parts.agentEngine;
+    const killed = { kind: "exited", code: KILLED, log } as const;
     try {
       const State = await this.#lastState();
-      if (State.OOMKilled) return { kind: "exited", code: KILLED, log, fault: outOfMemory(limits, owner) };
+      if (State.OOMKilled) return { ...killed, fault: outOfMemory(limits, owner) };
       const how = State.Running ? "does not answer any more" : `has ended (exit code ${State.ExitCode})`;
-      return {
-        kind: "exited",
-        code: KILLED,
-        log,
-        fault: `the command's container ${how}`,
-        failureClass: "node",
-      };
+      return { ...killed, fault: `the command's container ${how}`, failureClass: "node" };
     } catch (error) {
       if (!(error instanceof EngineRefusal)) throw asCondition(error, engine);
-      const fault = "the command's container was removed";
-      return { kind: "exited", code: KILLED, log, fault, failureClass: "node" };
+      return { ...killed, fault: "the command's container was removed", failureClass: "node" };
     }
   }
 

@@ -44,15 +44,12 @@ export function isRoot(user: string): boolean {
   return /^(0|root)?(:.*)?$/.test(user);
 }
 
-interface ContainerMounts {
+export interface MakeOptions {
   /** The folder that is `/pfs`, with `out` in it. */
   readonly pfs: string;
   /** The folder of the control files, if an init is to run. */
   readonly control?: string;
   readonly secrets: readonly SecretMountpoint[];
-}
-
-export interface MakeOptions extends ContainerMounts {
   /** What is to run in it, and how. */
   readonly config: ContainerCreateOptions;
   /** Ends the wait for the image. */
@@ -80,7 +77,6 @@ export async function makeContainer(
   const Image = await ensureImage(engine, { image, pullSecrets, privates, signal });
   const toldImage = await told.nameOf({ image, id: Image });
   const name = `sluice-${owner.node}-${pipeline}-${randomBytes(4).toString("hex")}`;
-  const mounts = mountsOf({ pfs, secrets, ...(control !== undefined && { control }) });
   const options = {
     ...{ name, Image, Labels: labelsOf(owner, worker) },
     // SIGKILL, so that nobody who stops it has to wait: an init is deaf to every other signal.
@@ -89,7 +85,16 @@ export async function makeContainer(
       ...limitsOf(engine, limits),
       ...privilegesOf(config.User ?? worker.user),
       ...(network !== undefined && { NetworkMode: network }),
-      ...hostConfig(mounts),
+      // Not as Binds, which are split at colons.
+      Mounts: [
+        bind(pfs, "/pfs", "ro"),
+        bind(`${pfs}/out`, "/pfs/out", "rw"),
+        ...(control === undefined ? [] : [bind(control, CONTROL, "ro")]),
+        ...secrets.map(({ source, target }) => bind(source, target, "ro")),
+      ],
+      // Output goes to the agent alone.
+      LogConfig: { Type: "none", Config: {} },
+      // No AutoRemove: a container that removes itself takes its exit code along.
     },
     ...config,
   };
@@ -106,16 +111,6 @@ export async function makeContainer(
   }
 }
 
-function hostConfig(mounts: Mount[]): HostConfig {
-  return {
-    // Not as Binds, which are split at colons.
-    Mounts: mounts,
-    // Output goes to the agent alone.
-    LogConfig: { Type: "none", Config: {} },
-    // No AutoRemove: a container that removes itself takes its exit code along.
-  };
-}
-
 /** Whoever is not root gets nothing: Podman would give a user what is added, and not only allow it. */
 function privilegesOf(user: string): HostConfig {
   return {
@@ -129,19 +124,8 @@ function privilegesOf(user: string): HostConfig {
   };
 }
 
-function mountsOf({ pfs, control, secrets }: ContainerMounts): Mount[] {
-  return [
-    bind(pfs, "/pfs", "ro"),
-    bind(`${pfs}/out`, "/pfs/out", "rw"),
-    ...(control === undefined ? [] : [bind(control, CONTROL, "ro")]),
-    ...secrets.map(({ source, target }) => bind(source, target, "ro")),
-  ];
-}
-
-type Mount = NonNullable<HostConfig["Mounts"]>[number];
-
-function bind(source: string, target: string, access: "ro" | "rw"): Mount {
-  return { Type: "bind", Source: source, Target: target, ReadOnly: access === "ro" };
+function bind(source: string, target: string, access: "ro" | "rw") {
+  return { Type: "bind" as const, Source: source, Target: target, ReadOnly: access === "ro" };
 }
 
 /** Most processes and threads of a worker's commands if no limit is set: a fork bomb stops there. */

@@ -104,15 +104,11 @@ async function inspected(docker: Dockerode, name: string): Promise<Found | undef
     });
     return { id: Id, names };
   } catch (error) {
-    if (isStatus(error, 404)) return undefined;
+    if (error instanceof Error && "statusCode" in error && error.statusCode === 404) return undefined;
     const words =
       errorCode(error) === undefined ? engineMessage(error) : `it does not answer (${errorCode(error)})`;
     throw new NodeCondition(`the container engine can't be asked for image "${name}": ${shortened(words)}`);
   }
-}
-
-function isStatus(error: unknown, status: number): boolean {
-  return error instanceof Error && "statusCode" in error && error.statusCode === status;
 }
 
 async function pulled(image: ImageReference, terms: Terms): Promise<string> {
@@ -125,7 +121,12 @@ async function pulled(image: ImageReference, terms: Terms): Promise<string> {
       login,
       pull: () => pull(docker, { image: image.full, login, silenceMs, signal }),
     });
-    if (answer.ok) return (await inspected(docker, image.full))?.id ?? vanished(image);
+    if (answer.ok) {
+      const there = await inspected(docker, image.full);
+      if (there) return there.id;
+      const what = `image "${image.short}" was pulled`;
+      throw new NodeCondition(`${what}, but the container engine does not have it`);
+    }
     attempts.push({ secret, reason: answer.reason });
     if (isUnreachable(answer.reason)) break;
   }
@@ -208,10 +209,6 @@ async function openedBy(
 }
 
 const ANYBODY = { secret: undefined, login: undefined };
-
-function vanished({ short }: ImageReference): never {
-  throw new NodeCondition(`image "${short}" was pulled, but the container engine does not have it`);
-}
 
 /** One try to pull, for the message about why it failed. */
 interface Attempt {
