@@ -143,7 +143,8 @@ export class CacheFiles {
     path: string,
     { content, signal, thorough }: { content: ContentId; signal: AbortSignal; thorough?: true },
   ): Promise<boolean> {
-    const file = await openToVerify(path);
+    // That does not count as a use of it. O_NOATIME is only there on Linux.
+    const file = await open(path, constants.O_RDONLY | (constants.O_NOATIME ?? 0));
     try {
       const stats = await file.stat();
       const intact = this.#seals.intact(content, stats);
@@ -236,12 +237,6 @@ export class Seals {
 /** 2001-01-01; seals lie within the 194 days that follow. */
 const FIRST_SECONDS = 978_307_200;
 const READ_BYTES = 1024 * 1024;
-
-/** Opens a file to be verified, which does not count as a use of it. */
-function openToVerify(path: string): Promise<FileHandle> {
-  // O_NOATIME is only there on Linux.
-  return open(path, constants.O_RDONLY | (constants.O_NOATIME ?? 0));
-}
 
 /** Whether the file's bytes are the content. A file that can't be read holds nothing. Throws what `signal` is aborted with. */
 async function holdsContent(

@@ -1,4 +1,4 @@
-import type { CoreV1Api, ObservableMiddleware, V1Secret } from "@kubernetes/client-node";
+import type { CoreV1Api, ObservableMiddleware } from "@kubernetes/client-node";
 import pRetry from "p-retry";
 import { errorCode, messageOf } from "../lib/fault.ts";
 import { checkedSecret, type KeptSecret, SecretMissing, type SecretStore } from "./source.ts";
@@ -71,19 +71,18 @@ const TOKEN_TYPE = "kubernetes.io/service-account-token";
 const TRIES_AGAIN = 4;
 const ANSWER_WITHIN_MS = 10_000;
 
-interface ReadRequest {
-  readonly name: string;
-  readonly signal: AbortSignal;
-  readonly retryAfterMs: number;
-}
-
 async function readSecret(
   cluster: Cluster,
-  { name, signal, retryAfterMs }: ReadRequest,
+  { name, signal, retryAfterMs }: { name: string; signal: AbortSignal; retryAfterMs: number },
 ): Promise<KeptSecret> {
-  const { where } = cluster;
+  const { api, namespace, where, until } = cluster;
+  const getSecret = () => {
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
+    const options = { middleware: [until(ends)], middlewareMergeStrategy: "append" as const };
+    return api.readNamespacedSecret({ name, namespace }, options);
+  };
   try {
-    const found = await pRetry(() => getSecret(cluster, { name, signal }), {
+    const found = await pRetry(getSecret, {
       retries: TRIES_AGAIN,
       minTimeout: retryAfterMs,
       randomize: true,
@@ -109,15 +108,6 @@ async function readSecret(
     if (error instanceof SecretMissing) throw error;
     throw failure(error, { name, where });
   }
-}
-
-async function getSecret(
-  { api, namespace, until }: Cluster,
-  { name, signal }: { name: string; signal: AbortSignal },
-): Promise<V1Secret> {
-  const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
-  const options = { middleware: [until(ends)], middlewareMergeStrategy: "append" as const };
-  return await api.readNamespacedSecret({ name, namespace }, options);
 }
 
 /** An error without a status is a broken connection. */

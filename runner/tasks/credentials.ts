@@ -37,13 +37,11 @@ export async function secretCredentials(
   { name, signal, gatewayKey }: CredentialsOptions & { name: string; signal: AbortSignal },
 ): Promise<Credentials> {
   const values = new Map<string, string>();
-  for (const [key, bytes] of await secrets.read(name, signal)) values.set(key, textOf(bytes));
+  for (const [key, bytes] of await secrets.read(name, signal)) {
+    // Files of keys often end in a newline.
+    values.set(key, Buffer.from(bytes).toString("utf8").trim());
+  }
   return credentialsOf({ secret: name, values, gatewayKey });
-}
-
-/** Trimmed, because files of keys often end in a newline. */
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("utf8").trim();
 }
 
 function credentialsOf({

@@ -50,15 +50,11 @@ export function parseDestination(url: string): Destination {
 /** Whether a destination is another one or lies below it. Folders count whole: `a/bc` is not below `a/b`. */
 export function isWithin(inner: Destination, outer: Destination): boolean {
   const isSameBucket = inner.kind === outer.kind && inner.bucket === outer.bucket;
-  if (!isSameBucket || !isSameAccount(inner.account, outer.account)) return false;
+  if (!isSameBucket || accountHost(inner.account) !== accountHost(outer.account)) return false;
   return outer.dir === "" || inner.dir === outer.dir || inner.dir.startsWith(`${outer.dir}/`);
 }
 
 /** An account by its name is the account at Microsoft's host of that name. */
-function isSameAccount(one: Destination["account"], other: Destination["account"]): boolean {
-  return accountHost(one) === accountHost(other);
-}
-
 function accountHost(account: Destination["account"]): string | undefined {
   return account && (account.host ?? `${account.name}.blob.core.windows.net`).toLowerCase();
 }

@@ -67,7 +67,10 @@ export async function openS3({ destination, endpoint, credentials }: StoreReques
   };
 
   return {
-    host: (await hostOf(client, endpoint)) ?? AMAZON_HOST,
+    // The operator may have set an endpoint as well.
+    host: endpoint
+      ? new URL(endpoint).hostname
+      : ((await client.config.endpoint?.())?.hostname ?? AMAZON_HOST),
     noVersion: '"0"',
     get takesConditions() {
       return takesConditions;
@@ -114,15 +117,6 @@ export async function openS3({ destination, endpoint, credentials }: StoreReques
 function isOutrun(error: unknown): boolean {
   const code = labelOf(error);
   return statusOf(error) === 412 || code === "ConditionalRequestConflict" || code === "NoSuchKey";
-}
-
-/** The host of an endpoint that the operator or the pipeline set. */
-async function hostOf(
-  client: { config: { endpoint?: () => Promise<{ hostname: string }> } },
-  endpoint: string | undefined,
-): Promise<string | undefined> {
-  if (endpoint !== undefined) return new URL(endpoint).hostname;
-  return (await client.config.endpoint?.())?.hostname;
 }
 
 /** From the environment the SDK reads them itself, with profiles, roles and all else that it knows. */
