@@ -22,7 +22,11 @@ export function rootKeyFile(dataDir: string): string {
 
 /** The root key of a data folder; made if it keeps none. */
 export function keptRootKey(dataDir: string): AccessKey {
-  return readRootKey(dataDir) ?? makeRootKey(dataDir);
+  const kept = readRootKey(dataDir);
+  if (kept) return kept;
+  const key = madeKey();
+  keep(rootKeyFile(dataDir), key);
+  return key;
 }
 
 /** The root key that a data folder keeps; undefined if it keeps none. */
@@ -33,12 +37,6 @@ export function readRootKey(dataDir: string): AccessKey | undefined {
     damaged:
       'does not hold a key ({"accessKeyId": …, "secretAccessKey": …}): repair it, or remove it to have a new key made',
   });
-}
-
-function makeRootKey(dataDir: string): AccessKey {
-  const key = madeKey();
-  keep(rootKeyFile(dataDir), key);
-  return key;
 }
 
 /** A random key, which is kept nowhere yet. */

@@ -26,7 +26,7 @@ export function workerdEnvironment(dataDir: string): Record<string, string> {
 
 /** Ends a workerd that a killed gateway left over this data folder, so that its port and files are free. The caller holds the lock. */
 export async function endOrphan(dataDir: string): Promise<void> {
-  const pid = readPid(pidFile(dataDir));
+  const pid = workerdPid(dataDir);
   if (pid === undefined || !isWorkerdOf(pid, dataDir)) return;
   process.kill(pid, "SIGKILL");
   const deadline = Date.now() + DEATH_WAIT_MS;
@@ -40,20 +40,16 @@ export async function endOrphan(dataDir: string): Promise<void> {
 
 /** The pid of the workerd that serves, or served, a data folder. */
 export function workerdPid(dataDir: string): number | undefined {
-  return readPid(pidFile(dataDir));
-}
-
-function pidFile(dataDir: string): string {
-  return join(dataDir, "workerd.pid");
-}
-
-function readPid(file: string): number | undefined {
   try {
-    const pid = Number(readFileSync(file, "utf8"));
+    const pid = Number(readFileSync(pidFile(dataDir), "utf8"));
     return Number.isSafeInteger(pid) && pid > 1 ? pid : undefined;
   } catch {
     return undefined;
   }
+}
+
+function pidFile(dataDir: string): string {
+  return join(dataDir, "workerd.pid");
 }
 
 // A pid may belong to a stranger by now. Ours carries the name of its pid file in its environment; a dead process

@@ -9,7 +9,7 @@ import {
   type Controller,
   cgroupTrees,
   controllersFor,
-  flagOf,
+  FLAG_OF,
   OOM_FILE,
   oomKillsIn,
   settingsFor,
@@ -102,7 +102,7 @@ async function controllersOf({ version, own, controllers }: CgroupTree): Promise
 
 function cannot(wanted: readonly Controller[], why: string): ConfigError {
   return new ConfigError(
-    `${wanted.map(flagOf).join(", ")} can't be enforced on this machine: ${why}. Run the agent as root, or give it a ` +
+    `${wanted.map((name) => FLAG_OF[name]).join(", ")} can't be enforced on this machine: ${why}. Run the agent as root, or give it a ` +
       "control group of its own (in a systemd unit: Delegate=yes), or take --executor docker",
   );
 }

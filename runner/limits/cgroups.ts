@@ -82,7 +82,12 @@ export interface Setting {
   readonly need: "required" | "optional";
 }
 
-const FLAGS: Readonly<Record<Controller, string>> = { memory: "--memory", cpu: "--cpus", pids: "--pids" };
+/** The flag that needs a controller. */
+export const FLAG_OF: Readonly<Record<Controller, string>> = {
+  memory: "--memory",
+  cpu: "--cpus",
+  pids: "--pids",
+};
 
 /** The controllers that the limits need. */
 export function controllersFor({ memoryBytes, cpus, pids }: Limits): Controller[] {
@@ -91,11 +96,6 @@ export function controllersFor({ memoryBytes, cpus, pids }: Limits): Controller[
     ...(cpus === undefined ? [] : ["cpu" as const]),
     ...(pids === undefined ? [] : ["pids" as const]),
   ];
-}
-
-/** The flag that needs a controller. */
-export function flagOf(controller: Controller): string {
-  return FLAGS[controller];
 }
 
 // The kernel's own default: a group that has used its share waits for at most this long.

@@ -172,14 +172,10 @@ export class DatumRunner {
     limit.clear();
     const unserved = await service.close();
     if (run instanceof NodeCondition) throw run;
-    const late = limit.over() && !stop.aborted;
     if (unserved !== undefined) return { run, image, fault: { reason: unserved, failureClass: "node" } };
-    if (!late) return { run, image };
-    return {
-      run,
-      image,
-      fault: { reason: `the command ran longer than ${datumTimeout} (datumTimeout)`, failureClass: "datum" },
-    };
+    if (!limit.over() || stop.aborted) return { run, image };
+    const reason = `the command ran longer than ${datumTimeout} (datumTimeout)`;
+    return { run, image, fault: { reason, failureClass: "datum" } };
   }
 }
 

@@ -6,7 +6,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
 import { messageOf } from "../lib/fault.ts";
-import type { Log, ParentLog } from "../lib/log.ts";
+import type { ParentLog } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
@@ -176,27 +176,29 @@ class WorkerCalls {
     const { gateway, log, pipeline, worker } = this.#deps;
     const outcomes = leases.ids.map((lease) => ({ lease, state: "returned" as const })).slice(0, MAX_BATCH);
     if (outcomes.length === 0) return;
-    try {
-      await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
-    } catch (error) {
-      log.warn(
-        { reason: messageOf(error) },
-        `datums of ${pipeline} could not be given back: others get them when their leases end`,
+    const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
+    await gateway
+      .finish({ pipeline, worker, outcomes }, signal)
+      .catch((error: unknown) =>
+        log.warn(
+          { reason: messageOf(error) },
+          `datums of ${pipeline} could not be given back: others get them when their leases end`,
+        ),
       );
-    }
   }
 
   /** Frees the slot for another worker at once. Else it would be this one's until its time is over. */
   async leave(): Promise<void> {
     const { gateway, log, pipeline, worker } = this.#deps;
-    try {
-      const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
-      await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
-    } catch (error) {
-      log.info(
-        { reason: messageOf(error) },
-        `the slot of ${pipeline} could not be given back: it is free when its time is over`,
+    const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
+    const leaving = { pipeline, worker, leases: [], leaving: true };
+    await gateway
+      .renew(leaving, signal)
+      .catch((error: unknown) =>
+        log.info(
+          { reason: messageOf(error) },
+          `the slot of ${pipeline} could not be given back: it is free when its time is over`,
+        ),
       );
-    }
   }
 }

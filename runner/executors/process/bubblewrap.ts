@@ -28,20 +28,20 @@ export interface BubblewrapOptions extends MachineTerms {
  * Works unprivileged and as root.
  */
 export function bubblewrap(options: BubblewrapOptions): Jail {
-  const common = { root: rootArguments(options), kernel: kernelArguments(options) };
+  const common = { bwrap: options.bwrap, root: rootArguments(options), kernel: kernelArguments(options) };
   return {
     tool: "bubblewrap",
     dataDir: options.dataDir,
     hidden: options.hidden,
     devices: options.devices,
     prepare: async () => {},
-    launch: async (request) => launch(request, { options, common }),
+    launch: async (request) => launch(request, common),
     read,
   };
 }
 
 /** The same for every command. */
-interface Common {
+interface Common extends Pick<BubblewrapOptions, "bwrap"> {
   /** The machine's root. */
   readonly root: readonly string[];
   /** What a command may see and do of the kernel. */
@@ -75,13 +75,13 @@ function kept(capability: string): string[] {
 
 function launch(
   { readOnly, pfs, cmd, workingDir = "/", env, hidden, devices, secrets }: LaunchRequest,
-  { options, common }: { options: BubblewrapOptions; common: Common },
+  common: Common,
 ): Launch {
   const variables = Object.entries(env);
   const loader = variables.filter(([name]) => isLoaderVariable(name));
   const plain = variables.filter(([name]) => !isLoaderVariable(name));
   return {
-    file: options.bwrap,
+    file: common.bwrap,
     args: [
       ...common.root,
       ...readOnly.flatMap((folder) => ["--ro-bind-try", folder, folder]),
