@@ -305,7 +305,9 @@ async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectC
 }
 
 function textBindings(values: Readonly<Record<string, string>>): Record<string, Binding> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { type: "text", value }]));
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, { type: "text", value } as const]),
+  );
 }
 
 /** The objects of a class, as `BRANCH`, and the folder with their databases, as `BRANCH_FILES`. */
