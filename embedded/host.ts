@@ -1,25 +1,27 @@
+import { timingSafeEqual } from "node:crypto";
 import { mkdirSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
-import type { KeptLines } from "../protocol/admin.ts";
+import type { HostDisks, KeptLines } from "../protocol/admin.ts";
 import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
+import { makeOwnFolder, removePartials } from "./data/folders.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, D1_OBJECTS, isMigrated, refuseOtherFamily } from "./data/migrations.ts";
-import { makeOwnFolder } from "./data/own-folder.ts";
-import { removePartials } from "./data/partials.ts";
 import { openAway, openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
-import { disksOf, hostCalls } from "./host-calls.ts";
 import { claimPort } from "./port.ts";
 import { type Scrubbed, type ScrubExtent, scrubApart } from "./scrub/scrub.ts";
 import { Scrubs } from "./scrub/scrubs.ts";
 import type { GatewaySettings } from "./settings.ts";
 import {
   type Binding,
+  type HostAnswer,
   type HostLog,
+  type HostRequest,
   type RuntimeOptions,
   readRuntimeConfig,
   startRuntime,
@@ -191,13 +193,10 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     scrub: (extent) => payDebts(extent, { stateDir, signal, log }),
     whileAway: (work) => whileAway(work),
   });
-  const answer = hostCalls({
-    token: hostToken,
-    paths: {
-      "/scrub": (request) => scrubs.answer(request),
-      "/disks": () => disksOf([blobsDir, stateDir]),
-      "/log": async () => ({ lines: readKeptLog(dataDir) }) satisfies KeptLines,
-    },
+  const answer = hostCalls(hostToken, {
+    "/scrub": (request) => scrubs.answer(request),
+    "/disks": () => disksOf([blobsDir, stateDir]),
+    "/log": async () => ({ lines: readKeptLog(dataDir) }) satisfies KeptLines,
   });
   const bindings = {
     ...textBindings({
@@ -317,4 +316,35 @@ function objectBindings(className: string, path: string): [string, Binding][] {
     [name, { type: "durable-object", worker: WORKER_NAME, exportName: className }],
     [`${name}_FILES`, { type: "disk", path, writable: false }],
   ];
+}
+
+/**
+ * What the Worker asks of the host, which does what the runtime can't; `paths` are what answers. Every request must present
+ * `token`: others on the machine reach the host as well.
+ */
+function hostCalls(
+  token: string,
+  paths: Readonly<Record<string, (request: HostRequest) => Promise<unknown>>>,
+): (request: HostRequest) => Promise<HostAnswer> {
+  const known = new Map(Object.entries(paths));
+  return async (request) => {
+    if (!isSame(request.headers.get("authorization") ?? "", token)) return { status: 403, body: null };
+    const answer = known.get(new URL(request.url).pathname);
+    return answer ? { status: 200, body: await answer(request) } : { status: 404, body: null };
+  };
+}
+
+/** What is free to this user on the file systems of these folders; bytes. */
+async function disksOf(folders: readonly string[]): Promise<HostDisks> {
+  const looked = await Promise.all(folders.map((folder) => statfs(folder)));
+  const spaces = looked.map(({ bavail, blocks, bsize }) => ({
+    freeBytes: bavail * bsize,
+    totalBytes: blocks * bsize,
+  }));
+  return { spaces };
+}
+
+function isSame(given: string, token: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(token)];
+  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeOwnFolder } from "../data/own-folder.ts";
+import { makeOwnFolder } from "../data/folders.ts";
 import type { WorkerCode } from "../workerd/runtime.ts";
 
 const DRAFT = ".draft";

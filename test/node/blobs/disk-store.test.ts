@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Miniflare } from "miniflare";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bundleWorker } from "../../../embedded/bundle/bundle.ts";
-import { removePartials } from "../../../embedded/data/partials.ts";
+import { removePartials } from "../../../embedded/data/folders.ts";
 import { readRuntimeConfig, startRuntime } from "../../../embedded/workerd/runtime.ts";
 import { workerdEnvironment } from "../../../embedded/workerd/workerd.ts";
 import { ROOT } from "../../support/dev-server.ts";

@@ -1,5 +1,14 @@
+import { chmodSync, mkdirSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+
+const OWNER_ONLY = 0o700;
+
+/** Makes a folder of ours. Nobody else may look into it, also if the folder that the user named was there and is open to others. */
+export function makeOwnFolder(path: string): void {
+  mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
+  chmodSync(path, OWNER_ONLY);
+}
 
 /**
  * What workerd's disk service calls a file until it is written to its end: `.<name>.<process>.<number>.tmp`. It lists no
