@@ -193,22 +193,17 @@ export class Cache {
         await copy.write(piece);
         yield piece;
       }
-      kept = await this.#keepCopy(copy, { content, coming });
+      const { whole } = copy;
+      if (whole) {
+        await this.#files.seal(whole.file, content);
+        kept = await this.#keep(whole.path, { content, coming });
+      }
     } finally {
       coming.end();
       bytes.close();
       await copy.close();
       if (roomy && !kept) this.#room.giveBack(content.size);
     }
-  }
-
-  async #keepCopy(
-    { whole }: PassingCopy,
-    { content, coming }: { content: ContentId; coming: Coming },
-  ): Promise<boolean> {
-    if (!whole) return false;
-    await this.#files.seal(whole.file, content);
-    return this.#keep(whole.path, { content, coming });
   }
 
   /** Returns whether it is here now. What is erased while it is being put here is removed by one of the two. */
