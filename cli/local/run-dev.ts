@@ -10,7 +10,7 @@ import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import { ownPath } from "../../protocol/names.ts";
 import type { RunnerConfig } from "../../runner/agent/config.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
-import type { Log } from "../../runner/lib/log.ts";
+import type { ParentLog } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { UsageError } from "../output/failure.ts";
@@ -88,7 +88,7 @@ interface LocalRunners {
   /** Those that have started are added. */
   readonly runners: Runner[];
   readonly options: DevOptions;
-  readonly log: Log;
+  readonly log: ParentLog;
 }
 
 async function startRunners(gateway: Gateway, { runners, options, log }: LocalRunners): Promise<void> {

@@ -191,7 +191,7 @@ class WorkerCalls {
   async leave(): Promise<void> {
     const { gateway, log, pipeline, worker } = this.#deps;
     const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
-    const leaving = { pipeline, worker, leases: [], leaving: true };
+    const leaving = { pipeline, worker, leases: [], leaving: true as const };
     await gateway
       .renew(leaving, signal)
       .catch((error: unknown) =>

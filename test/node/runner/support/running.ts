@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { RunnerConfig } from "../../../../runner/agent/config.ts";
-import type { Log } from "../../../../runner/lib/log.ts";
+import type { ParentLog } from "../../../../runner/lib/log.ts";
 import { type Runner, startRunner } from "../../../../runner/main.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { FakeGateway, KEY } from "./fake-gateway.ts";
@@ -15,7 +15,7 @@ export function soon<T>(probe: () => T) {
 }
 
 /** Silent, unless somebody looks for a cause. */
-export const log: Log = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" });
+export const log: ParentLog = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" });
 
 /** A gateway, a data folder, and the agents on them; `close` leaves nothing behind. */
 export class Stage {
