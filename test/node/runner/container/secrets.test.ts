@@ -158,7 +158,7 @@ describe("where secrets may go", () => {
       [mounted("/a", { key: "y" })],
       [mounted("/a", { other: "x" })],
       [mounted("/a", { key: "x" }, "other")],
-      [mounted("/a", { key: "x", "": "" })],
+      [mounted("/a", { key: "x", other: "" })],
       [],
     ];
     const prints = all.map((one) => planSecrets(one).fingerprint);
