@@ -1,6 +1,7 @@
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { PathDifference } from "../contract/history.ts";
 import { type ComparedPath, type FeedCalls, MAX_COMPARED } from "../contract/pipelines.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { filesAt } from "../read/tree.ts";
 import { isReadable } from "../retention/kept.ts";
 import type { Position } from "../tree/commit-store.ts";
@@ -36,8 +37,6 @@ export const STATES = `
       SELECT max(born) FROM files WHERE gen = ?1 AND path = asked.value AND born <= ?3)
   ORDER BY asked.key`;
 
-type CompareStores = Parameters<typeof filesAt>[0];
-
 interface Span {
   readonly from: Position;
   readonly to: Position;
@@ -49,7 +48,7 @@ interface Span {
  * number of rows for each path, however large a directory is: what it did not look at is said.
  */
 export async function comparePaths(
-  ledger: CompareStores,
+  ledger: Ledger,
   { paths, turn, ...span }: Span & { paths: readonly string[]; turn: () => Promise<unknown> },
 ): Promise<AnswerOf<FeedCalls["compare"]>> {
   const isKnown = (position: Position): boolean =>
@@ -68,7 +67,7 @@ export async function comparePaths(
   return { paths: compared };
 }
 
-function compareOne(ledger: CompareStores, { path, ...span }: Span & { path: string }): ComparedPath {
+function compareOne(ledger: Ledger, { path, ...span }: Span & { path: string }): ComparedPath {
   // Below the root is everything, and the root is no file.
   const range = rangeOf(path === "" ? "" : `${path}/`);
   const touched = touchedBelow(ledger, { ...span, range });
@@ -84,7 +83,7 @@ function compareOne(ledger: CompareStores, { path, ...span }: Span & { path: str
 
 /** Paths below that may differ: the first ones, and whether there may be more. */
 function touchedBelow(
-  { sql }: CompareStores,
+  { sql }: Ledger,
   { from, to, range: { lower, upper } }: Span & { range: PathRange },
 ): { paths: string[]; more: boolean } {
   // Of another life of the branch everything is another's.
@@ -111,7 +110,7 @@ function touchedBelow(
 
 /** Of these paths, those that have another content; what was written before the input starts does not belong to it. */
 function differences(
-  ledger: CompareStores,
+  ledger: Ledger,
   { from, to, since, paths }: Span & { paths: readonly string[] },
 ): PathDifference[] {
   const [before, after] = [
@@ -126,7 +125,7 @@ function differences(
 }
 
 function statesAt(
-  { sql }: CompareStores,
+  { sql }: Ledger,
   { at: { gen, seq }, since, paths }: { at: Position; since: Position | undefined; paths: readonly string[] },
 ): PathDifference["before"][] {
   const rows = sql.query<{ digest: string; size: number | null; born: number }>(STATES, [
@@ -144,12 +143,12 @@ function belongs({ gen, seq }: Position, since: Position | undefined): boolean {
   return gen === since.gen && seq > since.seq;
 }
 
-function isThere(ledger: CompareStores, { from, since, path }: Span & { path: string }): boolean {
+function isThere(ledger: Ledger, { from, since, path }: Span & { path: string }): boolean {
   return statesAt(ledger, { at: from, since, paths: [path] })[0] !== null;
 }
 
 /** Whether anything was below at `from`. If that takes too long to say, it counts as if something was. */
-function holds(ledger: CompareStores, { from, since, prefix }: Span & { prefix: string }): boolean {
+function holds(ledger: Ledger, { from, since, prefix }: Span & { prefix: string }): boolean {
   let after: string | null = "";
   for (let pages = 0; after !== null && pages < MAX_PAGES; pages++) {
     const page: AnswerOf<FeedCalls["filesAt"]> = filesAt(ledger, {

@@ -1,7 +1,6 @@
 import type { Refused } from "../contract/answers.ts";
 import type { CommitDiff, DiffCommits, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { KeptStores } from "../retention/kept.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { seqOf } from "./log.ts";
 
@@ -48,15 +47,13 @@ const SORTED_CHANGES = 50_000;
 /** Rounds of one page: a span in which little differs costs no more than so many. */
 const MAX_ROUNDS = 5;
 
-type DiffStores = KeptStores & Pick<Ledger, "live" | "sql">;
-
 /**
  * What differs between two commits of the live generation, by path: births and deaths in between, reduced to what
  * each path was and is. A commit and its parent, and spans with few changes, cost what changed; a span with many, the
  * paths it passes.
  */
 export function diffCommits(
-  ledger: DiffStores,
+  ledger: Ledger,
   { from, to, after, limit }: DiffCommits,
 ): CommitDiff | Refused<"no-such-branch" | "no-such-version"> {
   const { live } = ledger;
@@ -83,7 +80,7 @@ interface Span {
 
 /** Paths at which something was written or deleted in a span, or may have been, in order. */
 function touchedPaths(
-  ledger: DiffStores,
+  ledger: Ledger,
   { gen, older, newer, after, limit }: Span & { after: string; limit: number },
 ): { paths: string[]; next: string | null } {
   const [first, last] = older < newer ? [older, newer] : [newer, older];
@@ -97,7 +94,7 @@ function touchedPaths(
   return { paths, next: rows.length > limit ? (paths.at(-1) ?? null) : null };
 }
 
-function pathQuery(ledger: DiffStores, { gen, older, newer }: Span): { text: string; values: number[] } {
+function pathQuery(ledger: Ledger, { gen, older, newer }: Span): { text: string; values: number[] } {
   if (newer === older + 1) return { text: CHANGED_IN_ONE, values: [newer] };
   const [before, after] = [older, newer].map((seq) => ledger.commits.at({ gen, seq }));
   const births = (after?.births ?? 0) - (before?.births ?? 0);
@@ -108,7 +105,7 @@ function pathQuery(ledger: DiffStores, { gen, older, newer }: Span): { text: str
 
 /** What is not the same at these paths in two commits, `older` and `newer`, whichever of them came first. */
 export function differences(
-  ledger: Pick<Ledger, "sql">,
+  ledger: Ledger,
   { gen, older, newer, paths }: Span & { paths: readonly string[] },
 ): PathDifference[] {
   return differencesOf(ledger.sql.query(DIFFERENCES, [gen, older, newer, JSON.stringify(paths)]));

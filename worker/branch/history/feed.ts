@@ -38,7 +38,7 @@ interface ChangePage {
 
 /** Changes of one commit from `lower` on, in path order. */
 export function readChanges(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { gen, seq, lower, limit }: Position & { lower: string; limit: number },
 ): ChangePage {
   const asked = Math.min(Math.max(limit, 1), MAX_CHANGES);
@@ -62,7 +62,7 @@ export function readChanges(
  * earlier state: it goes on with the horizon, and hears that what was before is lost (`gap`).
  */
 export function readEvents(
-  ledger: Pick<Ledger, "sql" | "commits" | "lineages" | "horizons">,
+  ledger: Ledger,
   { gen, seq, limit, isGap = false }: Position & { limit: number; isGap?: boolean },
 ): { events: FeedEvent[]; more: boolean } {
   const most = Math.min(Math.max(limit, 1), MAX_CHANGES);
@@ -97,10 +97,7 @@ function changeCount(commit: CommitRow, before: CommitRow | undefined): number {
   return commit.births - births + commit.deaths - deaths;
 }
 
-function eventOf(
-  ledger: Pick<Ledger, "sql" | "lineages">,
-  { commit, limit }: { commit: CommitRow; limit: number },
-): FeedEvent {
+function eventOf(ledger: Ledger, { commit, limit }: { commit: CommitRow; limit: number }): FeedEvent {
   const { gen, seq, id, kind, createdAt } = commit;
   const isDeletion = kind === "deletion";
   const page = isDeletion ? { changes: [], next: null } : readChanges(ledger, { gen, seq, lower: "", limit });

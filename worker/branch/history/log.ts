@@ -6,12 +6,11 @@ import { IS_NAMED } from "../retention/name-store.ts";
 import { annotationOfCommit } from "../tree/annotation.ts";
 import type { Live } from "../tree/generation-store.ts";
 
-type LogStores = KeptStores & Pick<Ledger, "live" | "sql" | "imports">;
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
 
 /** Commits of the live generation, the newest first, those before `after`. */
 export function listCommits(
-  ledger: LogStores,
+  ledger: Ledger,
   { after, limit }: { after?: string; limit: number },
 ): CommitLog | NotThere {
   const { live } = ledger;
@@ -25,7 +24,7 @@ export function listCommits(
 
 /** One commit of the live generation. */
 export function inspectCommit(
-  ledger: LogStores,
+  ledger: Ledger,
   { commit }: { commit: string },
 ): ({ ok: true } & CommitEntry) | NotThere {
   const { live } = ledger;
@@ -36,7 +35,7 @@ export function inspectCommit(
 }
 
 /** The number that all older commits are below of, also of a commit that was given back since it was listed. */
-function beforeOf(ledger: LogStores, { live, id }: { live: Live; id: string }): number | undefined {
+function beforeOf(ledger: Ledger, { live, id }: { live: Live; id: string }): number | undefined {
   const seq = seqOf(ledger, { live, id });
   if (seq !== undefined || !wasGivenBack(ledger, id)) return seq;
   return ledger.commits.seqUpTo(live.gen, id) + (ledger.commits.byId(id) ? 0 : 1);
@@ -77,7 +76,7 @@ interface LogRow {
 
 /** Those of the range that is kept, then those below it that are retained by name. */
 function entriesBefore(
-  { sql, horizons, imports }: Pick<Ledger, "sql" | "horizons" | "imports">,
+  { sql, horizons, imports }: Ledger,
   { live: { gen, uid }, before, limit }: { live: Live; before: number; limit: number },
 ): CommitEntry[] {
   const { horizon, marked } = horizons.get(gen);

@@ -6,7 +6,7 @@ import { commitNamed } from "../read/views.ts";
 import { protectionRefusal } from "../settings/settings.ts";
 import { annotationOfCommit } from "../tree/annotation.ts";
 
-/**
+/*
  * Taking out what was said of a commit. A message may name a person, or hold a password. The row of the commit stays, with
  * its id, its time, who made it and all files. Its annotation becomes who took it out, and when.
  *
@@ -17,24 +17,11 @@ import { annotationOfCommit } from "../tree/annotation.ts";
  * before. Exports end, since their readers may have the annotation already and would bring it back. SQLite may still have the text
  * in free pages of its file, so the branch owes a rewrite.
  */
-type RedactStores = Pick<
-  Ledger,
-  | "generations"
-  | "commits"
-  | "horizons"
-  | "names"
-  | "tags"
-  | "settings"
-  | "openCommits"
-  | "forks"
-  | "exports"
-  | "oweRewrite"
->;
 
 /** Of the live generation. */
 export function redactCommit(
   tx: Tx,
-  ledger: RedactStores,
+  ledger: Ledger,
   { request: { commit: name, key }, now }: { request: RequestOf<HistoryCalls["redact"]>; now: number },
 ): AnswerOf<HistoryCalls["redact"]> {
   const live = ledger.generations.live();

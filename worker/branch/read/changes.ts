@@ -17,7 +17,7 @@ interface StagedPath {
  * staged and is the same there is left out, so a page may be short.
  */
 export function openCommitChanges(
-  ledger: Parameters<typeof readFile>[0] & Pick<Ledger, "openCommits">,
+  ledger: Ledger,
   { openCommit: id, after, limit }: { openCommit: string; after: string; limit: number },
 ): CommitDiff | Refused<"no-such-open-commit"> {
   const { live, openCommits } = ledger;
@@ -34,10 +34,7 @@ export function openCommitChanges(
   return { ok: true, changes, next: rows.length > limit ? (page.at(-1)?.path ?? null) : null };
 }
 
-function differenceOf(
-  ledger: Parameters<typeof readFile>[0],
-  { path, digest, size, attributes }: StagedPath,
-): PathDifference[] {
+function differenceOf(ledger: Ledger, { path, digest, size, attributes }: StagedPath): PathDifference[] {
   const head = readFile(ledger, { path });
   const before = head.ok ? { digest: head.digest, size: head.size } : null;
   const after = digest === null ? null : { digest, size: size ?? 0 };

@@ -26,10 +26,8 @@ const CONTENTS_OF_NAMES = `
   SELECT gen, path, born, ifnull(version, born) AS writtenBy, lower(hex(digest)) AS digest, size FROM files
   WHERE gen = ?1 AND (path, born) > (?2, ?3) ORDER BY path, born LIMIT ?4`;
 
-type Checked = Pick<Ledger, "sql" | "commits">;
-
 /** A slice of the names, of all commits and generations. */
-export function checkNames(ledger: Checked, after: NamedRow | null): NamesChecked {
+export function checkNames(ledger: Ledger, after: NamedRow | null): NamesChecked {
   const { gen, path, born } = after ?? { gen: 0, path: "", born: 0 };
   const rows = ledger.sql.query<VersionRow & { readonly lacks: 0 | 1 }>(NAMES, [gen, path, born, ROWS]);
   const lacking = rows.filter(({ lacks }) => lacks === 1).map((row) => checkedName(ledger, row));
@@ -39,7 +37,7 @@ export function checkNames(ledger: Checked, after: NamedRow | null): NamesChecke
 }
 
 /** Some of the contents that anything keeps, in the order of their rows. */
-export function checkContents({ contents }: Pick<Ledger, "contents">, after: number): ContentsToCheck {
+export function checkContents({ contents }: Ledger, after: number): ContentsToCheck {
   const some: ContentToCheck[] = [];
   let row = after;
   let room = BODY_BYTES;
@@ -59,7 +57,7 @@ export function checkContents({ contents }: Pick<Ledger, "contents">, after: num
 
 /** Some names of a content. It has no index: the rows of its generation are gone through in slices. */
 export async function namesOf(
-  ledger: Checked,
+  ledger: Ledger,
   { content: { digest, size }, gen, limit, turn }: NamesOf,
 ): Promise<CheckedName[]> {
   const names: CheckedName[] = [];
@@ -91,9 +89,6 @@ interface VersionRow extends NamedRow {
   readonly writtenBy: number;
 }
 
-function checkedName(
-  { commits }: Pick<Ledger, "commits">,
-  { gen, path, writtenBy }: VersionRow,
-): CheckedName {
+function checkedName({ commits }: Ledger, { gen, path, writtenBy }: VersionRow): CheckedName {
   return { path, commit: commits.at({ gen, seq: writtenBy })?.id ?? null };
 }

@@ -12,14 +12,11 @@ import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { CachedRead } from "../tree/read-cache.ts";
 import { openCommitTime, readStaged } from "./overlay.ts";
-import { findView, noView, type ViewStores } from "./views.ts";
+import { findView, noView } from "./views.ts";
 
 type NotFound = Refused<
   "no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public"
 >;
-
-type FileStores = ViewStores &
-  Pick<Ledger, "live" | "settings" | "sql" | "reads" | "applying" | "staged" | "contents" | "files">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -78,7 +75,7 @@ const AT_COMMIT = whole(
 
 /** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
-  ledger: FileStores,
+  ledger: Ledger,
   { path, commit, openCommit, publicOnly = false, ...asked }: ReadFile,
 ): FileRead | DeletionRead | NotFound {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
@@ -100,7 +97,7 @@ interface ReadView {
 }
 
 /** HEAD as it would be if the open commit were finished now, or a commit. */
-function readView(ledger: FileStores, { path, view, modified, publicOnly }: ReadView): FileRead | NotFound {
+function readView(ledger: Ledger, { path, view, modified, publicOnly }: ReadView): FileRead | NotFound {
   const found = findView(ledger, { view, publicOnly });
   if (found === undefined) return noView(ledger, view);
   const { live, openCommit, commit } = found;
@@ -112,7 +109,7 @@ function readView(ledger: FileStores, { path, view, modified, publicOnly }: Read
 }
 
 /** One file at HEAD, with the time when it was last written. */
-function readPresent(ledger: FileStores, { path, live }: { path: string; live: Live }): FileRead | undefined {
+function readPresent(ledger: Ledger, { path, live }: { path: string; live: Live }): FileRead | undefined {
   const { gen, head } = live;
   const cached = ledger.reads.get(gen, path);
   if (cached) return cached;
@@ -122,7 +119,7 @@ function readPresent(ledger: FileStores, { path, live }: { path: string; live: L
 }
 
 function readHead(
-  { sql, reads }: FileStores,
+  { sql, reads }: Ledger,
   { path, live: { gen } }: { path: string; live: Live },
 ): FileRead | undefined {
   const [row] = sql.query<WholeRow>(AT_HEAD, [gen, path]);
@@ -135,7 +132,7 @@ function readHead(
 }
 
 function readAt(
-  ledger: FileStores,
+  ledger: Ledger,
   {
     path,
     commit: id,
@@ -161,7 +158,7 @@ function readAt(
  * when nothing else of the commit is kept.
  */
 function readVersion(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   {
     path,
     commit: { gen, seq, id, createdAt },
@@ -175,7 +172,7 @@ function readVersion(
 }
 
 function readCommit(
-  ledger: FileStores,
+  ledger: Ledger,
   { path, commit, modified }: Pick<ReadView, "path" | "modified"> & { readonly commit: CommitRow },
 ): FileRead | NotFound {
   const row = rowAt(ledger, { path, gen: commit.gen, seq: commit.seq });
@@ -186,7 +183,7 @@ function readCommit(
 
 /** What was at a path at a commit. */
 function rowAt(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { path, gen, seq }: { path: string; gen: number; seq: number },
 ): WholeRow | undefined {
   const [row] = sql.query<WholeRow>(AT_COMMIT, [gen, path, seq]);

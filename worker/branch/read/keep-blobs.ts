@@ -5,7 +5,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 
 /** Puts off the deletion of blobs that somebody still reads. Nothing is written if none of them is to go. */
 export function keepBlobs(
-  ledger: Pick<Ledger, "exists" | "pendingDeletions" | "generations" | "forks" | "transaction">,
+  ledger: Ledger,
   { blobs, now }: RequestOf<FileCalls["keepBlobs"]> & { now: number },
 ): BlobsKept {
   if (!ledger.exists) return { ok: true, borrowed: false, parents: [] };

@@ -31,7 +31,7 @@ export function openCommitTime(live: Live, { writtenAt }: OpenCommit): number {
 
 /** A file that is staged; null if it is deleted, undefined if the open commit leaves the path alone. */
 export function readStaged(
-  { staged: stagedFiles, contents }: Pick<Ledger, "staged" | "contents">,
+  { staged: stagedFiles, contents }: Ledger,
   { live, openCommit, path }: PathInOpenCommit,
 ): FileRead | null | undefined {
   const staged = stagedFiles.find(openCommit.number, path);
@@ -54,7 +54,7 @@ export function readStaged(
 
 /** A walk over a tree as it would be if the open commit were finished now. `rows`: as in openWalk. */
 export function overlaid(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { tree, openCommit, range, rows }: { tree: Walk; openCommit: OpenCommit; range: PathRange; rows: number },
 ): Walk {
   const { lower, upper } = range;

@@ -11,7 +11,7 @@ import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
 import { openCommitTime, overlaid } from "./overlay.ts";
-import { findView, noView, type ViewStores } from "./views.ts";
+import { findView, noView } from "./views.ts";
 import { openWalk, type Walk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
@@ -19,7 +19,6 @@ const FINGERPRINT_PAGE = 1000;
 /** Rows that are fetched at first if common prefixes are folded row by row. */
 const FOLDED_ROWS = 2;
 
-type TreeStores = ViewStores & Pick<Ledger, "live" | "exists" | "sql" | "generations" | "applying">;
 type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">;
 
 /** What a read is of: a commit of some generation, and that generation's HEAD. */
@@ -37,7 +36,7 @@ interface View {
 
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
-  ledger: TreeStores & Pick<Ledger, "settings">,
+  ledger: Ledger,
   { openCommit, commit, anyGeneration = false, modified: asked, publicOnly = false, ...page }: ListFiles,
 ): FileList | NotThere | Refused<"not-public"> {
   const modified = modifiedOf(ledger, asked ? { modified: asked } : {});
@@ -58,7 +57,7 @@ export function listFiles(
  * none. Throws if the position is kept no more: a tree that lacks rows would pass for one that has none.
  */
 export function filesAt(
-  ledger: TreeStores,
+  ledger: Ledger,
   { position, since, page }: { position: Position; since: Position | undefined; page: PageRequest },
 ): { files: FileEntry[]; next: string | null } {
   if (ledger.exists) mustBeReadable(ledger, position);
@@ -86,7 +85,7 @@ interface FingerprintRequest {
  * path order, with the sum of the sizes. `turn` is awaited between pages.
  */
 export async function fingerprint(
-  ledger: TreeStores,
+  ledger: Ledger,
   { position, since, path, turn }: FingerprintRequest,
 ): Promise<ContentId | null> {
   const hash = createHash("sha256");
@@ -120,7 +119,7 @@ function shownEntries({ entries }: Page): ListEntry[] {
  * With the times of the commits that wrote them, at HEAD of their last writes, which may have made none; what no commit wrote
  * yet has that of its open commit. Tags alone change none of these times.
  */
-function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Page }): ListEntry[] {
+function timedEntries(ledger: Ledger, { view, page }: { view: View; page: Page }): ListEntry[] {
   const written = page.entries.flatMap((entry) =>
     entry.kind === "prefix" || !entry.version ? [] : [entry.version],
   );
@@ -143,7 +142,7 @@ interface WalkRequest {
   readonly since?: { readonly seq: number; readonly births: number } | undefined;
 }
 
-function walkOf(ledger: TreeStores, { view, page, since }: WalkRequest): Walk {
+function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
   const { position, commit, head, openCommit } = view;
   const scope = pageScope(page);
   const isNextWritten = ledger.applying.writesTo(position.gen);
@@ -157,7 +156,7 @@ function walkOf(ledger: TreeStores, { view, page, since }: WalkRequest): Walk {
 
 /** HEAD of the live generation, or a commit of it; with `anyGeneration`, of whichever generation has it. */
 function viewOf(
-  ledger: TreeStores,
+  ledger: Ledger,
   { commit: id, anyGeneration }: { commit: string | undefined; anyGeneration: boolean },
 ): View | NotThere {
   const { live } = ledger;
@@ -172,7 +171,7 @@ function viewOf(
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
 }
 
-function namedView(ledger: TreeStores, named: { view: string; publicOnly: boolean }): View | NotThere {
+function namedView(ledger: Ledger, named: { view: string; publicOnly: boolean }): View | NotThere {
   const found = findView(ledger, named);
   if (found === undefined) return noView(ledger, named.view);
   const { live, openCommit, commit } = found;
@@ -189,7 +188,7 @@ function headView({ gen, head }: Live): View {
   return { ok: true, position, commit, head, modifiedAt: createdAt, isHead: true };
 }
 
-function positionView(ledger: TreeStores, { gen, seq }: Position): View | undefined {
+function positionView(ledger: Ledger, { gen, seq }: Position): View | undefined {
   const generation = ledger.exists ? ledger.generations.get(gen) : undefined;
   if (!generation) return undefined;
   const commit = ledger.commits.at({ gen, seq });

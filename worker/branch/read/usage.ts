@@ -72,24 +72,6 @@ interface NameRow {
   readonly name: string;
 }
 
-type UsageStores = Pick<
-  Ledger,
-  | "sql"
-  | "exists"
-  | "live"
-  | "settings"
-  | "commits"
-  | "horizons"
-  | "subscribers"
-  | "exports"
-  | "forks"
-  | "space"
-  | "generations"
-  | "forkHolds"
-  | "pendingDeletions"
-  | "roots"
->;
-
 /** The rows of a generation, by who has them. */
 interface Counted {
   readonly generation: GenerationRow;
@@ -107,7 +89,7 @@ interface Counted {
  * which is known.
  */
 export async function branchUsage(
-  { ledger, turn, now }: { ledger: UsageStores } & Pick<BranchContext, "turn" | "now">,
+  { ledger, turn, now }: { ledger: Ledger } & Pick<BranchContext, "turn" | "now">,
   { sizes = false }: RequestOf<AdminCalls["usage"]>,
 ): Promise<AnswerOf<AdminCalls["usage"]>> {
   const { live } = ledger;
@@ -151,7 +133,7 @@ export async function branchUsage(
 
 /** What is held for each fork, added up in slices. */
 async function forkHoldsOf(
-  { forkHolds, roots }: Pick<Ledger, "forkHolds" | "roots">,
+  { forkHolds, roots }: Ledger,
   turn: BranchContext["turn"],
 ): Promise<(Amount & { bucket: string })[]> {
   const sums = new Map<string, Amount>();
@@ -169,7 +151,7 @@ async function forkHoldsOf(
 }
 
 async function counted(
-  ledger: UsageStores,
+  ledger: Ledger,
   {
     generation,
     isLive,
@@ -217,7 +199,7 @@ function plus(one: Amount, other: Amount): Amount {
  * way, and commits that are retained by name, with what names them.
  */
 function* holdersOf(
-  ledger: UsageStores,
+  ledger: Ledger,
   { generation, head, isLive, horizon, asked, sums, now }: Counted & { now: number },
 ): Generator<Holder> {
   const { gen } = generation;
@@ -260,7 +242,7 @@ type NamedCommit = Omit<Extract<Holder, { kind: "commit" }>, "count">;
 
 /** A commit that is retained by name, with what names it. */
 function namedCommit(
-  { sql, commits }: Pick<Ledger, "sql" | "commits">,
+  { sql, commits }: Ledger,
   { gen, seq, isLive }: { gen: number; seq: number; isLive: boolean },
 ): NamedCommit {
   const commit = commits.at({ gen, seq });

@@ -67,8 +67,6 @@ const OLDER_VERSIONS = `
 const STEP_ROWS = 500;
 const STEPS = 10;
 
-type VersionStores = Pick<Ledger, "live" | "sql" | "commits" | "applying">;
-
 /** A row of `files`. */
 interface BirthRow {
   readonly path: string;
@@ -109,10 +107,7 @@ interface PathPlace {
  * One page of the history of the paths of the live generation: each write and each deletion of a path is a version of
  * it. A write that replaces a file is one event, its death and the birth; a death without a birth is a deletion.
  */
-export function listVersions(
-  ledger: VersionStores,
-  request: ListVersions,
-): VersionList | Refused<"no-such-branch"> {
+export function listVersions(ledger: Ledger, request: ListVersions): VersionList | Refused<"no-such-branch"> {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   const page = new VersionPage(ledger, { live, request });
@@ -125,7 +120,7 @@ export function listVersions(
 
 /** Gathers the entries of one page, and one more where there is one. */
 class VersionPage {
-  readonly #ledger: VersionStores;
+  readonly #ledger: Ledger;
   readonly #gen: number;
   /** The commit after HEAD: rows that are written for it did not happen yet. */
   readonly #next: number;
@@ -133,7 +128,7 @@ class VersionPage {
   readonly #entries: Entry[] = [];
   #spentAt: VersionMark | null = null;
 
-  constructor(ledger: VersionStores, { live, request }: { live: Live; request: ListVersions }) {
+  constructor(ledger: Ledger, { live, request }: { live: Live; request: ListVersions }) {
     this.#ledger = ledger;
     this.#gen = live.gen;
     this.#next = live.head.seq + 1;
@@ -281,10 +276,7 @@ class VersionPage {
   }
 }
 
-function show(
-  ledger: VersionStores,
-  { gen, entries }: { gen: number; entries: readonly Entry[] },
-): VersionEntry[] {
+function show(ledger: Ledger, { gen, entries }: { gen: number; entries: readonly Entry[] }): VersionEntry[] {
   const seqs = entries.flatMap((entry) => ("prefix" in entry ? [] : [entry.seq]));
   const stampOf = ledger.commits.stamps(gen, seqs);
   return entries.map((entry) => {

@@ -3,7 +3,7 @@ import type { NotOpen, PublicRead, Refused } from "../contract/answers.ts";
 import type { ViewShown } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
-import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
+import { isKept, wasGivenBack } from "../retention/kept.ts";
 import { isPublic } from "../settings/settings.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -17,12 +17,9 @@ type FoundView =
   | { readonly live: Live; readonly openCommit: OpenCommit; readonly commit?: undefined }
   | { readonly live: Live; readonly commit: CommitRow; readonly openCommit?: undefined };
 
-export type ViewStores = KeptStores & Pick<Ledger, "tags" | "openCommits">;
-type LiveViewStores = ViewStores & Pick<Ledger, "live">;
-
 /** A view of the live generation: what was deleted has none. A public read sees no open commit, as if it were not there. */
 export function findView(
-  ledger: LiveViewStores,
+  ledger: Ledger,
   { view, publicOnly = false }: PublicRead & { view: string },
 ): FoundView | undefined {
   const { live } = ledger;
@@ -35,7 +32,7 @@ export function findView(
 
 /** The commit of a generation that has this id or tag, if it is kept. */
 export function commitNamed(
-  ledger: KeptStores & Pick<Ledger, "tags">,
+  ledger: Ledger,
   { gen, name }: { gen: number; name: string },
 ): CommitRow | undefined {
   const id = isUlid(name) ? name : ledger.tags.find(gen, name)?.commit;
@@ -44,17 +41,14 @@ export function commitNamed(
 }
 
 /** Why there is no such view. */
-export function noView(
-  ledger: KeptStores & Pick<Ledger, "live">,
-  view: string,
-): Refused<"no-such-open-commit" | "no-such-version"> {
+export function noView(ledger: Ledger, view: string): Refused<"no-such-open-commit" | "no-such-version"> {
   const isGone = isUlid(view) && wasGivenBack(ledger, view);
   return { ok: false, reason: isGone ? "no-such-version" : "no-such-open-commit" };
 }
 
 /** Whether a view is there, and what it is. */
 export function showView(
-  ledger: LiveViewStores & Pick<Ledger, "settings">,
+  ledger: Ledger,
   { view, publicOnly = false }: PublicRead & { view: string },
 ): ViewShown | Refused<"no-such-open-commit" | "no-such-version" | "not-public"> {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
@@ -67,7 +61,7 @@ export function showView(
 }
 
 /** Why nothing can be written into what a write took for an open commit. */
-export function notOpen(ledger: ViewStores, name: string): NotOpen {
+export function notOpen(ledger: Ledger, name: string): NotOpen {
   const live = ledger.generations.live();
   const isCommit = live !== null && commitNamed(ledger, { gen: live.gen, name }) !== undefined;
   return { ok: false, reason: isCommit ? "read-only" : "no-such-open-commit" };

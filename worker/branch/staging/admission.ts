@@ -6,7 +6,7 @@ import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused, Operation } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
-import { notOpen, type ViewStores } from "../read/views.ts";
+import { notOpen } from "../read/views.ts";
 import { protectionRefusal } from "../settings/settings.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -29,14 +29,12 @@ export interface Admitted {
   readonly openCommit: OpenCommit | undefined;
 }
 
-export type AdmissionStores = ViewStores &
-  Pick<Ledger, "generations" | "claim" | "settings" | "isFull" | "uploads" | "contents">;
 type Refusable<A> = ({ readonly ok: true } & A) | CommitRefused;
 
 /** Lets a client's write in, or says why not. */
 export function admit(
   tx: Tx,
-  ledger: AdmissionStores,
+  ledger: Ledger,
   { operations, openCommit: id, upload, content, annotation }: Asked,
 ): Refusable<Admitted> {
   const refusal = pathRefusal(operations);
@@ -75,7 +73,7 @@ export function pathRefusal(operations: readonly Operation[]): CommitRefused | u
 /** The live branch, if a client with this key may write so many operations to it. */
 export function writableBranch(
   tx: Tx,
-  ledger: Pick<Ledger, "generations" | "claim" | "settings" | "isFull">,
+  ledger: Ledger,
   {
     operations,
     of = "writes",
@@ -94,7 +92,7 @@ export function writableBranch(
 /** The live branch, if this claim is the newest. The epoch is the fence: an earlier holder who comes late is refused. */
 export function claimedBranch(
   _: Tx,
-  { generations, claim }: Pick<Ledger, "generations" | "claim">,
+  { generations, claim }: Ledger,
   { uid, epoch }: { uid: string; epoch: number },
 ): Refusable<{ live: Live }> {
   const live = generations.live();

@@ -39,7 +39,7 @@ export function finalState(operations: readonly Operation[]): FinalState {
 /** What a commit would change at HEAD, or why it can't. Writes nothing; holds only within its transaction. */
 export function planCommit(
   _: Tx,
-  { files, contents: stored }: Pick<Ledger, "files" | "contents">,
+  { files, contents: stored }: Ledger,
   { gen, state, contents }: Plan,
 ): { ok: true; changes: readonly PlannedChange[] } | CommitRefused {
   const changes: PlannedChange[] = [];

@@ -58,7 +58,7 @@ interface Held {
 
 /** Checks the conditions of a request for an open commit against what that shows, and says which preconditions they leave. */
 export function takePreconditions(
-  ledger: Pick<Ledger, "staged" | "presentFile">,
+  ledger: Ledger,
   {
     live,
     openCommit,
@@ -88,7 +88,7 @@ export function takePreconditions(
 /** Why preconditions do not hold any more; undefined if all of them do. For one that fits a transaction. */
 export function changedConditions(
   _: Tx,
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { gen, number }: OpenCommit,
 ): ConditionsChanged | undefined {
   const last = sql.query<{ last: string | null }>(NEXT_PRECONDITIONS, [number, "", -1])[0]?.last ?? null;
@@ -102,7 +102,7 @@ export function changedConditions(
  * why they do not.
  */
 export function checkConditions(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   {
     gen,
     openCommit,

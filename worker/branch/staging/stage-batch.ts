@@ -46,15 +46,13 @@ type Put = readonly [
 ];
 type Deletion = readonly [path: string, precondition: number | null];
 
-type BatchStores = Pick<Ledger, "sql" | "contents">;
-
 /**
  * Stages many operations whose contents are in the branch, all or none. `preconditions`: what HEAD must still have at paths with
  * conditions. `added`: how many paths more the open commit has.
  */
 export function stageBatch(
   _: Tx,
-  ledger: BatchStores,
+  ledger: Ledger,
   {
     openCommit,
     states,
@@ -92,7 +90,7 @@ function putOf(
 
 /** One more ref for each file that is put, or for none if a content is not there. Returns the path of that. */
 function keepContents(
-  { contents }: BatchStores,
+  { contents }: Ledger,
   { gen, puts }: { gen: number; puts: readonly Put[] },
 ): string | undefined {
   const refs = new Map<string, number>();
@@ -122,7 +120,7 @@ function nameOf([path, digest, size]: Put): string | undefined {
  * replace. Returns how many there are.
  */
 function replace(
-  { sql, contents }: BatchStores,
+  { sql, contents }: Ledger,
   { openCommit, paths, gone }: { openCommit: OpenCommit; paths: string; gone: 0 | 1 },
 ): number {
   const { number, gen } = openCommit;

@@ -9,11 +9,6 @@ import { takePreconditions } from "./preconditions.ts";
 import { stageBatch } from "./stage-batch.ts";
 
 type Answer = Committed | CommitRefused;
-export type StageStores = Pick<
-  Ledger,
-  "sql" | "openCommits" | "staged" | "contents" | "uploads" | "presentFile"
->;
-
 interface Staging {
   readonly live: Live;
   readonly openCommit: OpenCommit;
@@ -23,7 +18,7 @@ interface Staging {
 /** Puts one file that was admitted into an open commit. */
 export function stageContent(
   tx: Tx,
-  ledger: StageStores,
+  ledger: Ledger,
   { put, ...staging }: Staging & { put: PutFile },
 ): Answer {
   const { live, openCommit, moment } = staging;
@@ -48,7 +43,7 @@ export function stageContent(
 /** Puts many operations that were admitted into an open commit. */
 export function stageChanges(
   tx: Tx,
-  ledger: StageStores,
+  ledger: Ledger,
   { request, ...staging }: Staging & { request: CommitRequest },
 ): Answer {
   const { live, openCommit } = staging;
@@ -69,7 +64,7 @@ export function stageChanges(
 /** The end of a call that has staged something, and its answer. */
 export function concludeStaging(
   _: Tx,
-  { openCommits, uploads, contents }: StageStores,
+  { openCommits, uploads, contents }: Ledger,
   { live, openCommit, moment, added, upload }: Staging & { added: number; upload: string | undefined },
 ): Committed {
   const { now } = moment;

@@ -16,25 +16,11 @@ const STAGED = 1000;
 const UNTAGGED = 1000;
 const DEAD_CONTENTS = 100;
 
-type HousekeepingStores = Pick<
-  Ledger,
-  | "uploads"
-  | "completions"
-  | "openCommits"
-  | "staged"
-  | "contents"
-  | "exports"
-  | "untagged"
-  | "sql"
-  | "subscribers"
-  | "oweRewrite"
->;
-
 /**
  * One slice of what time brings: ends uploads and open commits that ran out, lets go of commits whose tags went long ago,
  * forgets old completions and news that all have read, removes dead contents.
  */
-function endExpired(tx: Tx, ledger: HousekeepingStores, now: number): void {
+function endExpired(tx: Tx, ledger: Ledger, now: number): void {
   const { uploads, completions, contents, exports, untagged } = ledger;
   exports.forgetOld(now);
   untagged.forgetOld(now, UNTAGGED);
@@ -49,11 +35,7 @@ function endExpired(tx: Tx, ledger: HousekeepingStores, now: number): void {
 }
 
 /** Open commits that ran out end; then what they staged goes, slice by slice, and at last their own rows. */
-function endOpenCommits(
-  _: Tx,
-  { openCommits, staged }: Pick<Ledger, "openCommits" | "staged">,
-  now: number,
-): void {
+function endOpenCommits(_: Tx, { openCommits, staged }: Ledger, now: number): void {
   for (let [ends, room] = [0, STAGED]; ends < OPEN_COMMITS && room > 0; ends++) {
     const expired = openCommits.expired(now);
     if (!expired) return;

@@ -6,16 +6,10 @@ import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract/files.ts";
 import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import {
-  type AdmissionStores,
-  type Admitted,
-  admit,
-  claimedBranch,
-  pathRefusal,
-} from "../staging/admission.ts";
+import { type Admitted, admit, claimedBranch, pathRefusal } from "../staging/admission.ts";
 import { holdingOperations } from "../staging/conditions.ts";
 import { finalState, type PlannedChange, planCommit } from "../staging/plan.ts";
-import { type StageStores, stageChanges, stageContent } from "../staging/stage.ts";
+import { stageChanges, stageContent } from "../staging/stage.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -36,16 +30,8 @@ import { renewUnchanged, unchangedAt } from "./renew.ts";
  */
 
 type Answer = Committed | CommitRefused;
-type HeadStores = Pick<Ledger, "clock" | "commits" | "generations">;
-export type CommitStores = HeadStores & Pick<Ledger, "files" | "uploads" | "contents">;
-type ClientStores = CommitStores & AdmissionStores & StageStores;
-
 /** Writes one file: as a commit of its own, or into the open commit that the put names. */
-export function putFile(
-  tx: Tx,
-  ledger: ClientStores,
-  { put, moment }: { put: PutFile; moment: Moment },
-): Answer {
+export function putFile(tx: Tx, ledger: Ledger, { put, moment }: { put: PutFile; moment: Moment }): Answer {
   const { path, content, upload, openCommit, annotation } = put;
   const { digest, size } = content;
   const operations = [{ put: path, digest, size }];
@@ -59,7 +45,7 @@ export function putFile(
  */
 export function putContent(
   tx: Tx,
-  ledger: ClientStores,
+  ledger: Ledger,
   { live, openCommit, put, moment }: Admitted & { put: PutFile; moment: Moment },
 ): Answer {
   if (openCommit) return stageContent(tx, ledger, { live, openCommit, put, moment });
@@ -83,7 +69,7 @@ export function putContent(
 /** Many operations: as one commit, or into the open commit that the request names. */
 export function commitChanges(
   tx: Tx,
-  ledger: ClientStores,
+  ledger: Ledger,
   { request, moment }: { request: CommitRequest; moment: Moment },
 ): Answer {
   const admitted = admit(tx, ledger, request);
@@ -107,7 +93,7 @@ export function commitChanges(
 /** The commit of a job, made once: if it is there already, it is the answer. */
 export function commitOutput(
   tx: Tx,
-  ledger: CommitStores & AdmissionStores & Pick<Ledger, "lineages">,
+  ledger: Ledger,
   { request, moment }: { request: OutputCommit; moment: Moment },
 ): Answer {
   const claimed = claimedBranch(tx, ledger, request);
@@ -135,7 +121,7 @@ export function commitOutput(
 /** Works with contents that came along with a call. What nothing keeps afterwards goes again, as after a refusal. */
 export function withBrought<T>(
   _: Tx,
-  { contents: stored }: Pick<Ledger, "contents">,
+  { contents: stored }: Ledger,
   {
     contents = [],
     gen,
@@ -154,7 +140,7 @@ export function withBrought<T>(
 /** Only the jobs of the claim's holder write here, one after the other: the next commit is this job's, or none. */
 export function recordLineage(
   _: Tx,
-  { lineages }: Pick<Ledger, "lineages">,
+  { lineages }: Ledger,
   { live: { gen, head }, request: { lineage } }: { live: Live; request: OutputCommit },
 ): void {
   if (lineage) lineages.record({ gen, seq: head.seq + 1 }, lineage);
@@ -172,7 +158,7 @@ interface Written {
 /** Commits what changes, if anything does, and closes the upload: what it kept is now kept by the files. */
 function writeChanges(
   tx: Tx,
-  ledger: CommitStores & Pick<Ledger, "settings">,
+  ledger: Ledger,
   { upload, ...written }: Written & { readonly upload: string | undefined },
 ): Committed {
   const { live, changes, moment } = written;
@@ -190,7 +176,7 @@ function writeChanges(
 /** Writes a planned commit, in the transaction of its plan: a death for what it replaces or deletes, a birth for what it puts. */
 export function writeCommit(
   tx: Tx,
-  ledger: HeadStores & Pick<Ledger, "files">,
+  ledger: Ledger,
   { live, changes, moment, keep, ...by }: Written & { readonly origin?: string | undefined },
 ): Committed {
   const { gen } = live;
@@ -215,7 +201,7 @@ export function writeCommit(
 
 /** Of other tags alone: the age that the bytes have now. Somebody may have written the same ones since the tags were staged. */
 function asOldAs(
-  { files }: Pick<Ledger, "files">,
+  { files }: Ledger,
   { now, before, path }: { now: FileState; before: Position; path: string },
 ): FileState {
   if ((now.bytesAt ?? null) === null) return now;
@@ -236,7 +222,7 @@ interface NewHead {
 /** Makes the commit whose rows are written: HEAD moves to it. */
 export function moveHead(
   _: Tx,
-  { clock, commits, generations }: HeadStores,
+  { clock, commits, generations }: Pick<Ledger, "clock" | "commits" | "generations">,
   { live, births, deaths, moment, origin, annotation }: NewHead,
 ): Committed {
   const { gen, head } = live;

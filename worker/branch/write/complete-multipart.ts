@@ -12,12 +12,10 @@ import type { Multipart } from "../uploads/multipart-store.ts";
 import { putContent } from "./commit.ts";
 
 type Answer = Completed | CommitRefused | Refused<"part-changed">;
-type CompleteStores = Parameters<typeof putContent>[1] & Pick<Ledger, "multiparts" | "completions">;
-
 /** Makes the object of a multipart upload, once: a client that asks again gets the same answer. */
 export function completeMultipart(
   tx: Tx,
-  ledger: CompleteStores,
+  ledger: Ledger,
   { request, moment }: { request: CompleteMultipart; moment: Moment },
 ): Answer {
   const { upload, content } = request;
@@ -38,7 +36,7 @@ export function completeMultipart(
 
 function completeOpen(
   tx: Tx,
-  ledger: CompleteStores,
+  ledger: Ledger,
   { request, multipart, moment }: { request: CompleteMultipart; multipart: Multipart; moment: Moment },
 ): Answer {
   const writable = writableBranch(tx, ledger, { operations: 1, key: request.annotation?.key });
@@ -91,7 +89,7 @@ function ofParts({ content, parts }: Pick<CompleteMultipart, "content" | "parts"
 /** Whether the parts named are there, and in the life in which they were read if the content keeps them. */
 function hasParts(
   _: Tx,
-  { multiparts, contents }: Pick<Ledger, "multiparts" | "contents">,
+  { multiparts, contents }: Ledger,
   { upload, parts, content, gen }: Pick<CompleteMultipart, "upload" | "parts" | "content"> & { gen: number },
 ): boolean {
   return multiparts.parts.areThere(upload, parts) && !contents.lacksKept(content, gen);

@@ -25,23 +25,6 @@ import { renewUnchanged } from "./renew.ts";
 
 const APPLYING = { ok: false, reason: "applying" } as const;
 
-export type FinishStores = Pick<
-  Ledger,
-  | "sql"
-  | "generations"
-  | "openCommits"
-  | "staged"
-  | "applying"
-  | "claim"
-  | "settings"
-  | "isFull"
-  | "files"
-  | "contents"
-  | "commits"
-  | "lineages"
-  | "clock"
->;
-
 interface Finishing {
   readonly live: Live;
   readonly openCommit: OpenCommit;
@@ -56,7 +39,7 @@ interface Finishing {
  */
 export function finishOpenCommit(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   { id, annotation: ended, moment }: { id: string; annotation?: Annotation | undefined; moment: Moment },
 ): OpenCommitEnd | CommitRefused | ConditionsChanged {
   const live = ledger.generations.live();
@@ -87,7 +70,7 @@ export function finishOpenCommit(
 /** The commit of a job whose operations were staged, made once: if it is there already, it is the answer. */
 export function finishOutput(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   { request, moment }: { request: OutputCommit; moment: Moment },
 ): Committed | CommitRefused | Refused<"applying"> {
   const claimed = claimedBranch(tx, ledger, request);
@@ -109,7 +92,7 @@ export function finishOutput(
 /** Writes what is staged as a commit, or begins with it if it is large. */
 export function writeOrBegin(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
   const { openCommit, annotation } = finishing;
@@ -126,7 +109,7 @@ function isLarge({ operations }: OpenCommit): boolean {
 
 function writeStaged(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   { live, openCommit, moment, annotation }: Finishing,
 ): Committed | CommitRefused {
   const { gen, number, origin } = openCommit;
@@ -152,7 +135,7 @@ function writeStaged(
 /** A file that is there already keeps its own content: what staging kept for it is released. */
 function releaseUnchanged(
   _: Tx,
-  { contents }: Pick<Ledger, "contents">,
+  { contents }: Ledger,
   { gen, state, changes }: { gen: number; state: FinalState; changes: readonly PlannedChange[] },
 ): void {
   const changed = new Set(changes.map(({ path }) => path));

@@ -8,11 +8,7 @@ import type { Live } from "../tree/generation-store.ts";
 import { endOutputs } from "./job-output.ts";
 
 /** Begins a generation, while none lives. The catalogue is to be told. */
-export function beginGeneration(
-  _: Tx,
-  { clock, generations, outbox }: Pick<Ledger, "clock" | "generations" | "outbox">,
-  { now, id }: Moment,
-): void {
+export function beginGeneration(_: Tx, { clock, generations, outbox }: Ledger, { now, id }: Moment): void {
   const createdAt = clock.next(now);
   const uid = id(createdAt);
   generations.begin({ uid, createdAt });
@@ -41,7 +37,7 @@ export function endGeneration(_: Tx, ledger: Ledger, { live, moment }: { live: L
 /** Deletes a fork whose rows are still on their way. Nobody has read any of it, so the history has nothing to say. */
 export function endFork(
   _: Tx,
-  { clock, generations, forks, outbox }: Pick<Ledger, "clock" | "generations" | "forks" | "outbox">,
+  { clock, generations, forks, outbox }: Ledger,
   { fork: { uid, gen }, moment: { now, id } }: { fork: Fork; moment: Moment },
 ): void {
   const deletedAt = clock.next(now);

@@ -11,18 +11,13 @@ import { stageBatch } from "../staging/stage-batch.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { withBrought } from "./commit.ts";
 
-type OutputStores = Pick<
-  Ledger,
-  "sql" | "generations" | "claim" | "commits" | "openCommits" | "contents" | "isFull"
->;
-
 /** A job's operations have none. */
 const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
 
 /** Stages operations of a job's commit. */
 export function stageOutput(
   tx: Tx,
-  ledger: OutputStores,
+  ledger: Ledger,
   { request, moment }: { request: StageOutput; moment: Moment },
 ): Done | CommitRefused | Refused<"applying"> {
   const claimed = claimedBranch(tx, ledger, request);
@@ -51,7 +46,7 @@ export function stageOutput(
 /** The open commit that the job's operations were staged in before, or a new one. */
 function openCommitFor(
   _: Tx,
-  { openCommits }: Pick<Ledger, "openCommits">,
+  { openCommits }: Ledger,
   { request, live, moment }: { request: StageOutput; live: Live; moment: Moment },
 ): OpenCommit {
   const { origin, anew } = request;
@@ -69,7 +64,7 @@ function openCommitFor(
 /** Ends what earlier holders of the claim staged. A commit whose rows are being written already goes on. */
 export function endOutputs(
   _: Tx,
-  { applying: largeCommit, openCommits }: Pick<Ledger, "applying" | "openCommits">,
+  { applying: largeCommit, openCommits }: Ledger,
   { gen, now }: { gen: number; now: number },
 ): void {
   const applying = largeCommit.get();

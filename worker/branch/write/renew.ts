@@ -1,4 +1,3 @@
-import type { LifecycleRule } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { FinalState, PlannedChange } from "../staging/plan.ts";
@@ -12,22 +11,16 @@ import type { Live } from "../tree/generation-store.ts";
  */
 
 /** Whether anybody asks when files of a generation were written again. Costs no query, as settings are in memory. */
-export function tellsRenewals({ settings }: Pick<Ledger, "settings">, gen: number): boolean {
-  return filesExpire({ settings }, gen) || settings.modifiedOf(gen) === "file";
-}
-
-function filesExpire({ settings }: Pick<Ledger, "settings">, gen: number): boolean {
-  return settings.of(gen).lifecycle?.rules.some(expires) ?? false;
-}
-
-function expires({ enabled, expiration }: LifecycleRule): boolean {
-  return enabled && expiration !== undefined;
+export function tellsRenewals({ settings }: Ledger, gen: number): boolean {
+  const rules = settings.of(gen).lifecycle?.rules ?? [];
+  const filesExpire = rules.some(({ enabled, expiration }) => enabled && expiration !== undefined);
+  return filesExpire || settings.modifiedOf(gen) === "file";
 }
 
 /** Records what was put again as it is, as long as somebody asks for that. */
 export function renewUnchanged(
   _: Tx,
-  ledger: Pick<Ledger, "settings" | "files">,
+  ledger: Ledger,
   {
     gen,
     state,
@@ -46,7 +39,7 @@ export function renewUnchanged(
 
 /** The time that a write is answered with that changed nothing. */
 export function unchangedAt(
-  { settings }: Pick<Ledger, "settings">,
+  { settings }: Ledger,
   { live: { gen, head }, now }: { live: Live; now: number },
 ): number {
   return settings.modifiedOf(gen) === "file" ? Math.max(now, head.modifiedAt) : head.modifiedAt;

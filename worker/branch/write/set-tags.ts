@@ -3,15 +3,16 @@ import type { Tx } from "../../objects/transaction.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
 import type { Moment } from "../context.ts";
 import type { SetTags, TagsRefused, TagsSet } from "../contract/files.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { readFile } from "../read/file.ts";
 import { isKept } from "../retention/kept.ts";
-import { type AdmissionStores, type Admitted, admit } from "../staging/admission.ts";
-import { concludeStaging, type StageStores } from "../staging/stage.ts";
+import { type Admitted, admit } from "../staging/admission.ts";
+import { concludeStaging } from "../staging/stage.ts";
 import { stageBatch } from "../staging/stage-batch.ts";
 import { withTags } from "../tree/attributes.ts";
 import type { HeadRow } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { type CommitStores, writeCommit } from "./commit.ts";
+import { writeCommit } from "./commit.ts";
 
 /*
  * Other tags for what is there. It is a write: it needs what a PUT needs, and makes a commit and a version. The new row has
@@ -19,11 +20,9 @@ import { type CommitStores, writeCommit } from "./commit.ts";
  * written, by which Last-Modified of objects and lifecycle rules go: as on S3, tags do not make an object younger.
  */
 
-type TagStores = CommitStores & AdmissionStores & StageStores & Parameters<typeof readFile>[0];
-
 export function setTags(
   tx: Tx,
-  ledger: TagStores,
+  ledger: Ledger,
   { request, moment }: { request: SetTags; moment: Moment },
 ): TagsSet | TagsRefused {
   const { path, openCommit, version, annotation } = request;
@@ -62,7 +61,7 @@ export function setTags(
  */
 function stageTags(
   tx: Tx,
-  ledger: TagStores,
+  ledger: Ledger,
   {
     live,
     openCommit,
@@ -105,7 +104,7 @@ function stageTags(
 
 /** Why a version is not what HEAD has; undefined if it is. */
 function versionRefusal(
-  ledger: TagStores,
+  ledger: Ledger,
   { live, path, head, version }: { live: Live; path: string; head: HeadRow | undefined; version: string },
 ): TagsRefused | undefined {
   const { gen } = live;

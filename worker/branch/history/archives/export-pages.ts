@@ -78,7 +78,7 @@ interface FileRow {
 
 /** The next commits of an export, after one: those up to the commit that it began with. */
 export function commitsPage(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { at, after }: { at: Position; after: number },
 ): { commits: ArchivedCommit[]; next: number | null } {
   const commits: ArchivedCommit[] = [];
@@ -98,7 +98,7 @@ export function commitsPage(
 }
 
 export function tagsPage(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { at, after }: { at: Position; after: string },
 ): { tags: ArchivedTag[]; next: string | null } {
   const rows = sql.query<{ name: string; commit: string; createdAt: number }>(TAGS, [
@@ -123,7 +123,7 @@ export class FilePage {
 
   /** Adds a slice of rows; returns how far it went, null if that was all. */
   addSlice(
-    { sql }: Pick<Ledger, "sql">,
+    { sql }: Ledger,
     { at, after }: { at: Position; after: { path: string; born: number } },
   ): { path: string; born: number } | null {
     let last = after;

@@ -46,14 +46,12 @@ interface Counting {
   readonly turn: () => Promise<unknown>;
 }
 
-type Stores = Pick<Ledger, "sql" | "commits">;
-
 /**
  * Why the rows of files that came are not those that the commits count. Readers choose by these counts how they find a tree, so
  * wrong ones would show another one, or have a call look through all rows. What was erased, or given back, is missing among the
  * rows: a commit has as many as it says at most, and of the newest all are there.
  */
-export async function countsFault(ledger: Stores, counting: Counting): Promise<BadArchive | undefined> {
+export async function countsFault(ledger: Ledger, counting: Counting): Promise<BadArchive | undefined> {
   const born = await countBy(ledger, { ...counting, text: BORN, what: "births" });
   if (born.fault) return born.fault;
   const died = await countBy(ledger, { ...counting, text: DIED, what: "deaths" });
@@ -67,7 +65,7 @@ export async function countsFault(ledger: Stores, counting: Counting): Promise<B
 }
 
 async function countBy(
-  { sql }: Stores,
+  { sql }: Ledger,
   { row: { gen }, turn, text, what }: Counting & { text: string; what: "births" | "deaths" },
 ): Promise<{ readonly fault: BadArchive | undefined; readonly alive: number }> {
   let alive = 0;

@@ -87,12 +87,10 @@ const DURING = `
 /** Lives that one statement looks up. */
 const LIVES = 1000;
 
-type CommitStores = Pick<Ledger, "sql" | "commits" | "lineages">;
-
 /** What has come of it goes, slice by slice (work/importer.ts). */
 export function giveUpImport(
   _: Tx,
-  { imports, uploads }: Pick<Ledger, "imports" | "uploads">,
+  { imports, uploads }: Ledger,
   { row: { uid, upload }, now }: { row: Import; now: number },
 ): void {
   imports.giveUp(uid);
@@ -102,7 +100,7 @@ export function giveUpImport(
 /** Writes commits that come after those that are there. Returns how far the import is then. */
 export function importCommits(
   _: Tx,
-  { sql, commits, lineages }: CommitStores,
+  { sql, commits, lineages }: Ledger,
   { row, page, now }: { row: Import; page: readonly ArchivedCommit[]; now: number },
 ): Import | BadArchive {
   const { gen, head, horizon } = row;
@@ -140,7 +138,7 @@ function isKeptAt(commit: CommitRow | undefined, gen: number): boolean {
 /** Writes tags that come after those that are there. */
 export function importTags(
   _: Tx,
-  { sql, commits }: Pick<Ledger, "sql" | "commits">,
+  { sql, commits }: Ledger,
   { row, page, now }: { row: Import; page: readonly ArchivedTag[]; now: number },
 ): Import | BadArchive {
   let before = row.tag;
@@ -162,7 +160,7 @@ export function importTags(
  */
 export function importFiles(
   _: Tx,
-  { sql, contents, uploads }: Pick<Ledger, "sql" | "contents" | "uploads">,
+  { sql, contents, uploads }: Ledger,
   {
     row,
     files,

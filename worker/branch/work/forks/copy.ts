@@ -25,7 +25,7 @@ type Copying = Pick<Fork, "uid">;
  */
 export function copySlice(
   _: Tx,
-  { sql, forks, contents }: Pick<Ledger, "sql" | "forks" | "contents">,
+  { sql, forks, contents }: Ledger,
   { uid, slice }: Copying & { slice: RootSlice },
 ): boolean {
   const fork = forks.get(uid);
@@ -38,11 +38,7 @@ export function copySlice(
 }
 
 /** Makes the commit, when all of its rows are written: from now on the fork is a branch like any other. */
-export function publishFork(
-  _: Tx,
-  ledger: Pick<Ledger, "forks" | "generations" | "commits" | "clock" | "outbox">,
-  { uid, moment }: Copying & { moment: Moment },
-): Committed {
+export function publishFork(_: Tx, ledger: Ledger, { uid, moment }: Copying & { moment: Moment }): Committed {
   const { forks, generations, commits, clock, outbox } = ledger;
   const fork = forks.get(uid);
   const newest = generations.newest();

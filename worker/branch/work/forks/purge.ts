@@ -24,11 +24,7 @@ const FIRST_FILES = `
 const FORGET = "DELETE FROM files WHERE gen = ?1 AND (path, born) <= (?2, ?3)";
 
 /** Removes some rows of a generation that nobody reads any more, and what its files alone kept. Returns whether there were any. */
-export function purgeSlice(
-  tx: Tx,
-  ledger: Pick<Ledger, "sql" | "contents" | "oweRewrite">,
-  { gen, now }: { gen: number; now: number },
-): boolean {
+export function purgeSlice(tx: Tx, ledger: Ledger, { gen, now }: { gen: number; now: number }): boolean {
   const { sql, contents } = ledger;
   const rows = sql.query<FileRow>(FIRST_FILES, [gen, FILES]);
   const last = rows.at(-1);

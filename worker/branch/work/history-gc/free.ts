@@ -93,14 +93,13 @@ const FORGET_LINEAGES = `
     ) LIMIT ?3
   )`;
 
-type FreeStores = Pick<Ledger, "sql" | "horizons" | "contents" | "oweRewrite">;
 interface Slice {
   readonly gen: number;
   readonly now: number;
 }
 
 /** Removes some more dead rows. Returns whether any were left to look at. */
-export function freeSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): boolean {
+export function freeSlice(tx: Tx, ledger: Ledger, { gen, now }: Slice): boolean {
   const { sql, horizons } = ledger;
   const progress = horizons.get(gen);
   const { marked, diedFrom, diedPath } = progress;
@@ -123,7 +122,7 @@ export function freeSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): bool
 }
 
 /** Removes some more rows that lived at the end of a deleted generation. Returns whether any were left to look at. */
-export function freeAliveSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice): boolean {
+export function freeAliveSlice(tx: Tx, ledger: Ledger, { gen, now }: Slice): boolean {
   const { sql, horizons } = ledger;
   const progress = horizons.get(gen);
   const { alivePath } = progress;
@@ -139,7 +138,7 @@ export function freeAliveSlice(tx: Tx, ledger: FreeStores, { gen, now }: Slice):
 }
 
 /** Removes some more lineages that no kept commit has. Returns whether there may be more. */
-export function freeLineages(_: Tx, { sql, horizons }: FreeStores, gen: number): boolean {
+export function freeLineages(_: Tx, { sql, horizons }: Ledger, gen: number): boolean {
   const { marked } = horizons.get(gen);
   return sql.execute(FORGET_LINEAGES, [gen, marked, OTHERS]).rowsWritten >= OTHERS;
 }
@@ -148,7 +147,7 @@ export function freeLineages(_: Tx, { sql, horizons }: FreeStores, gen: number):
  * Removes what is left of a deleted generation of which no row is left: its commits but for the deletion, which says when
  * the branch was last changed, its tags, those that went, and its lineages. Returns whether there may be more.
  */
-export function purgeRest(_: Tx, { sql, horizons }: FreeStores, gen: number): boolean {
+export function purgeRest(_: Tx, { sql, horizons }: Ledger, gen: number): boolean {
   const removed = [
     sql.run`
       DELETE FROM commits WHERE gen = ${gen} AND kind <> 1 AND seq IN (
@@ -169,7 +168,7 @@ export function purgeRest(_: Tx, { sql, horizons }: FreeStores, gen: number): bo
 }
 
 /** What freed rows alone kept goes too: contents, and the rows of their commits. */
-function letGo(tx: Tx, ledger: FreeStores, { gen, now, freed }: Slice & { freed: readonly Row[] }): void {
+function letGo(tx: Tx, ledger: Ledger, { gen, now, freed }: Slice & { freed: readonly Row[] }): void {
   const { sql, contents } = ledger;
   const refs = new Map<string, number>();
   const seqs = new Set<number>();
@@ -196,7 +195,7 @@ function letGo(tx: Tx, ledger: FreeStores, { gen, now, freed }: Slice & { freed:
  * Lets a held row live on to the end of those that went and followed it without a gap: else a list of versions would show
  * that the path was deleted where it was replaced. No kept commit lies in between, so no tree changes.
  */
-function closeGaps({ sql }: FreeStores, gen: number, freed: readonly (Row & { died: number })[]): void {
+function closeGaps({ sql }: Ledger, gen: number, freed: readonly (Row & { died: number })[]): void {
   /** Of each path, the chains of rows that went: the death of the last one, by the birth of the first one. */
   const chains = new Map<string, Map<number, Pick<Row & { died: number }, "died" | "unmarked">>>();
   for (const { path, born, died, unmarked } of freed) {

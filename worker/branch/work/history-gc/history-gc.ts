@@ -137,12 +137,10 @@ function* removals(ledger: Ledger, now: () => number): Generator<void> {
   }
 }
 
-type HorizonStores = Pick<Ledger, "generations" | "commits" | "settings" | "subscribers" | "horizons">;
-
 /** The pipeline that holds the branch is to hear of it: what only those commits needed of it may go (pipeline/work/trim/trim.ts). */
 function tellHolder(
   _: Tx,
-  { generations, claim, outbox }: Pick<Ledger, "generations" | "claim" | "outbox">,
+  { generations, claim, outbox }: Ledger,
   { gen, now }: { gen: number; now: number },
 ): void {
   const holder = generations.live()?.gen === gen ? claim.get() : null;
@@ -150,7 +148,7 @@ function tellHolder(
 }
 
 /** Returns whether it rose. */
-function raiseHorizon(ledger: HorizonStores, { gen, now }: { gen: number; now: number }): boolean {
+function raiseHorizon(ledger: Ledger, { gen, now }: { gen: number; now: number }): boolean {
   const { horizons } = ledger;
   const generation = ledger.generations.get(gen);
   if (!generation) return false;
@@ -163,7 +161,7 @@ function raiseHorizon(ledger: HorizonStores, { gen, now }: { gen: number; now: n
 
 /** When there is something to give back of a generation; undefined if there is nothing, as far as is known. */
 function dueOf(
-  ledger: HorizonStores,
+  ledger: Ledger,
   { gen, now, namesChanged }: { gen: number; now: number; namesChanged: boolean },
 ): number | undefined {
   const generation = ledger.generations.get(gen);
@@ -177,13 +175,13 @@ function dueOf(
 }
 
 /** Whether a generation was deleted, and nobody needs any of it as it was before its end. */
-function isEnded({ commits, horizons }: Pick<Ledger, "commits" | "horizons">, gen: number): boolean {
+function isEnded({ commits, horizons }: Ledger, gen: number): boolean {
   const last = commits.newest(gen);
   return last?.kind === "deletion" && horizons.horizonOf(gen) >= last.seq;
 }
 
 /** Whether an ended generation has no row of files left, and nothing that holds one. */
-function isRid({ horizons }: Pick<Ledger, "horizons">, gen: number): boolean {
+function isRid({ horizons }: Ledger, gen: number): boolean {
   const { horizon, marked, diedFrom, alivePath, purged } = horizons.get(gen);
   return (
     purged === 0 && marked === horizon && diedFrom > marked && alivePath === null && !horizons.hasHeld(gen)

@@ -70,18 +70,13 @@ export class Applier implements NamedLoop {
   }
 }
 
-type ConcludeStores = Pick<
-  Ledger,
-  "generations" | "openCommits" | "applying" | "contents" | "clock" | "commits"
->;
-
 /**
  * Makes the commit, when all of its rows are written. If nothing was a change there is none, unless it is a job's,
  * which always has its commit.
  */
 function conclude(
   tx: Tx,
-  ledger: ConcludeStores,
+  ledger: Ledger,
   { writing, moment }: { writing: Writing; moment: Moment },
 ): Committed {
   const live = ledger.generations.live();

@@ -53,11 +53,6 @@ type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
 /** How far the check came, `done` if nothing is left to look at, or what is in the way. */
 type Found = CheckProgress | "done" | Conflict;
 
-type CheckStores = Pick<
-  Ledger,
-  "sql" | "applying" | "generations" | "openCommits" | "reads" | "lifecycleScans"
->;
-
 /**
  * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was checked. Then
  * at what it puts: whether a file is in the way above it, or something below it, in the tree as it will be. After the last
@@ -67,7 +62,7 @@ type CheckStores = Pick<
  */
 export function checkSlice(
   tx: Tx,
-  ledger: CheckStores,
+  ledger: Ledger,
   { applying, now }: { applying: Applying; now: number },
 ): void {
   const { gen, openCommit } = applying;
@@ -95,7 +90,7 @@ export function checkSlice(
 
 function leaveOut(
   tx: Tx,
-  ledger: CheckStores,
+  ledger: Ledger,
   { applying, cutoff, progress }: { applying: Applying; cutoff: number; progress: ConditionProgress },
 ): ConditionProgress | "hold" {
   const { gen, openCommit: number } = applying;

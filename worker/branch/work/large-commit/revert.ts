@@ -7,7 +7,7 @@ import type { Applying, RevertProgress } from "../../open-commits/applying-store
 import { stageBatch } from "../../staging/stage-batch.ts";
 import { withTags } from "../../tree/attributes.ts";
 import type { FileState } from "../../tree/file-store.ts";
-import { type FinishStores, writeOrBegin } from "../../write/finish.ts";
+import { writeOrBegin } from "../../write/finish.ts";
 
 /**
  * A commit that goes back to an earlier one, of any size. What it changes is worked out in slices: each path at which
@@ -38,7 +38,7 @@ const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
 /** Stages some more of what a revert changes. Returns whether it went through all of it. */
 export function stageRevert(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   { applying, now }: { applying: Applying; now: number },
 ): boolean {
   const { gen } = applying;
@@ -65,7 +65,7 @@ export function stageRevert(
 
 /** What the target has at a path. If HEAD has other tags there and nothing else, its bytes stay as old as they are. */
 function stateAt(
-  { files }: Pick<Ledger, "files">,
+  { files }: Ledger,
   { gen, head, target, path }: { gen: number; head: number; target: number; path: string },
 ): FileState | null {
   const now = files.at({ gen, seq: head }, path);
@@ -81,7 +81,7 @@ function stateAt(
 /** Writes what is staged, or lets it be applied. If nothing differs, there is no commit. */
 export function concludeRevert(
   tx: Tx,
-  ledger: FinishStores,
+  ledger: Ledger,
   { applying, moment }: { applying: Applying; moment: Moment },
 ): Committed | { readonly ok: false } {
   const live = ledger.generations.live();
@@ -101,7 +101,7 @@ export function concludeRevert(
 }
 
 function touchedSince(
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   { gen, progress: { walk, seq, path, head } }: { gen: number; progress: RevertProgress },
 ): { seq: number; path: string }[] {
   return sql.query(walk === "births" ? BORN_AFTER : DIED_AFTER, [gen, seq, path, head, ROWS]);

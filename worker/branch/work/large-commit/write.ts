@@ -72,15 +72,13 @@ interface StagedOver extends ContentId {
 /** A commit whose rows are being written. */
 export type Writing = Applying & { readonly seq: number };
 
-type WriteStores = Pick<Ledger, "sql" | "contents" | "applying" | "settings">;
-
 /**
  * Writes some more of an open commit as rows of the commit that is to come, and takes them from what is staged, so that
  * each is written once wherever a crash comes. Returns whether anything was left to write.
  */
 export function writeSlice(
   tx: Tx,
-  ledger: WriteStores,
+  ledger: Ledger,
   { writing, now }: { writing: Writing; now: number },
 ): boolean {
   return writePuts(tx, ledger, { ...writing, now }) || writeDeletes(tx, ledger, writing);
@@ -88,16 +86,16 @@ export function writeSlice(
 
 function writePuts(
   _: Tx,
-  { sql, contents, applying, settings }: WriteStores,
+  ledger: Ledger,
   { gen, seq, openCommit, now }: Writing & { readonly now: number },
 ): boolean {
+  const { sql, contents, applying } = ledger;
   const first = firstStaged(sql, { openCommit, gone: 0 });
   if (!first) return false;
   const over = sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
   const same = over.filter((row) => row.same);
   sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
-  if (same.length > 0 && tellsRenewals({ settings }, gen))
-    sql.execute(RENEW, [gen, openCommit, first.last, now]);
+  if (same.length > 0 && tellsRenewals(ledger, gen)) sql.execute(RENEW, [gen, openCommit, first.last, now]);
   sql.execute(BEAR, [gen, openCommit, first.last, seq]);
   // A file that is born takes over what was kept for it; what is there already keeps its own content.
   for (const { digest, size, isFile } of same) if (isFile) contents.release({ digest, size, gen });
@@ -106,7 +104,7 @@ function writePuts(
   return true;
 }
 
-function writeDeletes(_: Tx, { sql, applying }: WriteStores, { gen, seq, openCommit }: Writing): boolean {
+function writeDeletes(_: Tx, { sql, applying }: Ledger, { gen, seq, openCommit }: Writing): boolean {
   const first = firstStaged(sql, { openCommit, gone: 1 });
   if (!first) return false;
   const [found] = sql.query<{ deaths: number }>(TO_DELETE, [gen, openCommit, first.last]);

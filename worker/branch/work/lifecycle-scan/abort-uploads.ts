@@ -18,7 +18,7 @@ const BEGUN = `
 /** Ends some more multipart uploads that began long enough ago. What is to go into an open commit ends with that. */
 export function abortSlice(
   _: Tx,
-  ledger: Pick<Ledger, "sql" | "uploads" | "contents" | "lifecycleScans">,
+  ledger: Ledger,
   { scan, work, rule, now }: { scan: LifecycleScan; work: ScanProgress; rule: LifecycleRule; now: number },
 ): void {
   const { lower, upper } = rangeOf(rule.prefix);

@@ -12,7 +12,7 @@ import { writableBranch } from "../../staging/admission.ts";
 import { stageBatch } from "../../staging/stage-batch.ts";
 import type { Live } from "../../tree/generation-store.ts";
 import { justAfter, rangeOf } from "../../tree/path-ranges.ts";
-import { type FinishStores, writeOrBegin } from "../../write/finish.ts";
+import { writeOrBegin } from "../../write/finish.ts";
 
 /** Most files that one slice looks at: what a transaction of some ten milliseconds takes. */
 const FILES = 1000;
@@ -59,14 +59,12 @@ const NEXT_DELETED = `
     SELECT path FROM staged WHERE openCommit = ?1 AND gone = 1 AND path > ?2 ORDER BY path LIMIT ?3
   )`;
 
-type FindStores = Pick<Ledger, "sql" | "contents" | "openCommits" | "lifecycleScans">;
-
 /**
  * Looks at some more files of a scan, and stages the deletion of those that are due, each with the version that it is
  * about. The gate is open meanwhile: who writes to one of them afterwards keeps what he wrote, since it is looked again in
  * the transaction that deletes.
  */
-export function findExpired(tx: Tx, ledger: FindStores, { live, scan, work, rule, moment }: Finding): void {
+export function findExpired(tx: Tx, ledger: Ledger, { live, scan, work, rule, moment }: Finding): void {
   const { gen } = live;
   const { lower, upper } = rangeOf(rule.prefix);
   const from = work.path === "" ? lower : justAfter(work.path);
@@ -112,7 +110,7 @@ interface Finding {
 /** Returns the open commit that has them; null if the one that it was is not there any more. */
 function stageDeletions(
   tx: Tx,
-  ledger: FindStores,
+  ledger: Ledger,
   {
     gen,
     work,
@@ -161,7 +159,7 @@ type Concluded = Committed | { readonly ok: false; readonly reason: "applying" |
  */
 export function expireFound(
   tx: Tx,
-  ledger: FinishStores & Pick<Ledger, "lifecycleScans">,
+  ledger: Ledger,
   { live, work, rule, key, moment }: Omit<Finding, "scan"> & { readonly key: string | undefined },
 ): Concluded {
   const none: Committed = { ok: true, commit: null, modifiedAt: live.head.modifiedAt };
@@ -195,7 +193,7 @@ export function expireFound(
  */
 export function leaveOutWritten(
   _: Tx,
-  { sql }: Pick<Ledger, "sql">,
+  { sql }: Ledger,
   {
     openCommit: { gen, number },
     cutoff,
