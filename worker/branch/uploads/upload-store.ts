@@ -2,7 +2,8 @@ import { encodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
-import type { ContentStore } from "../contents/content-store.ts";
+import { type ContentStore, contentOf } from "../contents/content-store.ts";
+import { readBody, type StoredBody } from "../contents/stored-body.ts";
 import { UPLOAD_LEASE_MS } from "../contract/uploads.ts";
 import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
@@ -14,6 +15,11 @@ const ULID_TIME_LENGTH = 10;
 const ANSWER_BYTES = 8 * 1024 * 1024;
 /** Most contents, and parts, that one transaction takes from uploads that ended. */
 export const RELEASED = 500;
+
+/** Of (?1 upload, ?2 gen, ?3 digest, ?4 size): a content that an upload of the generation holds. */
+const HELD = `
+  SELECT kind, body, octet_length(body) AS bytes FROM holds CROSS JOIN ${contentOf("holds", "?2")}
+  WHERE holds.upload = ?1 AND holds.digest = unhex(?3) AND holds.size = ?4`;
 
 export interface UploadRow {
   readonly id: string;
@@ -191,12 +197,10 @@ export class UploadStore extends BranchStore {
     const bodies: Body[] = [];
     let room = ANSWER_BYTES;
     for (const { digest, size } of contents) {
-      const isHeld = this.sql.has`
-        SELECT 1 FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
-      const found = isHeld ? this.#contents.find({ digest, size }, gen) : undefined;
-      room -= found?.bytes ?? 0;
-      if (!found || (room < 0 && bodies.length > 0)) break;
-      bodies.push(found.body);
+      const [held] = this.sql.query<StoredBody & { bytes: number }>(HELD, [id, gen, digest, size]);
+      room -= held?.bytes ?? 0;
+      if (!held || (room < 0 && bodies.length > 0)) break;
+      bodies.push(readBody(held));
     }
     return bodies;
   }
