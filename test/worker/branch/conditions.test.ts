@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { WriteCondition } from "../../../worker/branch/contract/files.ts";
-import { failedCondition } from "../../../worker/branch/staging/conditions.ts";
+import { failedCondition } from "../../../worker/branch/staging/preconditions.ts";
 import {
   type BranchStub,
   committed,

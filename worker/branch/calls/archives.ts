@@ -11,8 +11,8 @@ import type {
   PageImported,
 } from "../contract/archives.ts";
 import { commitsPage, FilePage, tagsPage } from "../history/archives/export-pages.ts";
-import { countsFault } from "../history/archives/import-counts.ts";
 import {
+  countsFault,
   giveUpImport,
   importCommits,
   importFiles,

@@ -1,7 +1,7 @@
+import { parseBlobName } from "../../blobs/blob-name.ts";
 import { refused } from "../contract/answers.ts";
 import type { FileCalls } from "../contract/files.ts";
 import { readFile } from "../read/file.ts";
-import { keepBlobs } from "../read/keep-blobs.ts";
 import { listFiles } from "../read/tree.ts";
 import { listVersions } from "../read/versions.ts";
 import { showView } from "../read/views.ts";
@@ -34,8 +34,16 @@ export const files: BranchFacet<FileCalls> = {
     return body ? { ok: true, body } : refused("no-such-content");
   },
 
-  async keepBlobs({ ledger, now }, request) {
-    return keepBlobs(ledger, { ...request, now: now() });
+  /** Puts off the deletion of blobs that somebody still reads. Nothing is written if none of them is to go. */
+  async keepBlobs({ ledger, now }, { blobs }) {
+    if (!ledger.exists) return { ok: true, borrowed: false, parents: [] };
+    const { pendingDeletions, generations, forks } = ledger;
+    const { borrowed } = ledger.transaction(() => pendingDeletions.keepForReaders(blobs, now()));
+    const uids = new Set(blobs.map((blob) => parseBlobName(blob)?.uid));
+    const hasOnLoan = [...uids].some((uid) => uid !== undefined && !generations.has(uid));
+    // Also of a fork that is gone: its readers may ask for the first time then.
+    const parents = hasOnLoan ? new Set([...forks.parents(), ...generations.parents()]) : [];
+    return { ok: true, borrowed, parents: [...parents] };
   },
 
   async put(reach, request) {

@@ -51,7 +51,7 @@ export interface FileCalls {
   setTags(request: SetTags): Promise<TagsSet | TagsRefused>;
 }
 
-export interface BlobsKept {
+interface BlobsKept {
   readonly ok: true;
   readonly borrowed: boolean;
   /** Buckets of the branches that own some of the blobs, or know who does. */

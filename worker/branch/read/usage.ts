@@ -3,6 +3,7 @@ import type { AdminCalls, Amount, Holder } from "../contract/admin.ts";
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { askedHorizon, horizonNow, lowestMark } from "../retention/horizon.ts";
+import type { CommitName } from "../retention/name-store.ts";
 import type { GenerationRow, Head } from "../tree/generation-store.ts";
 
 /** Most rows that one slice adds up: what some ten milliseconds take. */
@@ -40,37 +41,8 @@ interface Place {
 
 const NONE: Amount = { count: 0, bytes: 0 };
 
-/**
- * Of (?1 gen, ?2 seq, ?3 id, ?4 whether the generation lives, ?5 limit): what names a commit, by what it is told as. One of a
- * deleted generation is named by forks alone (name-store.ts).
- */
-const NAMES = `
-  SELECT list, name FROM (
-    SELECT 'names' AS list, name FROM (
-      SELECT 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND "commit" = ?3
-      UNION ALL
-      SELECT 'the tag ' || name || ' (deleted or moved, and kept until '
-        || strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000, 'unixepoch') || ')'
-      FROM untagged WHERE gen = ?1 AND seq = ?2
-    )
-    UNION ALL
-    SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND goneAt IS NULL
-    UNION ALL
-    SELECT 'names', 'the open commit ' || id FROM open_commits WHERE gen = ?1 AND base = ?2 AND state < 2
-    UNION ALL
-    SELECT 'names', 'a revert to it that is under way' FROM reverting WHERE gen = ?1 AND target = ?2
-    UNION ALL
-    SELECT 'pipelines', ifnull((SELECT pipeline FROM subscribers WHERE subscribers.uid = starts.uid), starts.pipeline)
-    FROM starts WHERE gen = ?1 AND seq = ?2 AND holds = 1
-  ) WHERE ?4 OR list = 'forks' LIMIT ?5`;
-
 /** Most names of a commit that are told. */
 const NAMES_TOLD = 5;
-
-interface NameRow {
-  readonly list: "names" | "forks" | "pipelines";
-  readonly name: string;
-}
 
 /** The rows of a generation, by who has them. */
 interface Counted {
@@ -242,14 +214,14 @@ type NamedCommit = Omit<Extract<Holder, { kind: "commit" }>, "count">;
 
 /** A commit that is retained by name, with what names it. */
 function namedCommit(
-  { sql, commits }: Ledger,
+  { names, commits }: Ledger,
   { gen, seq, isLive }: { gen: number; seq: number; isLive: boolean },
 ): NamedCommit {
   const commit = commits.at({ gen, seq });
   const id = commit?.id ?? "";
-  const rows = sql.query<NameRow>(NAMES, [gen, seq, id, isLive ? 1 : 0, NAMES_TOLD]);
-  const of = (wanted: NameRow["list"]): string[] =>
-    rows.flatMap(({ list, name }) => (list === wanted ? name : []));
+  const all = names.of({ gen, seq, id }, { isLive, limit: NAMES_TOLD });
+  const of = (wanted: CommitName["list"]): string[] =>
+    all.flatMap(({ list, name }) => (list === wanted ? name : []));
   return {
     kind: "commit",
     commit: id,

@@ -99,25 +99,56 @@ function textOf(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-function settingsOf({
-  revision,
-  public: isPublic,
-  cors,
-  writer,
-  lifecycle,
-  keep,
-  modified,
-  emptyOnly,
-}: StoredRow): Settings {
+function settingsOf({ revision, modified, emptyOnly, ...row }: StoredRow): Settings {
   return {
     revision,
-    isPublic: isPublic === 1,
-    cors: cors === null ? null : JSON.parse(cors),
-    writer: writer === null ? null : JSON.parse(writer),
-    lifecycle: lifecycle === null ? null : JSON.parse(lifecycle),
-    keep: keep === null ? null : JSON.parse(keep),
+    isPublic: row.public === 1,
+    cors: JSON.parse(row.cors ?? "null"),
+    writer: JSON.parse(row.writer ?? "null"),
+    lifecycle: JSON.parse(row.lifecycle ?? "null"),
+    keep: JSON.parse(row.keep ?? "null"),
     // What a later release may have written there is not known here, and counts as nothing.
     modified: modified === "branch" || modified === "file" ? modified : null,
     emptyOnly: emptyOnly === 1,
   };
+}
+
+/** A pipeline's claim on the branch: it is the pipeline's output, and only its jobs write to it. */
+interface Claim {
+  readonly uid: string;
+  readonly pipeline: string;
+  /** Grows with each claim, so that the holder of an earlier one is told apart. */
+  readonly epoch: number;
+}
+
+/** The claim on the branch, if there is one. Kept in memory, since each commit asks. */
+export class ClaimStore extends BranchStore {
+  /** Null: there is none; undefined: not loaded. */
+  #claim: Claim | null | undefined;
+
+  get(): Claim | null {
+    if (this.#claim === undefined) {
+      const row = this.sql.first<Claim>`SELECT epoch, uid, pipeline FROM writer WHERE uid IS NOT NULL`;
+      this.#claim = row ?? null;
+    }
+    return this.#claim;
+  }
+
+  /** Returns the new epoch. */
+  take({ uid, pipeline }: { uid: string; pipeline: string }): number {
+    const row = this.sql.first<{ epoch: number }>`
+      UPDATE writer SET epoch = epoch + 1, uid = ${uid}, pipeline = ${pipeline} WHERE one = 1 RETURNING epoch`;
+    this.forget();
+    return row?.epoch ?? 0;
+  }
+
+  release(): void {
+    this.sql.run`UPDATE writer SET uid = NULL, pipeline = NULL WHERE one = 1`;
+    this.forget();
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#claim = undefined;
+  }
 }

@@ -5,9 +5,8 @@ import type { Keep, Lifecycle, ModifiedOf, SettingsChange } from "../contract/se
 import type { Outbox } from "../outbox/outbox-store.ts";
 import type { FileStore } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import type { ClaimStore } from "./claim-store.ts";
 import { type PlanStores, planScans } from "./lifecycle-scans.ts";
-import type { Settings, SettingsStore } from "./settings-store.ts";
+import type { ClaimStore, Settings, SettingsStore } from "./settings-store.ts";
 
 interface SettingStores {
   readonly settings: SettingsStore;

@@ -1,8 +1,7 @@
-import type { Sql } from "../../objects/sql.ts";
 import type { Annotation, Redaction } from "../contract/answers.ts";
+import type { Lineage } from "../contract/pipelines.ts";
 import { BranchStore } from "../store.ts";
 import { redactedText, saidText } from "./annotation.ts";
-import { AuthorStore } from "./author-store.ts";
 
 /**
  * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
@@ -49,31 +48,37 @@ const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
 /** A generation that comes out of an archive has a number above those that were begun, and is not to be seen yet. */
 const AFTER = `${SELECT} (gen, seq) > (?, ?) AND gen <= (SELECT max(gen) FROM generations) ORDER BY gen, seq LIMIT ?`;
 
+/** Most keys whose numbers are kept in memory. */
+const MAX_AUTHORS = 1000;
+
 /** The commits of all generations, and their deletions. */
 export class CommitStore extends BranchStore {
-  readonly #authors: AuthorStore;
-
-  constructor(sql: Sql) {
-    super(sql);
-    this.#authors = new AuthorStore(sql);
-  }
+  /** Numbers of access keys that made commits. */
+  readonly #authors = new Map<string, number>();
 
   insert({ gen, seq, id, kind, createdAt, births, deaths, origin, annotation }: NewCommit): void {
-    const author = annotation?.key === undefined ? null : this.#authors.numberOf(annotation.key);
+    const author = annotation?.key === undefined ? null : this.authorOf(annotation.key);
     this.sql.run`
       INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
         ${origin ?? null}, ${author}, ${saidText(annotation)})`;
   }
 
-  /** The number that stands for an access key. */
+  /** The number that stands for an access key, which it gets with its first commit: many commits are of few keys. */
   authorOf(key: string): number {
-    return this.#authors.numberOf(key);
+    const known = this.#authors.get(key);
+    if (known !== undefined) return known;
+    this.sql.run`INSERT INTO authors (key) VALUES (${key}) ON CONFLICT DO NOTHING`;
+    const number = this.sql.first<{ number: number }>`SELECT number FROM authors WHERE key = ${key}`?.number;
+    if (number === undefined) throw new Error("a key that was just written down is not there");
+    if (this.#authors.size >= MAX_AUTHORS) this.#authors.clear();
+    this.#authors.set(key, number);
+    return number;
   }
 
   /** What is in memory may not be what is written. */
   forget(): void {
-    this.#authors.forget();
+    this.#authors.clear();
   }
 
   newest(gen: number): CommitRow | undefined {
@@ -152,5 +157,29 @@ export class CommitStore extends BranchStore {
   #query(text: string, values: readonly (string | number)[]): CommitRow[] {
     const rows = this.sql.query<StoredRow>(text, values);
     return rows.map((row) => ({ ...row, kind: COMMIT_KINDS[row.kind] ?? "gone" }));
+  }
+}
+
+/**
+ * What the commits of jobs descend from. A row holds from its commit on until the next one, so that a branch whose
+ * jobs always read the same pipelines has one. Commits of clients descend from nothing.
+ */
+export class LineageStore extends BranchStore {
+  /** The commit at this position, if a job makes it, has this lineage. */
+  record({ gen, seq }: Position, lineage: Lineage): void {
+    const text = JSON.stringify(lineage);
+    const last = this.sql.first<{ lineage: string }>`
+      SELECT lineage FROM lineages WHERE gen = ${gen} AND seq <= ${seq} ORDER BY seq DESC LIMIT 1`;
+    if (last?.lineage === text) return;
+    // The job that noted another one for this commit did not make it.
+    this.sql.run`INSERT OR REPLACE INTO lineages (gen, seq, lineage) VALUES (${gen}, ${seq}, ${text})`;
+  }
+
+  /** Undefined: a client made the commit. */
+  of({ gen, seq }: Position): Lineage | undefined {
+    const row = this.sql.first<{ lineage: string }>`
+      SELECT l.lineage FROM commits AS c CROSS JOIN lineages AS l ON l.gen = c.gen AND l.seq <= c.seq
+      WHERE c.gen = ${gen} AND c.seq = ${seq} AND c.origin IS NOT NULL ORDER BY l.seq DESC LIMIT 1`;
+    return row && JSON.parse(row.lineage);
   }
 }

@@ -7,8 +7,8 @@ import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contra
 import type { OutputCommit } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Admitted, admit, claimedBranch, pathRefusal } from "../staging/admission.ts";
-import { holdingOperations } from "../staging/conditions.ts";
 import { finalState, type PlannedChange, planCommit } from "../staging/plan.ts";
+import { holdingOperations } from "../staging/preconditions.ts";
 import { stageChanges, stageContent } from "../staging/stage.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";

@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { claimedBranch, pathRefusal } from "../staging/admission.ts";
 import { finalState } from "../staging/plan.ts";
-import { stageBatch } from "../staging/stage-batch.ts";
+import { stageBatch } from "../staging/stage.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { withBrought } from "./commit.ts";
 

@@ -4,7 +4,7 @@ import type { Committed } from "../../contract/files.ts";
 import { differences } from "../../history/diff.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Applying, RevertProgress } from "../../open-commits/applying-store.ts";
-import { stageBatch } from "../../staging/stage-batch.ts";
+import { stageBatch } from "../../staging/stage.ts";
 import { withTags } from "../../tree/attributes.ts";
 import type { FileState } from "../../tree/file-store.ts";
 import { writeOrBegin } from "../../write/finish.ts";

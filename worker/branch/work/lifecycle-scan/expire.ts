@@ -9,7 +9,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { OpenCommit } from "../../open-commits/open-commit-store.ts";
 import type { LifecycleScan, ScanProgress } from "../../settings/lifecycle-scan-store.ts";
 import { writableBranch } from "../../staging/admission.ts";
-import { stageBatch } from "../../staging/stage-batch.ts";
+import { stageBatch } from "../../staging/stage.ts";
 import type { Live } from "../../tree/generation-store.ts";
 import { justAfter, rangeOf } from "../../tree/path-ranges.ts";
 import { writeOrBegin } from "../../write/finish.ts";
