@@ -24,15 +24,15 @@ import { openPuts } from "./calls/write.ts";
 import type { BranchContext } from "./context.ts";
 import type { BranchApi } from "./contract/api.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { BlobReaper } from "./work/blob-reaper.ts";
+import { blobReaper } from "./work/blob-reaper.ts";
 import { forkCheck } from "./work/forks/fork-check.ts";
 import { Forker } from "./work/forks/forker.ts";
 import { HistoryGc } from "./work/history-gc/history-gc.ts";
 import { housekeeping } from "./work/housekeeping.ts";
-import { Importer } from "./work/importer.ts";
-import { Applier } from "./work/large-commit/applier.ts";
-import { LifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
-import { OrphanScan } from "./work/orphan-scan.ts";
+import { importer } from "./work/importer.ts";
+import { applier } from "./work/large-commit/applier.ts";
+import { lifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
+import { orphanScan } from "./work/orphan-scan.ts";
 import { openReceivers, setCatalogueBack } from "./work/outbox.ts";
 import { Committer } from "./write/committer.ts";
 import { Gate } from "./write/gate.ts";
@@ -94,14 +94,14 @@ export class Branch extends DurableObject<Env> implements Faceted {
       loops: [
         outbox,
         housekeeping(context),
-        new BlobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
-        new OrphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
-        new Applier({ ...context, committer, gate }),
+        blobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
+        orphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
+        applier({ ...context, committer, gate }),
         new Forker({ ...context, committer, bucket, branch }),
         forkCheck({ ...context, branch }),
-        new LifecycleScans({ ...context, committer }),
+        lifecycleScans({ ...context, committer }),
         new HistoryGc(context),
-        new Importer(context),
+        importer(context),
       ],
     });
     this.#reach = {

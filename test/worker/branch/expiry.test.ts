@@ -12,7 +12,7 @@ import type { VersionEntry } from "../../../worker/branch/contract/files.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
-import { BlobReaper } from "../../../worker/branch/work/blob-reaper.ts";
+import { blobReaper } from "../../../worker/branch/work/blob-reaper.ts";
 import { housekeeping } from "../../../worker/branch/work/housekeeping.ts";
 import { Alarm } from "../../../worker/objects/alarm.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
@@ -121,7 +121,7 @@ describe("what runs out", () => {
         ledger.transaction(() => ledger.pendingDeletions.keepForReaders(["b/1"], now));
         throw new Error("the store is away");
       };
-      await new BlobReaper({ ledger, now: () => now, remove }).step();
+      await blobReaper({ ledger, now: () => now, remove }).step();
       const rows = storage.sql.exec<{ blob: string; due: number }>(
         "SELECT blob, due FROM pending_deletions ORDER BY blob",
       );
@@ -144,7 +144,7 @@ describe("what runs out", () => {
         throw new Error("the store is away");
       };
       for (let tries = 0; tries < 30; tries++) {
-        await new BlobReaper({ ledger, now: () => now, remove }).step();
+        await blobReaper({ ledger, now: () => now, remove }).step();
         const due = ledger.pendingDeletions.nextDue() ?? 0;
         waits.push((due - now) / 1000);
         now = due;

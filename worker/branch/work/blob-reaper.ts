@@ -26,20 +26,8 @@ interface BlobReaperOptions extends Pick<BranchContext, "ledger" | "now"> {
  * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
  * that can't be read. What it lists goes with it then, or with a sweep (work/orphan-scan.ts), which finds that nothing names it.
  */
-export class BlobReaper implements NamedLoop {
-  readonly name = "blob reaper" satisfies BranchLoop;
-  readonly #options: BlobReaperOptions;
-
-  constructor(options: BlobReaperOptions) {
-    this.#options = options;
-  }
-
-  due(): number | undefined {
-    return this.#options.ledger.pendingDeletions.nextDue();
-  }
-
-  async step(): Promise<Next> {
-    const { ledger, now, remove } = this.#options;
+export function blobReaper({ ledger, now, remove }: BlobReaperOptions): NamedLoop {
+  async function step(): Promise<Next> {
     const due = ledger.transaction(() => ledger.pendingDeletions.due(now(), BLOBS));
     if (due.length === 0) return false;
     const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
@@ -56,6 +44,11 @@ export class BlobReaper implements NamedLoop {
     }
     return "next alarm";
   }
+  return {
+    name: "blob reaper" satisfies BranchLoop,
+    due: () => ledger.pendingDeletions.nextDue(),
+    step,
+  };
 }
 
 /** No blob was so much as tried. */

@@ -1,4 +1,5 @@
 import type { NamedLoop } from "../../objects/loop.ts";
+import type { Import } from "../archives/import-store.ts";
 import type { BranchContext } from "../context.ts";
 import { giveUpImport } from "../history/archives/import-rows.ts";
 import type { BranchLoop } from "../store.ts";
@@ -21,41 +22,28 @@ type ImporterOptions = Pick<BranchContext, "ledger" | "now" | "turn">;
  * A pipeline that follows the name of the branch would make a job of each old commit. So none may: it is stopped first,
  * and started again when the branch is there.
  */
-export class Importer implements NamedLoop {
-  readonly name = "imports" satisfies BranchLoop;
-  readonly #options: ImporterOptions;
-
-  constructor(options: ImporterOptions) {
-    this.#options = options;
-  }
-
-  due(): number | undefined {
-    const { imports } = this.#options.ledger;
-    return imports.purging() ? 0 : imports.nextDue();
-  }
-
-  /** Expires an import to which nothing came for too long, or goes on with what there is to purge. */
-  async step(): Promise<void> {
-    const { ledger, now } = this.#options;
-    ledger.transaction((tx) => {
-      const expired = ledger.imports.expired(now());
-      if (expired) giveUpImport(tx, ledger, { row: expired, now: now() });
-    });
-    await this.#purgeAll();
-  }
-
-  async #purgeAll(): Promise<void> {
-    const { ledger, now, turn } = this.#options;
-    for (let row = ledger.imports.purging(); row; row = ledger.imports.purging()) {
-      const { uid, gen } = row;
-      while (ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }))) await turn();
-      for (const table of PURGED) {
-        while (ledger.sql.execute(purgeOf(table), [gen, PURGED_ROWS]).rowsWritten > 0) await turn();
-      }
-      ledger.transaction(() => ledger.imports.remove(uid));
-      await turn();
+export function importer({ ledger, now, turn }: ImporterOptions): NamedLoop {
+  const { imports } = ledger;
+  async function purge({ uid, gen }: Import): Promise<void> {
+    while (ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }))) await turn();
+    for (const table of PURGED) {
+      while (ledger.sql.execute(purgeOf(table), [gen, PURGED_ROWS]).rowsWritten > 0) await turn();
     }
+    ledger.transaction(() => imports.remove(uid));
+    await turn();
   }
+  return {
+    name: "imports" satisfies BranchLoop,
+    due: () => (imports.purging() ? 0 : imports.nextDue()),
+    /** Expires an import to which nothing came for too long, or goes on with what there is to purge. */
+    async step() {
+      ledger.transaction((tx) => {
+        const expired = imports.expired(now());
+        if (expired) giveUpImport(tx, ledger, { row: expired, now: now() });
+      });
+      for (let row = imports.purging(); row; row = imports.purging()) await purge(row);
+    },
+  };
 }
 
 /** Tables with rows of a generation, beside those of files and contents, and what follows `gen` in their keys. */

@@ -48,28 +48,16 @@ interface OrphanScanOptions extends Pick<BranchContext, "ledger" | "now" | "turn
  * have died with the gateway; or a request could not remove what it had brought. A branch whose uploads all end well is
  * never listed. An orphan that can't be deleted is left to another sweep after some tries. What is done is written down with each step; a crash does the last one again.
  */
-export class OrphanScan implements NamedLoop {
-  readonly name = "orphan scan" satisfies BranchLoop;
-  readonly #options: OrphanScanOptions;
-
-  constructor(options: OrphanScanOptions) {
-    this.#options = options;
-  }
-
-  due(): number | undefined {
-    return this.#options.ledger.sweeps.nextDue();
-  }
-
+export function orphanScan({ ledger, now, turn, store, bucket }: OrphanScanOptions): NamedLoop {
   /** So many steps of what is due as one alarm may take. */
-  async step(): Promise<Next> {
-    const { ledger, now, turn } = this.#options;
+  async function step(): Promise<Next> {
     for (let step = 0; step < STEPS; step++) {
       // The common case writes nothing.
       if ((ledger.sweeps.nextDue() ?? Number.POSITIVE_INFINITY) > now()) return false;
       const sweep = ledger.transaction(() => ledger.sweeps.current(now()));
       if (!sweep) return false;
       try {
-        await this.#step(sweep);
+        await stepOf(sweep);
       } catch (error) {
         console.warn(`the sweep of ${sweep.uid} could not go on and is tried again: ${error}`);
         ledger.transaction(() => ledger.sweeps.postpone(sweep, now() + RETRY_MS));
@@ -79,43 +67,44 @@ export class OrphanScan implements NamedLoop {
     return "next alarm";
   }
 
-  #step(sweep: Sweep): void | Promise<void> {
+  function stepOf(sweep: Sweep): void | Promise<void> {
     switch (sweep.phase) {
       case "names":
-        return this.#list(sweep);
+        return list(sweep);
       case "lists":
-        return this.#spareListed(sweep);
+        return spareListed(sweep);
       case "manifests":
-        return this.#spareByContents(sweep);
+        return spareByContents(sweep);
       case "doomed":
-        return this.#spareByPending(sweep);
+        return spareByPending(sweep);
       case "remove":
-        return this.#remove(sweep);
+        return remove(sweep);
     }
   }
 
-  async #list(sweep: Sweep): Promise<void> {
-    const { ledger, bucket } = this.#options;
-    const { names, ...rest } = await this.#namesFrom(sweep);
-    this.#guarded(sweep, () => {
+  async function list(sweep: Sweep): Promise<void> {
+    const { names, ...rest } = await namesFrom(sweep);
+    guarded(sweep, () => {
       // A name that is not one of ours is nobody's to remove.
       const ours = names.filter((name) => parseBlobName(name)?.uid === sweep.uid);
       const unaccounted = ours.length === 0 ? [] : ledger.sweeps.unaccounted(ours, bucket());
-      const orphans = unaccounted.length === 0 ? [] : this.#withoutManifest(unaccounted);
+      const orphans = unaccounted.length === 0 ? [] : withoutManifest(unaccounted);
       ledger.sweeps.listed(sweep, { ...rest, seen: names.length, orphans });
     });
   }
 
   /** The names of some folders, and where to go on. */
-  async #namesFrom({ uid, ...from }: Sweep): Promise<{ names: string[]; folder: number; listed: string }> {
-    const store = this.#options.store();
+  async function namesFrom({
+    uid,
+    ...from
+  }: Sweep): Promise<{ names: string[]; folder: number; listed: string }> {
     const last = Math.min(from.folder + FOLDERS, BLOB_FOLDERS);
     const names: string[] = [];
     let { folder, listed } = from;
     while (folder < last && names.length < NAMES) {
       const prefix = blobFolder(folder, uid);
       const after = listed === "" ? undefined : listed;
-      const page = await store.list({ prefix, after, limit: NAMES - names.length });
+      const page = await store().list({ prefix, after, limit: NAMES - names.length });
       names.push(...page.names);
       if (page.next === null) folder++;
       listed = page.next ?? "";
@@ -127,16 +116,16 @@ export class OrphanScan implements NamedLoop {
    * Those that were not written together with the manifest of a content. What was, is listed there: a write brings one
    * content. This saves writing down every chunk of a large one.
    */
-  #withoutManifest(blobs: readonly string[]): string[] {
-    const manifests = this.#options.ledger.contents.someManifests(MANIFESTS);
+  function withoutManifest(blobs: readonly string[]): string[] {
+    const manifests = ledger.contents.someManifests(MANIFESTS);
     const writes = new Set(manifests.map((blob) => parseBlobName(blob)?.write));
     return blobs.filter((blob) => !writes.has(parseBlobName(blob)?.write));
   }
 
   /** Contents that were put together from others list blobs of those, and before `made` some that nobody owns. */
-  #spareListed(sweep: Sweep): void {
-    const { sweeps } = this.#options.ledger;
-    this.#guarded(sweep, () => {
+  function spareListed(sweep: Sweep): void {
+    const { sweeps } = ledger;
+    guarded(sweep, () => {
       const next = sweeps.hasOrphans() ? sweeps.spareListed(sweep.content, LISTS_LENGTH) : undefined;
       if (next === undefined) sweeps.nextPhase(sweep);
       else sweeps.advance(sweep, { ...sweep, content: next });
@@ -144,15 +133,15 @@ export class OrphanScan implements NamedLoop {
   }
 
   /** Spares what one page of a content's manifest names, the page, and the manifest. */
-  async #spareByContents(sweep: Sweep): Promise<void> {
-    const { sweeps, contents } = this.#options.ledger;
+  async function spareByContents(sweep: Sweep): Promise<void> {
+    const { sweeps, contents } = ledger;
     const manifest = sweeps.hasOrphans() ? contents.manifestFrom(sweep.content) : undefined;
-    if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
+    if (!manifest) return guarded(sweep, () => sweeps.nextPhase(sweep));
     const { row, ...blob } = manifest;
     // The content that was looked at may have gone.
     const read = row === sweep.content ? sweep.pages : 0;
-    const named = await this.#named(blob, read);
-    this.#guarded(sweep, () => {
+    const named = await namedBy(blob, read);
+    guarded(sweep, () => {
       if (!named && contents.manifestFrom(row)?.blob === blob.blob) throw new MissingBlobError(blob.blob);
       sweeps.spare(named?.blobs ?? []);
       const more = named?.isLast === false;
@@ -164,19 +153,19 @@ export class OrphanScan implements NamedLoop {
    * The same of a manifest that is pending deletion: when it is due the blob reaper deletes it, and what it lists. If the reaper
    * could not read it either, its readers have had their time, and nobody needs spared what it lists.
    */
-  async #spareByPending(sweep: Sweep): Promise<void> {
-    const { sweeps, pendingDeletions } = this.#options.ledger;
+  async function spareByPending(sweep: Sweep): Promise<void> {
+    const { sweeps, pendingDeletions } = ledger;
     const manifest = sweeps.hasOrphans() ? pendingDeletions.manifestFrom(sweep.doomed) : undefined;
-    if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
+    if (!manifest) return guarded(sweep, () => sweeps.nextPhase(sweep));
     const read = manifest.blob === sweep.doomed ? sweep.pages : 0;
-    const named = await this.#named(manifest, read).catch((error) => {
+    const named = await namedBy(manifest, read).catch((error) => {
       if (manifest.tries === 0) throw error;
       console.warn(
         `what the manifest ${manifest.blob} lists, which is pending deletion, is not spared: ${error}`,
       );
       return undefined;
     });
-    this.#guarded(sweep, () => {
+    guarded(sweep, () => {
       sweeps.spare(named?.blobs ?? []);
       const more = named?.isLast === false;
       const next = more ? manifest.blob : `${manifest.blob}\0`;
@@ -185,25 +174,23 @@ export class OrphanScan implements NamedLoop {
   }
 
   /** What a manifest's page names, and with it the manifest and all of its pages; undefined if one of the two is not there. */
-  async #named(
+  async function namedBy(
     manifest: JsonBlob,
     page: number,
   ): Promise<{ readonly blobs: readonly string[]; readonly isLast: boolean } | undefined> {
-    const store = this.#options.store();
-    const pages = await manifestPages(store, manifest);
+    const pages = await manifestPages(store(), manifest);
     if (!pages) return undefined;
     const read = pages[page];
-    const chunks = read ? await pageBlobs(store, read) : [];
+    const chunks = read ? await pageBlobs(store(), read) : [];
     if (!chunks) return undefined;
     const blobs = [manifest.blob, ...pages.map(({ blob }) => blob), ...chunks];
     return { blobs, isLast: page + 1 >= pages.length };
   }
 
-  async #remove(sweep: Sweep): Promise<void> {
-    const { ledger, store, bucket, now } = this.#options;
+  async function remove(sweep: Sweep): Promise<void> {
     const { sweeps } = ledger;
     const some = sweeps.orphans(NAMES);
-    if (some.length === 0) return this.#guarded(sweep, () => sweeps.round(sweep, now()));
+    if (some.length === 0) return guarded(sweep, () => sweeps.round(sweep, now()));
     const orphans = ledger.transaction(() => {
       const ours = some.filter((blob) => parseBlobName(blob)?.uid === sweep.uid);
       const unaccounted = new Set(sweeps.unaccounted(ours, bucket()));
@@ -212,15 +199,14 @@ export class OrphanScan implements NamedLoop {
     });
     const { gone, held } = sweep.removes ? await deleteEach(store(), orphans) : { gone: orphans, held: [] };
     const bytes = gone.reduce((sum, blob) => sum + (parseBlobName(blob)?.sizeBytes ?? 0), 0);
-    this.#guarded(sweep, () => {
+    guarded(sweep, () => {
       sweeps.settled(sweep, gone, bytes);
-      for (const { blobs, error } of held) this.#holdBack(sweep, blobs, error);
+      for (const { blobs, error } of held) holdBack(sweep, blobs, error);
     });
   }
 
   /** Orphans could not be deleted: they hold up those behind them for a few minutes, and no longer. */
-  #holdBack(sweep: Sweep, blobs: readonly string[], error: unknown): void {
-    const { ledger, now } = this.#options;
+  function holdBack(sweep: Sweep, blobs: readonly string[], error: unknown): void {
     const isLeft = sweep.tries >= TRIES;
     if (isLeft) ledger.sweeps.leave(sweep, blobs, now());
     else ledger.sweeps.retry(sweep, now() + RETRY_MS);
@@ -230,10 +216,11 @@ export class OrphanScan implements NamedLoop {
   }
 
   /** Writes down a step, unless the sweep was begun anew while the store was asked. */
-  #guarded(sweep: Sweep, work: () => void): void {
-    const { ledger } = this.#options;
+  function guarded(sweep: Sweep, work: () => void): void {
     ledger.transaction(() => {
       if (ledger.sweeps.isUnderWay(sweep)) work();
     });
   }
+
+  return { name: "orphan scan" satisfies BranchLoop, due: () => ledger.sweeps.nextDue(), step };
 }

@@ -19,7 +19,7 @@ import { renewUnchanged } from "./renew.ts";
 
 /**
  * The end of an open commit. If one transaction takes it, it is written here and now, like a commit of one call. If it
- * is larger, it is only begun: the Applier checks and writes it in slices. Either way no other large commit may be
+ * is larger, it is only begun: work/large-commit/applier.ts checks and writes it in slices. Either way no other large commit may be
  * under way, which the gate sees to.
  */
 
@@ -56,7 +56,7 @@ export function finishOpenCommit(
   const of = ledger.staged.hasPuts(openCommit.number) ? "writes" : "deletions";
   const writable = writableBranch(tx, ledger, { operations, of, key: ended?.key });
   if (!writable.ok) return writable;
-  // Of a large commit, the Applier looks at the conditions.
+  // Of a large commit, the conditions are looked at in slices (work/large-commit/check.ts).
   const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);
   if (changed) return changed;
   const annotation = endAnnotation(openCommit.annotation, ended);

@@ -29,45 +29,32 @@ interface ApplierOptions extends Pick<BranchContext, "ledger" | "now"> {
  * so HEAD stays where the check saw it. Large outputs of jobs take the same way. The one row of `applying` says how far it came:
  * each slice is a transaction that writes that down too, and the instance that comes up after a crash goes on from there.
  */
-export class Applier implements NamedLoop {
-  readonly name = "large commit" satisfies BranchLoop;
-  readonly #options: ApplierOptions;
-
-  constructor(options: ApplierOptions) {
-    this.#options = options;
+export function applier({ ledger, now, committer, gate }: ApplierOptions): NamedLoop {
+  function revertSlice(applying: Applying): void {
+    const isThrough = ledger.transaction((tx) => stageRevert(tx, ledger, { applying, now: now() }));
+    if (isThrough) committer.one((tx, moment) => concludeRevert(tx, ledger, { applying, moment }));
   }
-
-  due(): number | undefined {
-    return this.#options.ledger.applying.get() ? 0 : undefined;
-  }
-
-  step(): boolean {
-    if (this.#slice()) return true;
-    this.#options.gate.opened();
-    return false;
-  }
-
-  /** Returns whether anything is left. */
-  #slice(): boolean {
-    const { ledger, committer, now } = this.#options;
-    const applying = ledger.applying.get();
-    if (!applying) return false;
+  function slice(applying: Applying): void {
     const { seq } = applying;
-    if (applying.isReverting) this.#revertSlice(applying);
+    if (applying.isReverting) revertSlice(applying);
     else if (seq === null) ledger.transaction((tx) => checkSlice(tx, ledger, { applying, now: now() }));
     else {
       const writing = { ...applying, seq };
       const isLeft = ledger.transaction((tx) => writeSlice(tx, ledger, { writing, now: now() }));
       if (!isLeft) committer.one((tx, moment) => conclude(tx, ledger, { writing, moment }));
     }
-    return ledger.applying.get() !== null;
   }
-
-  #revertSlice(applying: Applying): void {
-    const { ledger, committer, now } = this.#options;
-    const isThrough = ledger.transaction((tx) => stageRevert(tx, ledger, { applying, now: now() }));
-    if (isThrough) committer.one((tx, moment) => concludeRevert(tx, ledger, { applying, moment }));
-  }
+  return {
+    name: "large commit" satisfies BranchLoop,
+    due: () => (ledger.applying.get() ? 0 : undefined),
+    step() {
+      const applying = ledger.applying.get();
+      if (applying) slice(applying);
+      if (ledger.applying.get()) return true;
+      gate.opened();
+      return false;
+    },
+  };
 }
 
 /**

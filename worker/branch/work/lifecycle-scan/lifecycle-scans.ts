@@ -50,21 +50,9 @@ interface Doing {
  * Each slice is a transaction that says how far it is, and a scan is for the midnight before it began, however long it
  * takes: after a crash it goes on, or begins again and finds dead what it has deleted, and makes no second commit.
  */
-export class LifecycleScans implements NamedLoop {
-  readonly name = "lifecycle scan" satisfies BranchLoop;
-  readonly #options: LifecycleScansOptions;
-
-  constructor(options: LifecycleScansOptions) {
-    this.#options = options;
-  }
-
-  due(): number | undefined {
-    return nextScan(this.#options.ledger, this.#options.now());
-  }
-
+export function lifecycleScans({ ledger, now, moment, committer }: LifecycleScansOptions): NamedLoop {
   /** One slice. Rests while a large commit is applied, whose end wakes it. */
-  step(): boolean {
-    const { ledger, now } = this.#options;
+  function step(): boolean {
     const { live } = ledger;
     if (!live || ledger.applying.get()) return false;
     const scan = ledger.lifecycleScans.atWork(live.gen, now());
@@ -76,59 +64,55 @@ export class LifecycleScans implements NamedLoop {
     else {
       const doing = { live, scan, rule, term, key: lifecycle?.key };
       const { work } = scan;
-      if (!work) this.#begin(doing);
-      else if (!work.through) this.#walk({ ...doing, work });
-      else this.#conclude({ ...doing, work });
+      if (!work) begin(doing);
+      else if (!work.through) walk({ ...doing, work });
+      else conclude({ ...doing, work });
     }
     return true;
   }
 
   /** A branch into which nothing may be written is not looked through. */
-  #begin({ live, scan, term, key }: Pick<Doing, "live" | "scan" | "term" | "key">): void {
-    const { ledger, now } = this.#options;
+  function begin({ live, scan, term, key }: Pick<Doing, "live" | "scan" | "term" | "key">): void {
     const midnight = midnightOf(now());
     ledger.transaction((tx) => {
-      const reason = scan.action === "expire" ? this.#refusal(tx, key) : undefined;
+      const reason = scan.action === "expire" ? refusal(tx, key) : undefined;
       if (reason === undefined)
         ledger.lifecycleScans.begin(scan, {
           midnight,
           cutoff: cutoffOf(term, midnight) ?? null,
           seen: live.head.seq,
         });
-      else this.#putOff({ live, scan, reason });
+      else putOff({ live, scan, reason });
     });
   }
 
-  #refusal(tx: Tx, key: string | undefined): string | undefined {
-    const writable = writableBranch(tx, this.#options.ledger, { operations: 0, of: "deletions", key });
+  function refusal(tx: Tx, key: string | undefined): string | undefined {
+    const writable = writableBranch(tx, ledger, { operations: 0, of: "deletions", key });
     return writable.ok ? undefined : writable.reason;
   }
 
-  #walk(walking: Pick<Doing, "live" | "scan" | "rule"> & { work: ScanProgress }): void {
-    const { ledger } = this.#options;
-    const moment = this.#options.moment();
+  function walk(walking: Pick<Doing, "live" | "scan" | "rule"> & { work: ScanProgress }): void {
+    const at = moment();
     ledger.transaction((tx) => {
-      if (walking.scan.action === "expire") findExpired(tx, ledger, { ...walking, moment });
-      else abortSlice(tx, ledger, { ...walking, now: moment.now });
+      if (walking.scan.action === "expire") findExpired(tx, ledger, { ...walking, moment: at });
+      else abortSlice(tx, ledger, { ...walking, now: at.now });
     });
   }
 
-  #conclude(concluding: Doing & { work: ScanProgress }): void {
-    const { ledger, committer } = this.#options;
+  function conclude(concluding: Doing & { work: ScanProgress }): void {
     const { live, scan, work } = concluding;
     committer.one((tx, moment) => {
       const answer = expireFound(tx, ledger, { ...concluding, moment });
-      if (answer.ok) this.#end(concluding);
+      if (answer.ok) end(concluding);
       else if (answer.reason === "again") ledger.lifecycleScans.begin(scan, { ...work, seen: live.head.seq });
-      else if (answer.reason !== "applying") this.#putOff({ live, scan, reason: answer.reason });
+      else if (answer.reason !== "applying") putOff({ live, scan, reason: answer.reason });
       return answer;
     });
   }
 
   /** What came while the scan went on, behind its back, is not older than the scan, unless tags alone were set. */
-  #end({ live: { gen, uid }, scan, rule, term, work }: Doing & { work: ScanProgress }): void {
-    const { ledger, now } = this.#options;
-    const oldest = work.oldest ?? (this.#isLeft({ gen, scan, rule }) ? work.midnight : null);
+  function end({ live: { gen, uid }, scan, rule, term, work }: Doing & { work: ScanProgress }): void {
+    const oldest = work.oldest ?? (isLeft({ gen, scan, rule }) ? work.midnight : null);
     const midnight = oldest === null ? null : dueMidnight(term, oldest);
     const planned = midnight === null ? null : scanTime({ midnight, after: work.midnight, uid });
     // It may have been said since this scan was read.
@@ -142,15 +126,14 @@ export class LifecycleScans implements NamedLoop {
   }
 
   /** Whether there may be anything that the rule is about. Of tags that is not known once something was committed meanwhile. */
-  #isLeft({ gen, scan, rule }: Pick<Doing, "scan" | "rule"> & { gen: number }): boolean {
-    const { ledger } = this.#options;
+  function isLeft({ gen, scan, rule }: Pick<Doing, "scan" | "rule"> & { gen: number }): boolean {
     if (scan.action === "abort") return ledger.multiparts.anyBegun(gen, rule.prefix);
     if (rule.tags) return ledger.generations.live()?.head.seq !== scan.seen;
     return ledger.files.anyAtHead(gen, rule.prefix);
   }
 
   /** Tomorrow again. */
-  #putOff({
+  function putOff({
     live: { gen, uid, head },
     scan,
     reason,
@@ -159,10 +142,11 @@ export class LifecycleScans implements NamedLoop {
     scan: LifecycleScan;
     reason: string;
   }): void {
-    const { ledger, now } = this.#options;
     console.warn(`the lifecycle rule '${scan.rule}' of generation ${gen} waits for a day: ${reason}`);
     ledger.lifecycleScans.end(scan, { due: scanTime({ midnight: 0, after: now(), uid }), seen: head.seq });
   }
+
+  return { name: "lifecycle scan" satisfies BranchLoop, due: () => nextScan(ledger, now()), step };
 }
 
 /** Most uploads that one slice looks at, and that it ends. */
