@@ -82,7 +82,7 @@ export class ImportStore extends BranchStore {
 
   /** The greatest number that a generation out of an archive has or had. */
   newestGen(): number {
-    return this.sql.first<{ gen: number | null }>`SELECT max(gen) AS gen FROM imports`?.gen ?? 0;
+    return this.sql.number`SELECT max(gen) AS gen FROM imports`;
   }
 
   /** More has come. */

@@ -416,7 +416,7 @@ export class ContentStore extends BranchStore {
   }
 
   lastRow(): number {
-    return this.sql.first<{ row: number | null }>`SELECT max(rowid) AS row FROM contents`?.row ?? 0;
+    return this.sql.number`SELECT max(rowid) AS row FROM contents`;
   }
 
   /** Those of some blobs that neither a content owns nor are pending deletion. What a manifest lists is owned by none. */

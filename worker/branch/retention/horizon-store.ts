@@ -59,8 +59,7 @@ export class HorizonStore extends BranchStore {
 
   /** The generations of which something is left, the newest first. */
   unpurged(): readonly number[] {
-    const newest =
-      this.sql.first<{ gen: number }>`SELECT gen FROM generations ORDER BY gen DESC LIMIT 1`?.gen ?? 0;
+    const newest = this.sql.number`SELECT gen FROM generations ORDER BY gen DESC LIMIT 1`;
     if (this.#unpurged?.newest === newest) return this.#unpurged.gens;
     const rows = this.sql.all<{ gen: number }>`
       SELECT generations.gen AS gen FROM generations LEFT JOIN horizons ON horizons.gen = generations.gen

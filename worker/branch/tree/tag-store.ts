@@ -49,7 +49,7 @@ export class TagStore extends BranchStore {
 
   /** The catalogue is to forget what it has of this version or an earlier one; 0 if no tag of a deleted generation was ever made. */
   get ended(): number {
-    return this.sql.first<{ ended: number }>`SELECT ended FROM tag_clock WHERE one = 1`?.ended ?? 0;
+    return this.sql.number`SELECT ended FROM tag_clock WHERE one = 1`;
   }
 
   /** The catalogue is to hear of all tags of a generation, whatever it heard before. */
@@ -68,7 +68,7 @@ export class TagStore extends BranchStore {
 
   /** That of the last change of any tag. */
   get version(): number {
-    return this.sql.first<{ version: number }>`SELECT version FROM tag_clock WHERE one = 1`?.version ?? 0;
+    return this.sql.number`SELECT version FROM tag_clock WHERE one = 1`;
   }
 
   /** Some of what the catalogue does not know yet. */

@@ -249,6 +249,6 @@ export class SweepStore extends BranchStore {
   }
 
   #orphanCount(): number {
-    return this.sql.first<{ n: number }>`SELECT count(*) AS n FROM orphans`?.n ?? 0;
+    return this.sql.number`SELECT count(*) AS n FROM orphans`;
   }
 }
