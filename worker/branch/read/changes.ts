@@ -2,8 +2,7 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { Refused } from "../contract/answers.ts";
 import type { CommitDiff, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { attributesText } from "../tree/attributes.ts";
-import { readFile } from "./file.ts";
+import type { Live } from "../tree/generation-store.ts";
 
 interface StagedPath {
   readonly path: string;
@@ -22,7 +21,7 @@ export function openCommitChanges(
 ): CommitDiff | Refused<"no-such-open-commit"> {
   const { live, openCommits } = ledger;
   const openCommit = live ? openCommits.findOpen(id, live.gen) : undefined;
-  if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
+  if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
   // Puts and deletions are apart in the index: of each as many as the page could need.
   const staged = (gone: 0 | 1) => ledger.sql.all<StagedPath>`
     SELECT path, lower(hex(digest)) AS digest, size, attributes FROM staged
@@ -30,16 +29,18 @@ export function openCommitChanges(
   const all = [...staged(0), ...staged(1).map((row) => ({ ...row, digest: null }))];
   const rows = all.toSorted((one, other) => comparePaths(one.path, other.path));
   const page = rows.slice(0, limit);
-  const changes = page.flatMap((row) => differenceOf(ledger, row));
+  const changes = page.flatMap((row) => differenceOf(ledger, live, row));
   return { ok: true, changes, next: rows.length > limit ? (page.at(-1)?.path ?? null) : null };
 }
 
-function differenceOf(ledger: Ledger, { path, digest, size, attributes }: StagedPath): PathDifference[] {
-  const head = readFile(ledger, { path });
-  const before = head.ok ? { digest: head.digest, size: head.size } : null;
+function differenceOf(
+  ledger: Ledger,
+  live: Live,
+  { path, digest, size, attributes }: StagedPath,
+): PathDifference[] {
+  const head = ledger.presentFile(live, path);
+  const before = head ? { digest: head.digest, size: head.size } : null;
   const after = digest === null ? null : { digest, size: size ?? 0 };
-  if (before === null && after === null) return [];
-  const sameBytes = before?.digest === after?.digest && before?.size === after?.size;
-  if (sameBytes && head.ok && attributesText(head.attributes) === attributes) return [];
-  return [{ path, before, after }];
+  const isSameFile = before?.digest === after?.digest && before?.size === after?.size;
+  return isSameFile && (head?.attributes ?? null) === attributes ? [] : [{ path, before, after }];
 }
