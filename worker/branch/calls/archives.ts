@@ -197,7 +197,7 @@ function begin(
     const { uid, gen } = coming;
     const isOpen = ledger.uploads.renew(coming.upload, { gen, now });
     const upload = isOpen ? coming.upload : uploadId(reach, now);
-    if (!isOpen) ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
+    if (!isOpen) ledger.uploads.openFor("import", { id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
     ledger.imports.setUpload(uid, { upload, due });
     return { ...coming, upload };
   }
@@ -207,7 +207,7 @@ function begin(
   const gen = Math.max(ledger.generations.newest()?.gen ?? 0, ledger.imports.newestGen()) + GAP;
   const { createdAt, head, floor: horizon, settings } = branch;
   ledger.imports.begin({ uid, gen, archive, upload, createdAt, head, horizon, settings }, due);
-  ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
+  ledger.uploads.openFor("import", { id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
   const begun = ledger.imports.get(uid);
   if (!begun) throw new Error("an import that was just written down is not there");
   return begun;

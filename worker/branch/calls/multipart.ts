@@ -33,7 +33,7 @@ export const multipart: BranchFacet<MultipartCalls> = {
       const refusal = protectionRefusal(tx, ledger, { gen, key: annotation?.key });
       if (refusal) return refusal;
       if (openCommit === null) expectScans(tx, ledger, { action: "abort", writtenAt: now });
-      ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
+      ledger.uploads.openFor("multipart", { id: upload, gen, now, ttlMs });
       ledger.multiparts.add({
         upload,
         gen,

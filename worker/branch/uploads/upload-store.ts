@@ -30,6 +30,13 @@ export interface UploadRow {
 
 type NewUpload = UploadRow & { readonly now: number };
 
+/** The stores that are there before that of uploads. */
+interface UsedStores {
+  readonly contents: ContentStore;
+  readonly multiparts: MultipartStore;
+  readonly sweeps: SweepStore;
+}
+
 /** How an upload that has ended gives up what it holds: so many contents, and parts, at most. */
 interface Giving {
   readonly gen: number;
@@ -47,24 +54,13 @@ interface Giving {
  * is given up in slices by the alarm. Nothing is added meanwhile, since nobody finds the upload open.
  */
 export class UploadStore extends BranchStore {
-  readonly #contents: ContentStore;
-  readonly #multiparts: MultipartStore;
-  readonly #sweeps: SweepStore;
+  readonly #stores: UsedStores;
   /** When this instance of the object came up, as ids of uploads begin. */
   readonly #since = encodeTime(Date.now(), ULID_TIME_LENGTH);
 
-  constructor(
-    sql: Sql,
-    stores: {
-      readonly contents: ContentStore;
-      readonly multiparts: MultipartStore;
-      readonly sweeps: SweepStore;
-    },
-  ) {
+  constructor(sql: Sql, stores: UsedStores) {
     super(sql);
-    this.#contents = stores.contents;
-    this.#multiparts = stores.multiparts;
-    this.#sweeps = stores.sweeps;
+    this.#stores = stores;
   }
 
   /** Opens an upload and returns its id, or that of the one that the lease has already; undefined if the lease is lost. */
@@ -80,17 +76,14 @@ export class UploadStore extends BranchStore {
     return id;
   }
 
-  /** Opens an upload for contents of an import. */
-  openImport({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
+  /** Opens an upload for contents of an import, or one of which `MultipartStore` says more. */
+  openFor(
+    kind: "import" | "multipart",
+    { id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number },
+  ): void {
     this.sql.run`
-      INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 0)`;
-    this.wake("housekeeping", now + ttlMs);
-  }
-
-  /** Opens an upload of which `MultipartStore` says more. */
-  openMultipart({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
-    this.sql.run`
-      INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 1)`;
+      INSERT INTO uploads (id, gen, due, ttl, multipart)
+      VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, ${Number(kind === "multipart")})`;
     this.wake("housekeeping", now + ttlMs);
   }
 
@@ -121,7 +114,7 @@ export class UploadStore extends BranchStore {
       ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET lost = 1,
         due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
       RETURNING id, gen, due`;
-    if (row && this.#isOfEarlier(row.id)) this.#sweeps.mark(row.gen, now);
+    if (row && this.#isOfEarlier(row.id)) this.#stores.sweeps.mark(row.gen, now);
     if (row) this.wake("housekeeping", row.due);
   }
 
@@ -170,15 +163,16 @@ export class UploadStore extends BranchStore {
 
   /** Registers one content. */
   hold(upload: Pick<UploadRow, "id" | "gen">, { content, now }: { content: Content; now: number }): void {
-    if (this.#hold(upload.id, content)) this.#contents.add(content, { gen: upload.gen, now, named: 0 });
-    else this.#contents.discard(content, now);
+    if (this.#hold(upload.id, content))
+      this.#stores.contents.add(content, { gen: upload.gen, now, named: 0 });
+    else this.#stores.contents.discard(content, now);
   }
 
   /** No longer keeps a content for the upload. */
   letGo({ id, gen }: Pick<UploadRow, "id" | "gen">, { digest, size }: ContentId): void {
     const held = this.sql.run`
       DELETE FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
-    if (held) this.#contents.release({ digest, size, gen });
+    if (held) this.#stores.contents.release({ digest, size, gen });
   }
 
   /** Keeps what is there and returns what is not. */
@@ -186,8 +180,8 @@ export class UploadStore extends BranchStore {
     const missing: ContentId[] = [];
     for (const { digest, size } of contents) {
       const content = { digest, size, gen: upload.gen };
-      if (!this.#contents.has(content)) missing.push({ digest, size });
-      else if (this.#hold(upload.id, content)) this.#contents.keep(content, 0);
+      if (!this.#stores.contents.has(content)) missing.push({ digest, size });
+      else if (this.#hold(upload.id, content)) this.#stores.contents.keep(content, 0);
     }
     return missing;
   }
@@ -240,10 +234,10 @@ export class UploadStore extends BranchStore {
     const upload = this.sql.first<{ gen: number; multipart: 0 | 1 }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
     if (!upload) return 0;
-    if (upload.multipart) this.#multiparts.forget(id);
+    if (upload.multipart) this.#stores.multiparts.forget(id);
     const given = this.#giveUp(id, { ...upload, atMost });
     const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || this.#isOfEarlier(id);
-    if (some) this.#sweeps.mark(upload.gen, now);
+    if (some) this.#stores.sweeps.mark(upload.gen, now);
     return given;
   }
 
@@ -265,7 +259,7 @@ export class UploadStore extends BranchStore {
     if (isLeased) {
       this.wake("housekeeping", now + UPLOAD_LEASE_MS);
       this.#giveUp(id, { gen: upload.gen, multipart: 0, atMost: RELEASED });
-      if (this.#isOfEarlier(id)) this.#sweeps.mark(upload.gen, now);
+      if (this.#isOfEarlier(id)) this.#stores.sweeps.mark(upload.gen, now);
     } else this.close(id, now);
   }
 
@@ -311,14 +305,14 @@ export class UploadStore extends BranchStore {
         AND (digest, size) IN (SELECT digest, size FROM holds WHERE upload = ${id} LIMIT ${atMost})
       RETURNING lower(hex(digest)) || '-' || size AS name`;
     this.#release(given, gen);
-    const parts = multipart ? this.#multiparts.parts.forget(id, atMost) : 0;
+    const parts = multipart ? this.#stores.multiparts.parts.forget(id, atMost) : 0;
     return Math.max(given.length, parts);
   }
 
   #release(contents: readonly { readonly name: string }[], gen: number): void {
     if (contents.length === 0) return;
     const once = contents.map(({ name }) => [name, 1] as const);
-    this.#contents.releaseMany(once, gen);
+    this.#stores.contents.releaseMany(once, gen);
   }
 
   #byLease(lease: string): (UploadRow & { readonly lost: 0 | 1 }) | undefined {
