@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { Annotation } from "../../../worker/branch/contract/answers.ts";
 import type { PathDifference } from "../../../worker/branch/contract/history.ts";
-import { LIVES, STATES, TOUCHED_BY_ONE } from "../../../worker/branch/history/compare.ts";
+import { LIVES, STATES } from "../../../worker/branch/history/compare.ts";
 import {
   CHANGED_IN_ONE,
   CHANGED_IN_SPAN,
@@ -211,11 +211,10 @@ describe("a difference", () => {
     const branch = await freshBranch();
     await put(branch, "a");
     const values: Record<string, unknown[]> = {
-      [CHANGED_IN_ONE]: [1, "", 10, 1],
+      [CHANGED_IN_ONE]: [1, "", 10, 1, "z"],
       [CHANGED_IN_SPAN]: [1, "", 10, 0, 1],
       [EVERY_PATH]: [1, "", 10],
       [DIFFERENCES]: [1, 0, 1, "[]"],
-      [TOUCHED_BY_ONE]: [1, "", "z", 1, 10],
       [LIVES]: [1, "", "z", 10],
       [STATES]: [1, "[]", 1],
     };

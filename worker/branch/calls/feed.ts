@@ -1,12 +1,11 @@
-import type { CommitPosition, FeedCalls, InputStart } from "../contract/pipelines.ts";
+import type { FeedCalls, InputStart } from "../contract/pipelines.ts";
 import { forgetNews, hasOldNews } from "../erasures/news.ts";
-import { comparePaths, spanOf } from "../history/compare.ts";
+import { comparePaths, positionOf, spanOf } from "../history/compare.ts";
 import { readChanges, readEvents } from "../history/feed.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { forgetErasures } from "../outbox/erasure-store.ts";
 import { filesAt, fingerprint } from "../read/tree.ts";
 import { keptCommit, mustBeReadable } from "../retention/kept.ts";
-import type { Position } from "../tree/commit-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { type BranchFacet, bounded, makeTables } from "./facet.ts";
 
@@ -100,10 +99,6 @@ export const feed: BranchFacet<FeedCalls> = {
     return commit ? { generation: commit.gen, seq: commit.seq } : null;
   },
 };
-
-function positionOf({ generation: gen, seq }: CommitPosition): Position {
-  return { gen, seq };
-}
 
 /** Leaves to the alarm what one slice did not forget. */
 function forgetRest(ledger: Ledger): void {

@@ -1,11 +1,17 @@
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { PathDifference } from "../contract/history.ts";
-import { type ComparedPath, type FeedCalls, MAX_COMPARED } from "../contract/pipelines.ts";
+import {
+  type CommitPosition,
+  type ComparedPath,
+  type FeedCalls,
+  MAX_COMPARED,
+} from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { filesAt } from "../read/tree.ts";
 import { isReadable } from "../retention/kept.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { type PathRange, rangeOf } from "../tree/path-ranges.ts";
+import { CHANGED_IN_ONE } from "./diff.ts";
 
 /** Most changes of one path that are told; most paths and most rows below it that are looked at for them. */
 const TOLD = 5;
@@ -15,13 +21,6 @@ const SCANNED = 2000;
 const MAX_PAGES = 10;
 /** Paths compared before others get their turn. */
 const PATHS_PER_TURN = 10;
-
-/** Of (?1 gen, ?2 lower, ?3 upper, ?4 seq, ?5 limit): the paths that one commit wrote or deleted, in order. */
-export const TOUCHED_BY_ONE = `
-  SELECT path FROM files INDEXED BY by_born WHERE gen = ?1 AND born = ?4 AND path >= ?2 AND path < ?3
-  UNION
-  SELECT path FROM files INDEXED BY by_died WHERE gen = ?1 AND died = ?4 AND path >= ?2 AND path < ?3
-  ORDER BY path LIMIT ?5`;
 
 /** Of (?1 gen, ?2 lower, ?3 upper, ?4 limit): the first lives below. */
 export const LIVES = `
@@ -90,7 +89,7 @@ function touchedBelow(
   if (from.gen !== to.gen) return { paths: [], more: true };
   const { gen } = to;
   if (to.seq === from.seq + 1) {
-    const rows = sql.query<{ path: string }>(TOUCHED_BY_ONE, [gen, lower, upper, to.seq, LOOKED_AT]);
+    const rows = sql.query<{ path: string }>(CHANGED_IN_ONE, [gen, lower, LOOKED_AT, to.seq, upper]);
     return { paths: rows.map(({ path }) => path), more: rows.length === LOOKED_AT };
   }
   const rows = sql.query<{ path: string; born: number; died: number | null }>(LIVES, [
@@ -167,6 +166,7 @@ export function spanOf({ from, to, since }: Omit<RequestOf<FeedCalls["compare"]>
   return { from: positionOf(from), to: positionOf(to), since: since && positionOf(since) };
 }
 
-function positionOf({ generation: gen, seq }: RequestOf<FeedCalls["compare"]>["from"]): Position {
+/** A position as calls have it. */
+export function positionOf({ generation: gen, seq }: CommitPosition): Position {
   return { gen, seq };
 }

@@ -1,16 +1,17 @@
+import type { SqlValue } from "../../objects/sql.ts";
 import type { Refused } from "../contract/answers.ts";
 import type { CommitDiff, DiffCommits, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { justAfter } from "../tree/path-ranges.ts";
+import { AFTER_ALL_TEXTS, justAfter } from "../tree/path-ranges.ts";
 import { seqOf } from "./log.ts";
 
 /** The paths of a page, each of (?1 gen, ?2 the least path, ?3 limit, …); then what they were and are. */
 
-/** What the commit ?4 wrote or deleted: both indexes have it in order of the path. */
+/** What the commit ?4 wrote or deleted, below ?5: both indexes have it in order of the path. */
 export const CHANGED_IN_ONE = `
-  SELECT path FROM files INDEXED BY by_born WHERE gen = ?1 AND born = ?4 AND path >= ?2
+  SELECT path FROM files INDEXED BY by_born WHERE gen = ?1 AND born = ?4 AND path >= ?2 AND path < ?5
   UNION
-  SELECT path FROM files INDEXED BY by_died WHERE gen = ?1 AND died = ?4 AND path >= ?2
+  SELECT path FROM files INDEXED BY by_died WHERE gen = ?1 AND died = ?4 AND path >= ?2 AND path < ?5
   ORDER BY path LIMIT ?3`;
 
 /** What the commits after ?4 up to ?5 wrote or deleted. Sorts all of it. */
@@ -94,8 +95,8 @@ function touchedPaths(
   return { paths, next: rows.length > limit ? (paths.at(-1) ?? null) : null };
 }
 
-function pathQuery(ledger: Ledger, { gen, older, newer }: Span): { text: string; values: number[] } {
-  if (newer === older + 1) return { text: CHANGED_IN_ONE, values: [newer] };
+function pathQuery(ledger: Ledger, { gen, older, newer }: Span): { text: string; values: SqlValue[] } {
+  if (newer === older + 1) return { text: CHANGED_IN_ONE, values: [newer, AFTER_ALL_TEXTS] };
   const [before, after] = [older, newer].map((seq) => ledger.commits.at({ gen, seq }));
   const births = (after?.births ?? 0) - (before?.births ?? 0);
   const deaths = (after?.deaths ?? 0) - (before?.deaths ?? 0);

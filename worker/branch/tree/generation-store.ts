@@ -82,9 +82,7 @@ export class GenerationStore extends BranchStore {
 
   /** Begins the next generation. */
   begin({ uid, createdAt }: { uid: string; createdAt: number }): void {
-    const gen = this.#next();
-    this.sql.run`INSERT INTO generations (gen, uid, createdAt) VALUES (${gen}, ${uid}, ${createdAt})`;
-    this.forget();
+    this.enter({ gen: this.#next(), uid, createdAt });
   }
 
   /** Takes the number of the next generation, which `open` begins: until then it looks deleted. Returns it. */
