@@ -21,6 +21,9 @@ const NODE_TMPDIR = tmpdir();
 // The runtime of the worker tests keeps its objects in the temporary folder of this process.
 process.env.TMPDIR = memoryDisk() ?? NODE_TMPDIR;
 
+/** Of tests in Node. Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers. */
+const maxWorkers = suite === "quick" ? 3 : 2;
+
 /** When a wait for something gives up. It only bounds a hang: the default of a second fails on a slow machine. */
 const patient = { poll: { timeout: 45_000 } };
 
@@ -73,8 +76,7 @@ export default defineConfig(async () => ({
           expect: patient,
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.
-          maxWorkers: suite === "quick" ? 3 : 2,
+          maxWorkers,
           sequence: { groupOrder: 1 },
         },
       },
@@ -84,6 +86,7 @@ export default defineConfig(async () => ({
           include: ["test/simulator/**/*.test.ts"],
           alias: { "cloudflare:workers": join(import.meta.dirname, "test/simulator/platform/workers.ts") },
           testTimeout: 300_000,
+          maxWorkers,
           sequence: { groupOrder: 1 },
         },
       },
