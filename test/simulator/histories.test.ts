@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { REST } from "../support/suite.ts";
+import { runBytes } from "./history/bytes.ts";
+import { runCommits } from "./history/commits.ts";
 import { faultsOf } from "./history/model.ts";
-import { runHistory } from "./history/run.ts";
 import { idOf } from "./history/steps.ts";
 
 // What went wrong is said in the log, and wrong it goes all the time.
@@ -14,28 +15,41 @@ afterEach(() => {
 });
 
 test("a seed is a history: it runs in the same way each time", async () => {
-  const one = await runHistory(1);
-  expect(await runHistory(1)).toEqual(one);
-  expect((await runHistory(2)).taken).not.toEqual(one.taken);
+  const one = await runCommits(1);
+  expect(await runCommits(1)).toEqual(one);
+  expect((await runCommits(2)).taken).not.toEqual(one.taken);
 });
 
 describe("clients of a branch see one sequence of commits, whatever dies, is lost or fails, and its object rests in the end", () => {
-  const quick = 50;
+  const history = async (seed: number) => (await runCommits(seed)).faults;
 
-  test(`in ${quick} histories`, async () => {
-    expect(await wrongAmong({ from: 0, to: quick })).toEqual([]);
+  test("in 50 histories", async () => {
+    expect(await wrongAmong(history, { from: 0, to: 50 })).toEqual([]);
   });
 
   test("in 1,000 more", REST, async () => {
-    expect(await wrongAmong({ from: quick, to: quick + 1000 })).toEqual([]);
+    expect(await wrongAmong(history, { from: 50, to: 1050 })).toEqual([]);
+  });
+});
+
+describe("files have their bytes as long as a commit shows them and no longer, however branches are forked, erased from and deleted", () => {
+  test("in 30 histories", async () => {
+    expect(await wrongAmong(runBytes, { from: 0, to: 30 })).toEqual([]);
+  });
+
+  test("in 1,000 more", REST, async () => {
+    expect(await wrongAmong(runBytes, { from: 30, to: 1030 })).toEqual([]);
   });
 });
 
 /** The seeds of histories in which something is wrong, and what. */
-async function wrongAmong({ from, to }: { from: number; to: number }): Promise<unknown[]> {
+async function wrongAmong(
+  history: (seed: number) => Promise<readonly string[]>,
+  { from, to }: { from: number; to: number },
+): Promise<unknown[]> {
   const wrong: unknown[] = [];
   for (let seed = from; seed < to; seed++) {
-    const { faults } = await runHistory(seed);
+    const faults = await history(seed);
     if (faults.length > 0) wrong.push({ seed, faults });
   }
   return wrong;

@@ -92,6 +92,14 @@ export class SimulatedStorage {
     this.#flush = undefined;
   }
 
+  /** Whether there is a table, for whoever looks at the rows from outside. */
+  has(table: string): boolean {
+    return (
+      this.#db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(table) !==
+      undefined
+    );
+  }
+
   /** For whoever looks at the rows from outside. */
   read<T extends object>(text: string): T[] {
     return this.#db.prepare(text).all() as T[];

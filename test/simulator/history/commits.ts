@@ -1,7 +1,5 @@
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
-import type { Faults } from "../platform/faults.ts";
-import { Simulation } from "../platform/simulation.ts";
-import type { World } from "../platform/world.ts";
+import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
 import { faultsOf, type ShownCommit, type Taken } from "./model.ts";
 import { chooseStep, filesOf, take } from "./steps.ts";
 
@@ -19,10 +17,9 @@ export interface HistoryResult {
 }
 
 /** Several clients write to a branch while things go wrong; then everything is compared with the model. */
-export async function runHistory(seed: number): Promise<HistoryResult> {
-  const calm = { is: false };
-  const simulation = new Simulation({ seed, faults: (world) => mishaps(world, calm) });
-  const { world, branches } = simulation;
+export async function runCommits(seed: number): Promise<HistoryResult> {
+  const { simulation, calm } = mishapSimulation(seed);
+  const { world } = simulation;
   const taken: Taken[] = [];
   await simulation.as(async () => {
     await insist(() => simulation.branch(BUCKET).lifecycle.create());
@@ -43,9 +40,7 @@ export async function runHistory(seed: number): Promise<HistoryResult> {
   calm.is = true;
   await simulation.pass(REST_MS);
   const commits = await simulation.as(() => commitsOf(simulation.branch(BUCKET)));
-  const faults = faultsOf(taken, { commits });
-  const { durableAlarm } = branches.object(BUCKET).storage;
-  if (durableAlarm !== null) faults.push(`an alarm stands at ${durableAlarm}, and nothing is due`);
+  const faults = [...faultsOf(taken, { commits }), ...ended(simulation)];
   return { seed, taken, faults };
 }
 
@@ -61,45 +56,4 @@ async function commitsOf(branch: BranchApi): Promise<ShownCommit[]> {
     if (page.next === null) return commits.reverse();
     after = page.next;
   }
-}
-
-const LOST = 0.03;
-
-function mishaps({ random }: World, calm: { readonly is: boolean }): Faults {
-  const happens = (probability: number) => !calm.is && random.chance(probability);
-  return {
-    failsToFlush: () => happens(0.01),
-    losesCall: () => happens(LOST),
-    losesAnswer: () => happens(LOST),
-    failsBefore: () => happens(LOST),
-    failsAfter: () => happens(LOST),
-  };
-}
-
-/** Longest time between two ends of instances; milliseconds. */
-const BETWEEN_ENDS_MS = 300;
-
-function endNowAndThen({ world, branches }: Simulation, calm: { readonly is: boolean }): void {
-  world.after(world.random.next() * BETWEEN_ENDS_MS, () => {
-    if (calm.is) return;
-    const up = branches.all().filter(({ isUp }) => isUp);
-    if (up.length > 0) world.random.pick(up).end("it was evicted");
-    endNowAndThen({ world, branches } as Simulation, calm);
-  });
-}
-
-/** What a client hears if something went wrong on the way. */
-function isMishap(error: unknown): boolean {
-  return /Network connection lost|was reset|could not be reached/.test(String(error));
-}
-
-async function insist<T extends { ok: boolean }>(call: () => Promise<T>): Promise<void> {
-  for (let tries = 0; tries < 50; tries++) {
-    const answer = await call().catch((error) => {
-      if (!isMishap(error)) throw error;
-      return undefined;
-    });
-    if (answer?.ok || (answer && "reason" in answer && answer.reason === "already-exists")) return;
-  }
-  throw new Error("it can't be done");
 }

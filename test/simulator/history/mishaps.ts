@@ -1,0 +1,69 @@
+import type { Faults } from "../platform/faults.ts";
+import { Simulation } from "../platform/simulation.ts";
+import type { World } from "../platform/world.ts";
+
+/** How likely a message is lost, or a store does not answer. */
+const LOST = 0.03;
+const FLUSH_FAILS = 0.01;
+/** Longest time between two ends of instances; milliseconds. */
+const BETWEEN_ENDS_MS = 300;
+
+/** Nothing goes wrong any more. */
+export interface Calm {
+  is: boolean;
+}
+
+/** A simulation in which things go wrong until it is calm. */
+export function mishapSimulation(seed: number): { simulation: Simulation; calm: Calm } {
+  const calm = { is: false };
+  return { simulation: new Simulation({ seed, faults: (world) => mishaps(world, calm) }), calm };
+}
+
+function mishaps({ random }: World, calm: Calm): Faults {
+  const happens = (probability: number) => !calm.is && random.chance(probability);
+  return {
+    failsToFlush: () => happens(FLUSH_FAILS),
+    losesCall: () => happens(LOST),
+    losesAnswer: () => happens(LOST),
+    failsBefore: () => happens(LOST),
+    failsAfter: () => happens(LOST),
+  };
+}
+
+/** Ends an instance of some object now and then. */
+export function endNowAndThen({ world, branches }: Pick<Simulation, "world" | "branches">, calm: Calm): void {
+  world.after(world.random.next() * BETWEEN_ENDS_MS, () => {
+    if (calm.is) return;
+    const up = branches.all().filter(({ isUp }) => isUp);
+    if (up.length > 0) world.random.pick(up).end("it was evicted");
+    endNowAndThen({ world, branches }, calm);
+  });
+}
+
+/** What a client hears if something went wrong on the way. */
+export function isMishap(error: unknown): boolean {
+  return /Network connection lost|was reset|could not be reached/.test(String(error));
+}
+
+/** Calls until it is done. */
+export async function insist(
+  call: () => Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>,
+): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    const answer = await call().catch((error) => {
+      if (!isMishap(error)) throw error;
+      return undefined;
+    });
+    if (answer?.ok || answer?.reason === "already-exists") return;
+  }
+  throw new Error("it can't be done");
+}
+
+/** What still waits for an alarm, although nothing is due. */
+export function ended({ branches }: Pick<Simulation, "branches">): string[] {
+  return branches
+    .all()
+    .flatMap(({ name, storage: { durableAlarm } }) =>
+      durableAlarm === null ? [] : [`${name} has an alarm at ${new Date(durableAlarm).toISOString()}`],
+    );
+}
