@@ -89,7 +89,10 @@ export interface Work {
 export interface Scenario {
   readonly loop: string;
   readonly what: string;
-  /** The methods whose wake has the work done; none: whoever gives the work wakes the loop, and waits for it. */
+  /**
+   * The methods whose wake has the work done; none: whoever gives the work wakes the loop and waits for it, or several places
+   * wake it in one transaction.
+   */
   readonly wokenBy: readonly string[];
   /** Only the wake is tested: the work itself is that of another scenario, which has the object die. */
   readonly wakeOnly?: true;
@@ -107,7 +110,85 @@ export interface Kind {
 const LONG = { timeout: 20_000 };
 
 /** Tests of all loops of a kind of object: each has a scenario. */
-export function testLoops({ kind, stub, loops, kill }: Kind, scenarios: readonly Scenario[]): void {
+export function testLoops(kindOptions: Kind, scenarios: readonly Scenario[]): void {
+  const { kind, stub, kill } = kindOptions;
+  const { standing, ring, rests, alarmFits } = lookAt(kindOptions);
+
+  test(`every loop of a ${kind} has work here`, async () => {
+    const { name } = (await scenarios[0]?.prepare()) ?? { name: "" };
+    const all = (await standing(name)).map((loop) => loop.name).sort();
+    expect([...new Set(scenarios.map(({ loop }) => loop))].sort()).toEqual(all);
+  });
+
+  describe.each(scenarios.filter(({ wakeOnly }) => !wakeOnly))(titleOf(kind), ({ loop, prepare }) => {
+    test.each(DEATHS)("goes on if the object dies $at, and then the object rests", async ({ when, step }) => {
+      vi.spyOn(console, "warn").mockImplementation(() => {});
+      const { name, begin, again, passes, isDone } = await prepare();
+      let abort = (): void => {};
+      await runInDurableObject(stub(name), (_, state) => {
+        abort = () => state.abort(KILL);
+      });
+      const death = killAt({ object: `${kind} ${name}`, loop, when, step }, () => abort());
+      const work = async () => {
+        await begin();
+        if (passes !== undefined) await exec(stub(name), passes).then(() => ring(name));
+      };
+      await work().catch(unlessKilled);
+      // A loop may be done before so many steps: then the object dies at rest.
+      const stood = async () => death.isKilled() || ((await isDone()) && (await rests(name)));
+      await expect.poll(() => stood().catch(unlessKilled), LONG).toBe(true);
+      death.end();
+      await kill(name);
+      await again?.();
+      const goesOn = async () => {
+        await ring(name);
+        return (await isDone()) && (await rests(name)) && (await alarmFits(name));
+      };
+      await expect.poll(() => goesOn().catch(unlessKilled), LONG).toBe(true);
+    });
+  });
+
+  // Last: what any test has mocked ends there.
+  testWakes(kindOptions, scenarios);
+}
+
+/** Tests that each of these scenarios needs the wakes of the places that it names. */
+export function testWakes(kindOptions: Omit<Kind, "kill">, scenarios: readonly Scenario[]): void {
+  const { isStill, isCovered, isSettled } = lookAt(kindOptions);
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  describe.each(scenarios)(titleOf(kindOptions.kind), ({ loop, wokenBy, prepare }) => {
+    test("is woken by what gives it its work: if that wake is lost, it sleeps", async () => {
+      const run = async (lost?: string) => {
+        const { name, begin, passes, isDone } = await prepare();
+        // What stands for other loops is done with: no alarm of theirs comes in between.
+        await expect.poll(() => isSettled(name), LONG).toBe(true);
+        const wakes = swallow(loop, { lost, alone: passes !== undefined });
+        await begin();
+        await expect.poll(() => isStill(name), LONG).toBe(true);
+        wakes.end();
+        const sleeps = passes === undefined ? !(await isDone()) : !(await isCovered(name, loop));
+        return { places: [...wakes.places], sleeps };
+      };
+      const { places, sleeps } = await run();
+      expect(sleeps).toBe(false);
+      const found = [];
+      for (const place of places) if ((await run(place)).sleeps) found.push(place);
+      expect(found).toEqual(wokenBy);
+    });
+  });
+}
+
+/** What a scenario is called. */
+function titleOf(kind: Kind["kind"]): string {
+  return `the loop '$loop' of a ${kind}, when $what,`;
+}
+
+/** How the loops and the alarm of an object of this kind stand. */
+function lookAt({ stub, loops }: Omit<Kind, "kill">) {
   const standing = async (name: string) => (await loops(name))?.loops ?? [];
   const alarmOf = (name: string) => runInDurableObject(stub(name), (_, { storage }) => storage.getAlarm());
   const ring = (name: string) => runDurableObjectAlarm(stub(name));
@@ -135,71 +216,7 @@ export function testLoops({ kind, stub, loops, kill }: Kind, scenarios: readonly
     await ring(name);
     return (await isStill(name)) && (await rests(name));
   };
-
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
-
-  test(`every loop of a ${kind} has work here`, async () => {
-    const { name } = (await scenarios[0]?.prepare()) ?? { name: "" };
-    const all = (await standing(name)).map((loop) => loop.name).sort();
-    expect([...new Set(scenarios.map(({ loop }) => loop))].sort()).toEqual(all);
-  });
-
-  describe.each(scenarios)(`the loop '$loop' of a ${kind}, when $what,`, ({
-    loop,
-    wokenBy,
-    wakeOnly,
-    prepare,
-  }) => {
-    test.each(wakeOnly ? [] : DEATHS)("goes on if the object dies $at, and then the object rests", async ({
-      when,
-      step,
-    }) => {
-      vi.spyOn(console, "warn").mockImplementation(() => {});
-      const { name, begin, again, passes, isDone } = await prepare();
-      let abort = (): void => {};
-      await runInDurableObject(stub(name), (_, state) => {
-        abort = () => state.abort(KILL);
-      });
-      const death = killAt({ object: `${kind} ${name}`, loop, when, step }, () => abort());
-      const work = async () => {
-        await begin();
-        if (passes !== undefined) await exec(stub(name), passes).then(() => ring(name));
-      };
-      await work().catch(unlessKilled);
-      // A loop may be done before so many steps: then the object dies at rest.
-      const stood = async () => death.isKilled() || ((await isDone()) && (await rests(name)));
-      await expect.poll(() => stood().catch(unlessKilled), LONG).toBe(true);
-      death.end();
-      await kill(name);
-      await again?.();
-      const goesOn = async () => {
-        await ring(name);
-        return (await isDone()) && (await rests(name)) && (await alarmFits(name));
-      };
-      await expect.poll(() => goesOn().catch(unlessKilled), LONG).toBe(true);
-    });
-
-    test("is woken by what gives it its work: if that wake is lost, it sleeps", async () => {
-      const run = async (lost?: string) => {
-        const { name, begin, passes, isDone } = await prepare();
-        // What stands for other loops is done with: no alarm of theirs comes in between.
-        await expect.poll(() => isSettled(name), LONG).toBe(true);
-        const wakes = swallow(loop, { lost, alone: passes !== undefined });
-        await begin();
-        await expect.poll(() => isStill(name), LONG).toBe(true);
-        wakes.end();
-        const sleeps = passes === undefined ? !(await isDone()) : !(await isCovered(name, loop));
-        return { places: [...wakes.places], sleeps };
-      };
-      const { places, sleeps } = await run();
-      expect(sleeps).toBe(false);
-      const found = [];
-      for (const place of places) if ((await run(place)).sleeps) found.push(place);
-      expect(found).toEqual(wokenBy);
-    });
-  });
+  return { standing, ring, isStill, rests, alarmFits, isCovered, isSettled };
 }
 
 /** Runs statements where the object is. */
