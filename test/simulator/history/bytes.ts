@@ -4,6 +4,7 @@ import { eraseThroughForks } from "../../../worker/erase.ts";
 import type { Simulation } from "../platform/simulation.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
 import { idOf } from "./steps.ts";
+import { Tally } from "./tally.ts";
 
 /** Clients, and steps of each. */
 const CLIENTS = 3;
@@ -29,12 +30,12 @@ interface Erased {
  * Clients write files with blobs of their own to branches that are forked, erased from and deleted meanwhile. In the end each file of
  * each commit has its bytes, no erased version is shown, and once all branches are deleted nothing is left.
  */
-export async function runBytes(seed: number): Promise<string[]> {
-  const { simulation, calm } = mishapSimulation(seed);
-  const history = new BytesHistory(simulation);
+export async function runBytes(seed: number, tally = new Tally()): Promise<string[]> {
+  const { simulation, calm } = mishapSimulation(seed, tally);
+  const history = new BytesHistory(simulation, tally);
   await simulation.as(async () => {
     await insist(() => simulation.branch(bucketOf("master")).lifecycle.create());
-    endNowAndThen(simulation, calm);
+    endNowAndThen(simulation, { calm, tally });
     const clients = Array.from({ length: CLIENTS }, async (_, client) => {
       for (let n = 0; n < STEPS; n++) await history.step(`${client}.${n}`);
     });
@@ -50,14 +51,16 @@ export async function runBytes(seed: number): Promise<string[]> {
 
 class BytesHistory {
   readonly #simulation: Simulation;
+  readonly #tally: Tally;
   readonly #erased: Erased[] = [];
   /** Blobs whose put was answered. Of others nobody may know, if a client died: the orphan scan is for these. */
   readonly #named = new Set<string>();
   /** By digest, what was written. */
   readonly #texts = new Map<string, string>();
 
-  constructor(simulation: Simulation) {
+  constructor(simulation: Simulation, tally: Tally) {
     this.#simulation = simulation;
+    this.#tally = tally;
   }
 
   /** One step of a client, as the seed has it. What is refused, or fails on the way, is done with. */
@@ -65,9 +68,11 @@ class BytesHistory {
     const { random } = this.#simulation.world;
     const kind = random.pick(KINDS);
     const bucket = bucketOf(random.pick(BRANCHES));
-    await this.#take(kind, { id, bucket }).catch((error) => {
-      if (!isMishap(error)) throw error;
-    });
+    await this.#tally
+      .during(kind, () => this.#take(kind, { id, bucket }))
+      .catch((error) => {
+        if (!isMishap(error)) throw error;
+      });
   }
 
   async #take(kind: (typeof KINDS)[number], { id, bucket }: { id: string; bucket: string }): Promise<void> {
@@ -78,11 +83,11 @@ class BytesHistory {
       case "put":
         return await this.#put(branch, { path, text: `text ${id}` });
       case "copy":
-        return await copy(branch, { from: random.pick(PATHS), to: path });
+        return await this.#copy(branch, { from: random.pick(PATHS), to: path });
       case "erase":
         return await this.#erase(bucket, path);
       case "fork":
-        await branch.lifecycle.fork({ parent: bucketOf(random.pick(BRANCHES)) });
+        this.#came("fork", await branch.lifecycle.fork({ parent: bucketOf(random.pick(BRANCHES)) }));
         return;
       case "delete":
         await branch.files.commit({ operations: [{ delete: path }] });
@@ -91,6 +96,10 @@ class BytesHistory {
         // The first one is mostly there, so that there is something to fork.
         if (random.chance(0.2)) await branch.lifecycle.destroy({ withFiles: true });
     }
+  }
+
+  #came(kind: string, answer: { readonly ok: true } | { readonly ok: false; readonly reason: string }): void {
+    this.#tally.add(`outcome ${kind}: ${answer.ok ? "done" : answer.reason}`);
   }
 
   /** As PutObject: bytes before names. */
@@ -105,6 +114,7 @@ class BytesHistory {
     const chunks = [{ blob, offset: 0, length: bytes.length, leaves: "" }];
     const content: Content = { ...id, body: { kind: "chunks", chunks } };
     const answer = await branch.files.put({ path, content, attributes: {}, upload: opened.upload });
+    this.#came("put", answer);
     if (answer.ok) this.#named.add(blob);
   }
 
@@ -120,8 +130,16 @@ class BytesHistory {
       (address) => this.#simulation.branch(`${address.branch}.${address.repo}`),
       { address: { repo, branch }, versions: [{ path, version }], forks: { mayErase: () => true } },
     );
+    this.#came("erase", done);
     if (done.ok)
       this.#erased.push(...done.erased.map((one) => ({ bucket, path: one.path, version: one.version })));
+  }
+
+  async #copy(branch: BranchApi, { from, to }: { from: string; to: string }): Promise<void> {
+    const read = await branch.files.read({ path: from });
+    if (!read.ok) return;
+    const { digest, size } = read;
+    this.#came("copy", await branch.files.commit({ operations: [{ put: to, digest, size }] }));
   }
 
   /** What is wrong with what the branches show. */
@@ -199,11 +217,4 @@ class BytesHistory {
 
 function bucketOf(branch: string): string {
   return `${branch}.${REPO}`;
-}
-
-async function copy(branch: BranchApi, { from, to }: { from: string; to: string }): Promise<void> {
-  const read = await branch.files.read({ path: from });
-  if (!read.ok) return;
-  const { digest, size } = read;
-  await branch.files.commit({ operations: [{ put: to, digest, size }] });
 }

@@ -2,6 +2,7 @@ import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
 import { faultsOf, type ShownCommit, type Taken } from "./model.ts";
 import { chooseStep, filesOf, take } from "./steps.ts";
+import { Tally } from "./tally.ts";
 
 /** Clients, and steps of each. */
 const CLIENTS = 3;
@@ -17,21 +18,24 @@ export interface HistoryResult {
 }
 
 /** Several clients write to a branch while things go wrong; then everything is compared with the model. */
-export async function runCommits(seed: number): Promise<HistoryResult> {
-  const { simulation, calm } = mishapSimulation(seed);
+export async function runCommits(seed: number, tally = new Tally()): Promise<HistoryResult> {
+  const { simulation, calm } = mishapSimulation(seed, tally);
   const { world } = simulation;
   const taken: Taken[] = [];
   await simulation.as(async () => {
     await insist(() => simulation.branch(BUCKET).lifecycle.create());
-    endNowAndThen(simulation, calm);
+    endNowAndThen(simulation, { calm, tally });
     const clients = Array.from({ length: CLIENTS }, async (_, client) => {
       for (let n = 0; n < STEPS; n++) {
         const step = chooseStep(world.random, `${client}.${n}`);
         const begun = world.events;
-        const outcome = await take(simulation.branch(BUCKET), step).catch((error) => {
-          if (!isMishap(error)) throw error;
-          return { kind: "unknown" } as const;
-        });
+        const outcome = await tally
+          .during(step.kind, () => take(simulation.branch(BUCKET), step))
+          .catch((error) => {
+            if (!isMishap(error)) throw error;
+            return { kind: "unknown" } as const;
+          });
+        tally.add(`outcome ${outcome.kind}`);
         taken.push({ step, outcome, begun, ended: outcome.kind === "unknown" ? Infinity : world.events });
       }
     });

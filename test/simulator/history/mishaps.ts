@@ -1,6 +1,7 @@
 import type { Faults } from "../platform/faults.ts";
 import { Simulation } from "../platform/simulation.ts";
 import type { World } from "../platform/world.ts";
+import type { Tally } from "./tally.ts";
 
 /** How likely a message is lost, or a store does not answer. */
 const LOST = 0.03;
@@ -14,29 +15,39 @@ export interface Calm {
 }
 
 /** A simulation in which things go wrong until it is calm. */
-export function mishapSimulation(seed: number): { simulation: Simulation; calm: Calm } {
+export function mishapSimulation(seed: number, tally: Tally): { simulation: Simulation; calm: Calm } {
   const calm = { is: false };
-  return { simulation: new Simulation({ seed, faults: (world) => mishaps(world, calm) }), calm };
+  return { simulation: new Simulation({ seed, faults: (world) => mishaps(world, { calm, tally }) }), calm };
 }
 
-function mishaps({ random }: World, calm: Calm): Faults {
-  const happens = (probability: number) => !calm.is && random.chance(probability);
+function mishaps({ random }: World, { calm, tally }: { calm: Calm; tally: Tally }): Faults {
+  const happens = (what: string, probability: number) => {
+    const is = !calm.is && random.chance(probability);
+    if (is) tally.add(`fault ${what}`);
+    return is;
+  };
   return {
-    failsToFlush: () => happens(FLUSH_FAILS),
-    losesCall: () => happens(LOST),
-    losesAnswer: () => happens(LOST),
-    failsBefore: () => happens(LOST),
-    failsAfter: () => happens(LOST),
+    failsToFlush: () => happens("write fails", FLUSH_FAILS),
+    losesCall: () => happens("call lost", LOST),
+    losesAnswer: () => happens("answer lost", LOST),
+    failsBefore: (store) => happens(`${store} fails before`, LOST),
+    failsAfter: (store) => happens(`${store} fails after`, LOST),
   };
 }
 
 /** Ends an instance of some object now and then. */
-export function endNowAndThen({ world, branches }: Pick<Simulation, "world" | "branches">, calm: Calm): void {
+export function endNowAndThen(
+  { world, branches }: Pick<Simulation, "world" | "branches">,
+  { calm, tally }: { calm: Calm; tally: Tally },
+): void {
   world.after(world.random.next() * BETWEEN_ENDS_MS, () => {
     if (calm.is) return;
     const up = branches.all().filter(({ isUp }) => isUp);
-    if (up.length > 0) world.random.pick(up).end("it was evicted");
-    endNowAndThen({ world, branches }, calm);
+    if (up.length > 0) {
+      tally.add("fault object ends");
+      world.random.pick(up).end("it was evicted");
+    }
+    endNowAndThen({ world, branches }, { calm, tally });
   });
 }
 

@@ -1,0 +1,21 @@
+/** How often something occurred: kinds of steps, pairs of kinds that ran at the same time, faults. */
+export class Tally {
+  readonly counts = new Map<string, number>();
+  readonly #underWay: string[] = [];
+
+  add(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
+  /** Does a step, and counts it, with each that is under way when it begins. */
+  async during<T>(kind: string, step: () => Promise<T>): Promise<T> {
+    this.add(`step ${kind}`);
+    for (const other of this.#underWay) this.add(`pair ${[kind, other].sort().join(" + ")}`);
+    this.#underWay.push(kind);
+    try {
+      return await step();
+    } finally {
+      this.#underWay.splice(this.#underWay.indexOf(kind), 1);
+    }
+  }
+}
