@@ -480,7 +480,7 @@ const SCENARIOS: readonly Scenario[] = [
     },
   },
   named("the day of a tag is over that was deleted", "UntaggedStore.forgetOld", async (branch, commit) => {
-    await branch.tags.create({ name: "t", commit });
+    await branch.tags.create({ name: "t", commit, force: false });
     await branch.tags.delete({ name: "t" });
     return () => exec(branch, "UPDATE untagged SET due = 1").then(() => ring(branch));
   }),

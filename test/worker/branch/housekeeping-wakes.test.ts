@@ -98,7 +98,7 @@ const DUE_IN_HOUSEKEEPING: readonly Scenario[] = [
     async given(bucket) {
       const branch = await freshBranch(bucket);
       await put(branch, "a");
-      await branch.tags.create({ name: "t" });
+      await branch.tags.create({ name: "t", force: false });
       return { begin: () => branch.tags.delete({ name: "t" }) };
     },
   }),
@@ -277,7 +277,7 @@ const TOLD_BY_CALLS: readonly Case[] = [
     async given(bucket) {
       const branch = await freshBranch(bucket);
       await put(branch, "a");
-      return { begin: () => branch.tags.create({ name: "t" }) };
+      return { begin: () => branch.tags.create({ name: "t", force: false }) };
     },
   },
   {
