@@ -421,6 +421,9 @@ function cutOff({ given, ...about }: Case): Case {
 /*
  * Wakes that no scenario needs alone:
  *
+ *  - UploadStore.expireMultiparts: and
+ *  - OpenCommitStore.endGeneration: one transaction, the end of a generation, always has both.
+ *  - UploadStore.forgetLeases: whoever calls it ends the open commits of the job, too, which wakes the loop at once.
  *  - OpenCommitStore.reopen: the loop "large commit" calls it, and had the alarm set for itself, which looks after all that
  *    waits when it rings.
  *  - Outbox.tellCatalogue as endFork calls it: so had the loop "forks", which is at work on a fork that is on its way.
