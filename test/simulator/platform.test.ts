@@ -13,5 +13,6 @@ test.each(Object.entries(RULES))("the simulation: %s", async (_, rule) => {
     const object = simulation.branches.object(BUCKET);
     expect(object.storage.durableAlarm).toBe(null);
     await simulation.as(() => rule(object));
+    simulation.close();
   }
 });

@@ -46,7 +46,9 @@ export async function runBytes(seed: number, tally = new Tally()): Promise<strin
   const faults = await simulation.as(() => history.faults());
   await simulation.as(() => history.destroyAll());
   await simulation.pass(REST_MS);
-  return [...faults, ...history.remains(), ...ended(simulation)];
+  faults.push(...history.remains(), ...ended(simulation));
+  simulation.close();
+  return faults;
 }
 
 class BytesHistory {

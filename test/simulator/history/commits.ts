@@ -45,6 +45,7 @@ export async function runCommits(seed: number, tally = new Tally()): Promise<His
   await simulation.pass(REST_MS);
   const commits = await simulation.as(() => commitsOf(simulation.branch(BUCKET)));
   const faults = [...faultsOf(taken, { commits }), ...ended(simulation)];
+  simulation.close();
   return { seed, taken, faults };
 }
 

@@ -39,6 +39,11 @@ export class SimulatedD1 {
     });
   }
 
+  /** The simulation is over. */
+  close(): void {
+    this.#db.close();
+  }
+
   /** For whoever looks at the rows from outside. */
   read<T extends object>(text: string): T[] {
     return this.#db.prepare(text).all() as T[];

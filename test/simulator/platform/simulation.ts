@@ -84,4 +84,10 @@ export class Simulation {
   async pass(ms: number): Promise<void> {
     await this.world.run({ until: this.world.now + ms });
   }
+
+  /** Gives back what it has of the process. */
+  close(): void {
+    for (const { storage } of [...this.branches.all(), ...this.pipelines.all()]) storage.close();
+    this.catalogue.close();
+  }
 }

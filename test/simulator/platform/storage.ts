@@ -92,6 +92,11 @@ export class SimulatedStorage {
     this.#flush = undefined;
   }
 
+  /** The simulation is over. */
+  close(): void {
+    this.#db.close();
+  }
+
   /** Whether there is a table, for whoever looks at the rows from outside. */
   has(table: string): boolean {
     return (
