@@ -151,9 +151,9 @@ describe("a command in a clone", { timeout: 120_000 }, () => {
       .trim()
       .split("\n")
       .filter((url) => url.startsWith("file:"));
-    // Of the bundle: where it begins, the one command, and pieces that commands share.
+    // Of the bundle: where it begins, the one command, the client of the gateway that it asks, and pieces that commands share.
     const own = files.map((url) => basename(url)).filter((file) => /(?<!^chunk)-\w{8}\.mjs$/.test(file));
-    expect(own).toEqual([expect.stringMatching(/^ls-/)]);
+    expect(own).toEqual([expect.stringMatching(/^ls-/), expect.stringMatching(/^client-/)]);
     expect(files.filter((url) => /\.ts$|node_modules\/(?!\.cache\/)/.test(url))).toEqual([]);
   });
 
