@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -146,24 +147,25 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
 });
 
 describe("a runtime that was left over", () => {
-  function leave(data: string, env: Record<string, string>): number {
-    const left = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env, stdio: "ignore" });
+  async function leave(data: string, env: Record<string, string>): Promise<number> {
+    const script = "console.log('up'); setInterval(() => {}, 1000)";
+    const left = spawn(process.execPath, ["-e", script], { env, stdio: ["ignore", "pipe", "ignore"] });
+    // A process that was forked just now still has the environment of its parent.
+    await once(left.stdout, "data");
     writeFileSync(join(data, "workerd.pid"), `${left.pid}\n`);
     return left.pid ?? 0;
   }
 
   test("is ended by the next start", REST, async () => {
     const data = scratchFolder();
-    const pid = leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
-    await eventually("it runs", () => alive(pid));
+    const pid = await leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
     await endOrphan(data);
     expect(alive(pid)).toBe(false);
   });
 
   test("whose pid now belongs to a stranger is let be", REST, async () => {
     const data = scratchFolder();
-    const pid = leave(data, {});
-    await eventually("it runs", () => alive(pid));
+    const pid = await leave(data, {});
     await endOrphan(data);
     expect(alive(pid)).toBe(true);
     process.kill(pid, "SIGKILL");
