@@ -214,10 +214,7 @@ export class Pipeline extends RealPipeline {
 
   #present() {
     return this.ctx.storage.sql
-      .exec(
-        `SELECT max(n) AS n, salt, (SELECT spec FROM revisions ORDER BY revision DESC LIMIT 1) AS spec
-         FROM jobs, pipeline`,
-      )
+      .exec(`SELECT salt, spec, (SELECT max(n) FROM jobs) AS n FROM revisions ORDER BY revision DESC LIMIT 1`)
       .one();
   }
 }
