@@ -146,7 +146,9 @@ export class OutboxDispatcher<Name extends string> implements NamedLoop {
     this.#look = Promise.withResolvers();
     const due = ledger.outbox.due(now(), AT_ONCE + this.#sending.size);
     const idle = due.filter((row) => !this.#sending.has(nameOf(row)));
-    for (const row of idle.slice(0, AT_ONCE - this.#sending.size)) void this.flush(row.receiver, row.uid);
+    // Calls tell some as well: there may be more under way than the loop begins.
+    const free = Math.max(0, AT_ONCE - this.#sending.size);
+    for (const row of idle.slice(0, free)) void this.flush(row.receiver, row.uid);
     if (this.#sending.size === 0) return false;
     await Promise.race([...this.#sending.values(), this.#look.promise]);
     return true;

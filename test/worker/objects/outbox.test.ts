@@ -5,6 +5,7 @@ import { OutboxDispatcher, OutboxStore, type Send } from "../../../worker/object
 import { OUTBOX } from "../../../worker/objects/outbox-table.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { Transactions } from "../../../worker/objects/transaction.ts";
+import { yieldToOthers } from "../../../worker/objects/turns.ts";
 
 type Name = "one" | "other";
 
@@ -169,6 +170,30 @@ test("a receiver that hangs keeps no other waiting, not even what is marked late
     await expect.poll(() => heard).toEqual(["one", "other"]);
     await expect.poll(() => outbox.find("other")).toBeUndefined();
     expect(outbox.find("one")).toBeDefined();
+  }));
+
+test("no more than twenty are told at the same time by the loop, however many hang and whatever calls tell besides", () =>
+  withStorage(async (storage) => {
+    const hang = Promise.withResolvers<undefined>();
+    const send: Send = () => hang.promise;
+    const { dispatcher, heard, mark, rests } = instanceOn(storage, { one: send, other: send });
+    for (let n = 0; n < 60; n++) mark("one", `${n}`);
+    await expect.poll(() => heard.length).toBe(20);
+    const calls = ["a", "b"].map((uid) => {
+      mark("other", uid);
+      return dispatcher.flush("other", uid);
+    });
+    await expect.poll(() => heard.length).toBe(22);
+    // The loop looks again, and has no right to begin more.
+    for (let n = 0; n < 3; n++) {
+      mark("one", "0");
+      await yieldToOthers();
+    }
+    expect(heard.length).toBe(22);
+    hang.resolve(undefined);
+    await Promise.all(calls);
+    await rests();
+    expect(new Set(heard).size).toBe(62);
   }));
 
 test("a receiver that could not be told all at once is told the rest at once", () =>
