@@ -11,7 +11,7 @@
  *     the rows of the versions out, has HEAD go back to the version before by a commit, and writes down what follows from it
  *     [files; holds for forks that have the bytes elsewhere; erasures, erased_contents: for pipelines and nodes; outbox;
  *     the debt of a rewrite]. The caller has the answer. From here on nobody reads the version.
- *  4. The outbox of the branch (branch/work/outbox) wakes the pipelines that read the branch or write to it, and tells the
+ *  4. The outbox of the branch (branch/work/outbox.ts) wakes the pipelines that read the branch or write to it, and tells the
  *     catalogue. From there each node learns by its next heartbeat what its cache must not have.
  *  5. A pipeline that reads the branch asks it what was erased (pipeline/work/inputs/erased.ts). It kills jobs that read it
  *     and have not ended, and makes one for where the inputs are [erasures_heard, erased_paths, jobs].
