@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { REST } from "../support/suite.ts";
-import { runBytes } from "./history/bytes.ts";
-import { runCommits } from "./history/commits.ts";
-import { faultsOf } from "./history/model.ts";
-import { idOf } from "./history/steps.ts";
+import { type Change, faultsOf, type Taken } from "./history/model.ts";
+import { type BranchObserver, type State, statesBetween } from "./history/observer.ts";
+import { type Plan, shrunk } from "./history/plan.ts";
+import { reportOfSeed } from "./history/report.ts";
+import { historyOf, runHistory } from "./history/run.ts";
 
 // What went wrong is said in the log, and wrong it goes all the time.
 beforeEach(() => {
@@ -15,114 +16,119 @@ afterEach(() => {
 });
 
 test("a seed is a history: it runs in the same way each time", async () => {
-  const one = await runCommits(1);
-  expect(await runCommits(1)).toEqual(one);
-  expect((await runCommits(2)).taken).not.toEqual(one.taken);
+  const asked = async (seed: number) =>
+    (await runHistory(historyOf(seed))).taken.map(({ text, begun, ended }) => ({ text, begun, ended }));
+  const one = await asked(1);
+  expect(await asked(1)).toEqual(one);
+  expect(await asked(2)).not.toEqual(one);
 });
 
-describe("clients of a branch see one sequence of commits, whatever dies, is lost or fails, and its object rests in the end", () => {
-  const history = async (seed: number) => (await runCommits(seed)).faults;
-
+describe("branches are one sequence of commits each, which have their bytes as long as they are kept and no longer, whatever dies, is lost or fails", () => {
   test("in 50 histories", async () => {
-    expect(await wrongAmong(history, { from: 0, to: 50 })).toEqual([]);
+    expect(await wrongAmong({ from: 0, to: 50 })).toEqual([]);
   });
 
-  test("in 1,000 more", REST, async () => {
-    expect(await wrongAmong(history, { from: 50, to: 1050 })).toEqual([]);
-  });
-});
-
-describe("files have their bytes as long as a commit shows them and no longer, however branches are forked, erased from and deleted", () => {
-  test("in 30 histories", async () => {
-    expect(await wrongAmong(runBytes, { from: 0, to: 30 })).toEqual([]);
-  });
-
-  test("in 1,000 more", REST, async () => {
-    expect(await wrongAmong(runBytes, { from: 30, to: 1030 })).toEqual([]);
+  test("in 2,000 more", REST, async () => {
+    expect(await wrongAmong({ from: 50, to: 2050 })).toEqual([]);
   });
 });
 
-/** The seeds of histories in which something is wrong, and what. */
-async function wrongAmong(
-  history: (seed: number) => Promise<readonly string[]>,
-  { from, to }: { from: number; to: number },
-): Promise<unknown[]> {
-  const wrong: unknown[] = [];
+/** What is wrong in the histories of some seeds. */
+async function wrongAmong({ from, to }: { from: number; to: number }): Promise<string[]> {
+  const wrong: string[] = [];
   for (let seed = from; seed < to; seed++) {
-    const faults = await history(seed);
-    if (faults.length > 0) wrong.push({ seed, faults });
+    const report = await reportOfSeed(seed);
+    if (report !== undefined) wrong.push(report);
   }
   return wrong;
 }
 
+test("a plan that fails is made as small as it can be", async () => {
+  const plan = historyOf(7);
+  const isNeeded = ({ number }: Plan["steps"][number]) => number === 3 || number === 31;
+  const fails = async ({ steps }: Plan) => steps.filter(isNeeded).length === 2;
+  const least = await shrunk(plan, { fails, budget: 1000 });
+  expect(least.steps.map(({ number }) => number)).toEqual([3, 31]);
+  expect(least.isCalm).toBe(true);
+});
+
 describe("the model finds", () => {
-  const red = idOf("red").digest;
-  const put = { kind: "put", id: "1", path: "a", text: "red" } as const;
-  const done = { kind: "done", commit: "C1" } as const;
-  const first = { step: put, outcome: done, begun: 0, ended: 5 };
-  const commit = { id: "C1", parent: null, annotation: { message: "1" }, files: new Map([["a", red]]) };
+  const nothing: State = {
+    since: 0,
+    generation: 1,
+    commit: null,
+    message: null,
+    origin: null,
+    tree: new Map(),
+  };
+  const red: State = { ...nothing, since: 3, commit: "C1", message: "1", tree: new Map([["a", "red"]]) };
+  const put: Taken = {
+    id: "1",
+    bucket: "master.photos",
+    text: "put",
+    begun: 1,
+    ended: 5,
+    answer: { kind: "made", commit: "C1" },
+    leads: ({ before, after }: Change) => !before.tree.has("a") && after.tree.get("a") === "red",
+  };
+
+  const faults = (taken: readonly Taken[], states: readonly State[]) => {
+    const observer: Pick<BranchObserver, "states" | "between"> = {
+      states: [...states],
+      between: (from, to) => statesBetween(states, { from, to }),
+    };
+    return faultsOf(taken, new Map([["master.photos", observer]]));
+  };
 
   test("nothing in a history that is right", () => {
-    expect(faultsOf([first], { commits: [commit] })).toEqual([]);
+    expect(faults([put], [nothing, red])).toEqual([]);
   });
 
   test("a commit that was lost", () => {
-    expect(faultsOf([first], { commits: [] })).toEqual([expect.stringContaining("is lost")]);
+    expect(faults([put], [nothing])).toEqual([expect.stringContaining("is lost")]);
   });
 
   test("a commit that has what nobody wrote", () => {
-    const other = { ...commit, files: new Map([["b", red]]) };
-    expect(faultsOf([first], { commits: [other] })).toEqual([expect.stringContaining("instead of")]);
+    const other = { ...red, tree: new Map([["b", "red"]]) };
+    expect(faults([put], [nothing, other])).toEqual([expect.stringContaining("made {b: red} of {}")]);
+  });
+
+  test("a commit that nobody asked for", () => {
+    expect(faults([], [nothing, red])).toEqual([expect.stringContaining("nobody asked for")]);
   });
 
   test("a write that was done twice", () => {
-    const again = { ...commit, id: "C2" };
-    expect(faultsOf([first], { commits: [commit, again] })).toContainEqual(
-      expect.stringContaining("two commits"),
-    );
+    const again = { ...red, since: 4, commit: "C2" };
+    expect(faults([put], [nothing, red, again])).toContainEqual(expect.stringContaining("two commits"));
   });
 
-  test("a read of what was not there any more", () => {
-    const read = {
-      step: { kind: "read", path: "a" },
-      outcome: { kind: "read", digest: null },
-      begun: 6,
-      ended: 7,
-    } as const;
-    expect(faultsOf([first, read], { commits: [commit] })).toEqual([expect.stringContaining("at no moment")]);
-  });
-
-  test("a condition that was passed over", () => {
-    const again = {
-      step: { ...put, id: "2", condition: { absent: true } },
-      outcome: { kind: "done", commit: "C2" },
-      begun: 6,
-      ended: 7,
-    } as const;
-    const second = { ...commit, id: "C2", parent: "C1", annotation: { message: "2" } };
-    expect(faultsOf([first, again], { commits: [commit, second] })).toEqual([
-      expect.stringContaining("did not hold"),
+  test("a write that was answered before it was on the disk", () => {
+    expect(faults([put], [nothing, { ...red, since: 6 }])).toEqual([
+      expect.stringContaining("was answered before"),
     ]);
   });
 
-  test("commits whose order is not that of their steps", () => {
-    const later = {
-      step: { ...put, id: "2", path: "b" },
-      outcome: { kind: "done", commit: "C2" },
+  test("a commit that was there before anybody asked for it", () => {
+    expect(faults([{ ...put, begun: 4 }], [nothing, red])).toEqual([
+      expect.stringContaining("before it was asked for"),
+    ]);
+  });
+
+  test("a refused write that was done all the same", () => {
+    const refused: Taken = { ...put, answer: { kind: "saw", what: "busy", of: () => true } };
+    expect(faults([refused], [nothing, red])).toEqual([expect.stringContaining("was answered otherwise")]);
+  });
+
+  test("a read of what was there no longer", () => {
+    const read: Taken = {
+      id: "2",
+      bucket: "master.photos",
+      text: "read",
       begun: 6,
       ended: 7,
-    } as const;
-    const commits = [
-      { ...commit, id: "C2", annotation: { message: "2" }, files: new Map([["b", red]]) },
-      {
-        ...commit,
-        parent: "C2",
-        files: new Map([
-          ["b", red],
-          ["a", red],
-        ]),
-      },
-    ];
-    expect(faultsOf([first, later], { commits })).toEqual([expect.stringContaining("ended before")]);
+      answer: { kind: "saw", what: "nothing", of: ({ tree }) => !tree.has("a") },
+    };
+    expect(faults([put, read], [nothing, red])).toEqual([expect.stringContaining("true of none of")]);
+    expect(faults([put, { ...read, begun: 2 }], [nothing, red])).toEqual([]);
   });
 });

@@ -1,127 +1,127 @@
-import type { CommitEntry } from "../../../worker/branch/contract/history.ts";
-import { type Condition, idOf, type Outcome, type Step } from "./steps.ts";
+import type { BranchObserver, State, Tree } from "./observer.ts";
 
-/** A step that was taken: when it was asked, and when its answer came, in events of the world. */
+/** Something that was asked of a branch. */
 export interface Taken {
-  readonly step: Step;
-  readonly outcome: Outcome;
+  /** It is in the message of the commit that comes of it, if one does. */
+  readonly id: string;
+  readonly bucket: string;
+  /** What was asked, for people. */
+  readonly text: string;
+  /** When it was asked and when the answer came, in the count of all that the history noted. Infinity: no answer came. */
   readonly begun: number;
-  /** Infinity: its answer was lost. */
   readonly ended: number;
+  readonly answer: Answer;
+  /** Whether it may lead from one state of the branch to the next. Absent: it makes no commit. */
+  readonly leads?: (change: Change) => boolean;
 }
 
-/** Digests by path. */
-type Tree = ReadonlyMap<string, string>;
-
-/** A commit as the branch shows it. */
-export interface ShownCommit extends Pick<CommitEntry, "id" | "parent" | "annotation"> {
-  readonly files: Tree;
+export interface Change {
+  readonly before: State;
+  readonly after: State;
 }
+
+/** What came of it. */
+export type Answer =
+  /** The answer was lost: it may have been done or not, or be done yet. */
+  | { readonly kind: "unknown" }
+  /** A commit was made, or null: nothing had to be changed. */
+  | { readonly kind: "made"; readonly commit: string | null }
+  /** What was answered is true of these states. */
+  | { readonly kind: "saw"; readonly what: string; readonly of: (state: State) => boolean };
+
+export const UNKNOWN: Answer = { kind: "unknown" };
+
+/** Branches as they were, by their buckets. */
+export type Observed = ReadonlyMap<string, Pick<BranchObserver, "states" | "between">>;
 
 /**
- * What is wrong with a history, by the naive rule: all commits of a branch are one sequence, each is what its step does to the tree
- * of the one before, a step that ended before another began comes before it, and what was answered is true of some moment of
- * the step. Empty: nothing is.
+ * What is wrong with a history, by the naive rule: each branch is one sequence of states. What leads from one to the next was
+ * asked before it was there and answered after, by one commit each; and what was answered is true of some state between
+ * question and answer. Empty: nothing is.
  *
- * `commits`: all of them, the oldest first. `from`: the tree that the branch began with.
+ * `othersMake`: of a commit that no client asked for, whether it may be.
  */
 export function faultsOf(
   taken: readonly Taken[],
-  { commits, from = new Map() }: { commits: readonly ShownCommit[]; from?: Tree },
+  observed: Observed,
+  othersMake: (bucket: string, change: Change) => boolean = () => false,
 ): string[] {
-  const byId = new Map(taken.flatMap((one) => ("id" in one.step ? [[one.step.id, one] as const] : [])));
+  const byId = new Map(taken.map((one) => [`${one.bucket} ${one.id}`, one]));
   const faults: string[] = [];
-  const sequence: Sequence = { made: [], trees: [from] };
-  for (const commit of commits) {
-    const one = byId.get(commit.annotation?.message ?? "");
-    if (!one) return [...faults, `commit ${commit.id} is of no step`];
-    faults.push(...commitFaults(one, commit, sequence));
-    sequence.made.push(one);
-    sequence.trees.push(applied(one.step, sequence.trees.at(-1) ?? from));
+  const made = new Map<Taken, State>();
+  for (const [bucket, { states }] of observed) {
+    for (const [at, after] of states.entries()) {
+      const before = states[at - 1];
+      if (after.commit === null || !before) continue;
+      const one = byId.get(`${bucket} ${after.message}`);
+      if (one) faults.push(...changeFaults(one, { before, after }, made));
+      else if (!othersMake(bucket, { before, after }))
+        faults.push(
+          `${bucket}: nobody asked for the commit ${shownState(after)} after ${shownTree(before.tree)}`,
+        );
+    }
   }
-  for (const one of taken) faults.push(...answerFaults(one, sequence));
+  for (const one of taken) faults.push(...answerFaults(one, { observed, made: made.get(one) }));
   return faults;
 }
 
-/** The steps of the commits, and the trees before the first, between two, and after the last. */
-interface Sequence {
-  readonly made: Taken[];
-  readonly trees: Tree[];
-}
-
-function commitFaults(one: Taken, commit: ShownCommit, { made, trees }: Sequence): string[] {
-  const { step, outcome } = one;
-  const before = trees.at(-1) ?? new Map();
-  const expected = applied(step, before);
-  const name = JSON.stringify(step);
-  const isRefused = "condition" in step && step.condition && !holds(step.condition, before.get(step.path));
+function changeFaults(one: Taken, change: Change, made: Map<Taken, State>): string[] {
+  const { after, before } = change;
+  const { bucket, text, answer } = one;
+  const isSecond = made.has(one);
+  made.set(one, after);
   return [
-    made.includes(one) && `step ${name} made two commits`,
-    made.some(({ begun }) => begun > one.ended) &&
-      `step ${name} ended before a step began whose commit comes before its own`,
-    isRefused && `step ${name} was done although its condition did not hold`,
-    !isSame(expected, commit.files) &&
-      `commit ${commit.id} of step ${name} has ${shown(commit.files)} instead of ${shown(expected)}`,
-    outcome.kind === "done" &&
-      outcome.commit !== commit.id &&
-      `step ${name} was answered ${outcome.commit} and made ${commit.id}`,
+    isSecond && `${bucket}: ${text} made two commits`,
+    after.since < one.begun && `${bucket}: ${text} made its commit before it was asked for`,
+    !one.leads?.(change) && `${bucket}: ${text} made ${shownTree(after.tree)} of ${shownTree(before.tree)}`,
+    answer.kind === "made" &&
+      answer.commit !== after.commit &&
+      `${bucket}: ${text} was answered ${answer.commit} and made ${after.commit}`,
   ].filter((fault) => typeof fault === "string");
 }
 
-/** Whether what a step was answered is true of no moment between its beginning and its end. */
-function answerFaults(one: Taken, { made, trees }: Sequence): string[] {
-  const { step, outcome } = one;
-  const name = JSON.stringify(step);
-  if (outcome.kind === "unknown") return [];
-  if (outcome.kind === "done" && outcome.commit !== null) {
-    return made.includes(one) ? [] : [`step ${name} was answered ${outcome.commit}, and is lost`];
+function answerFaults(
+  one: Taken,
+  { observed, made }: { observed: Observed; made: State | undefined },
+): string[] {
+  const { bucket, text, answer, begun, ended } = one;
+  if (answer.kind === "unknown") return [];
+  if (answer.kind === "made" && answer.commit !== null) {
+    if (!made) return [`${bucket}: ${text} was answered ${answer.commit}, and is lost`];
+    return made.since <= ended ? [] : [`${bucket}: ${text} was answered before its commit was on the disk`];
   }
-  // Commits whose steps ended before are there; of those that began after none is.
-  const first = made.findLastIndex(({ ended }) => ended < one.begun) + 1;
-  const after = made.findIndex(({ begun }) => begun > one.ended);
-  const moments = trees.slice(first, after < 0 ? undefined : after + 1);
-  if (moments.some((tree) => isTrueAt(tree, one))) return [];
+  if (made) return [`${bucket}: ${text} made ${made.commit}, and was answered otherwise`];
+  const moments = observed.get(bucket)?.between(begun, ended) ?? [];
+  const holds = (state: State) =>
+    answer.kind === "saw" ? answer.of(state) : (one.leads?.({ before: state, after: state }) ?? true);
+  if (moments.some(holds)) return [];
+  const what = answer.kind === "saw" ? answer.what : "that nothing is to be changed";
   return [
-    `step ${name} was answered ${answerText(outcome)}, which was true at no moment of it: ${moments.map(shown).join(" | ")}`,
+    `${bucket}: ${text} was answered ${what}, which was true of none of ${moments.map(shownState).join(" | ")}`,
   ];
 }
 
-function isTrueAt(tree: Tree, { step, outcome }: Taken): boolean {
-  if (outcome.kind === "read")
-    return step.kind === "read" && (tree.get(step.path) ?? null) === outcome.digest;
-  if (outcome.kind === "listed") return isSame(tree, outcome.files);
-  if (outcome.kind === "failed-condition") {
-    return step.kind === "put" && step.condition !== undefined && !holds(step.condition, tree.get(step.path));
-  }
-  // Nothing was to be changed.
-  if (step.kind === "put" && step.condition && !holds(step.condition, tree.get(step.path))) return false;
-  return isSame(applied(step, tree), tree);
-}
-
-function applied(step: Step, before: Tree): Tree {
-  const tree = new Map(before);
-  if (step.kind === "put") tree.set(step.path, idOf(step.text).digest);
-  if (step.kind === "delete") for (const path of step.paths) tree.delete(path);
-  if (step.kind === "commit") {
-    for (const path of step.deletes) tree.delete(path);
-    for (const { path, text } of step.puts) tree.set(path, idOf(text).digest);
-  }
-  return tree;
-}
-
-function holds(condition: Condition, digest: string | undefined): boolean {
-  return "absent" in condition ? digest === undefined : digest === idOf(condition.text).digest;
-}
-
-function isSame(one: Tree, other: Tree): boolean {
+export function isSame(one: Tree, other: Tree): boolean {
   return one.size === other.size && [...one].every(([path, digest]) => other.get(path) === digest);
 }
 
-function shown(tree: Tree): string {
+/** A tree with some paths put or, with null, deleted. */
+export function changed(tree: Tree, changes: Iterable<readonly [path: string, digest: string | null]>): Tree {
+  const copy = new Map(tree);
+  for (const [path, digest] of changes) {
+    if (digest === null) copy.delete(path);
+    else copy.set(path, digest);
+  }
+  return copy;
+}
+
+export function shownTree(tree: Tree): string {
   const files = [...tree].sort(([one], [other]) => (one < other ? -1 : 1));
   return `{${files.map(([path, digest]) => `${path}: ${digest.slice(0, 6)}`).join(", ")}}`;
 }
 
-function answerText(outcome: Outcome): string {
-  return outcome.kind === "listed" ? shown(outcome.files) : JSON.stringify(outcome);
+function shownState({ generation, commit, message, tree }: State): string {
+  return generation === null
+    ? "no branch"
+    : `${commit ?? "no commit"} (${message ?? "-"}) ${shownTree(tree)}`;
 }

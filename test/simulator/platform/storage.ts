@@ -15,6 +15,16 @@ interface StorageOptions {
 
 type Row = Record<string, unknown>;
 
+/** Whoever looks at the rows from outside. */
+interface Watcher {
+  /** A transaction has ended, or a statement outside of any. It is not on the disk yet. */
+  wrote(): void;
+  /** All that was written is on the disk. */
+  flushed(): void;
+  /** What was not on the disk is gone. */
+  lost(): void;
+}
+
 /**
  * The storage of one object, which outlives its instances. What was written since the last flush is one open transaction of
  * SQLite: a crash undoes it, as a disk does that never got it. An alarm is part of what is written.
@@ -24,6 +34,9 @@ export class SimulatedStorage {
   readonly #db = new DatabaseSync(":memory:");
   readonly #statements = new Map<string, StatementSync>();
   readonly #changes: StatementSync;
+  readonly #watchers: Watcher[] = [];
+  /** What was written and no watcher was told of yet. */
+  #isUntold = false;
   #savepoints = 0;
   #isDirty = false;
   #flush: { readonly done: Promise<void>; readonly resolve: () => void } | undefined;
@@ -90,6 +103,8 @@ export class SimulatedStorage {
     this.#isDirty = false;
     this.#alarm = this.#durableAlarm;
     this.#flush = undefined;
+    this.#isUntold = false;
+    for (const watcher of this.#watchers) watcher.lost();
   }
 
   /** The simulation is over. */
@@ -105,9 +120,14 @@ export class SimulatedStorage {
     );
   }
 
+  /** Tells what becomes of what is written. */
+  watch(watcher: Watcher): void {
+    this.#watchers.push(watcher);
+  }
+
   /** For whoever looks at the rows from outside. */
-  read<T extends object>(text: string): T[] {
-    return this.#db.prepare(text).all() as T[];
+  read<T extends object>(text: string, ...values: SQLInputValue[]): T[] {
+    return this.#prepared(text).all(...values) as T[];
   }
 
   #exec(text: string, values: readonly SqlStorageValue[]) {
@@ -115,18 +135,26 @@ export class SimulatedStorage {
     const before = this.#totalChanges();
     const rows = values.length === 0 && isScript(text) ? this.#script(text) : this.#rows(text, values);
     const rowsWritten = this.#totalChanges() - before;
-    if (rowsWritten > 0 || isSchema(text)) this.#wrote();
+    if (rowsWritten > 0 || isSchema(text)) {
+      this.#isUntold = true;
+      this.#wrote();
+    }
+    if (this.#savepoints === 0) this.#tell();
     return cursorOf(rows, rowsWritten);
   }
 
   #rows(text: string, values: readonly SqlStorageValue[]): Row[] {
-    let statement = this.#statements.get(text);
-    if (!statement) {
-      statement = this.#db.prepare(text);
-      this.#statements.set(text, statement);
-    }
+    const statement = this.#prepared(text);
     const bound = values.map((value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value));
     return (statement.all(...(bound as SQLInputValue[])) as Row[]).map(asPlatform);
+  }
+
+  #prepared(text: string): StatementSync {
+    const known = this.#statements.get(text);
+    if (known) return known;
+    const statement = this.#db.prepare(text);
+    this.#statements.set(text, statement);
+    return statement;
   }
 
   #script(text: string): Row[] {
@@ -149,8 +177,14 @@ export class SimulatedStorage {
       this.#alarm = alarm;
       throw error;
     } finally {
-      this.#savepoints--;
+      if (--this.#savepoints === 0) this.#tell();
     }
+  }
+
+  #tell(): void {
+    if (!this.#isUntold) return;
+    this.#isUntold = false;
+    for (const watcher of this.#watchers) watcher.wrote();
   }
 
   #setAlarm(at: number | null): void {
@@ -199,6 +233,7 @@ export class SimulatedStorage {
     const isOtherAlarm = this.#durableAlarm !== this.#alarm;
     this.#durableAlarm = this.#alarm;
     if (isOtherAlarm) this.#options.alarmChanged();
+    for (const watcher of this.#watchers) watcher.flushed();
     flush?.resolve();
   }
 }

@@ -1,0 +1,120 @@
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import { shownTree } from "./model.ts";
+import type { Tree } from "./observer.ts";
+import { BRANCHES, bucketOf, REPO, type Stage } from "./stage.ts";
+
+/*
+ * What is looked at when a history has ended and nothing goes wrong any more.
+ */
+
+/** What is wrong with what the branches show: commits that are not what they were, lost bytes, erased versions. */
+export async function shownFaults(stage: Stage): Promise<string[]> {
+  const faults: string[] = [];
+  for (const name of BRANCHES) {
+    const bucket = bucketOf(name);
+    const branch = stage.branch(bucket);
+    const log = await branch.history.list({ limit: 1000 });
+    if (log.ok) {
+      for (const { id } of log.commits)
+        faults.push(...(await commitFaults(stage, branch, { bucket, commit: id })));
+      faults.push(...(await erasedFaults(stage, branch, bucket)));
+    } else if (log.reason !== "no-such-branch") faults.push(`${bucket} answers ${log.reason}`);
+    const isThere = stage.observers.get(bucket)?.last.generation !== null;
+    if (log.ok !== isThere)
+      faults.push(`${bucket} is ${isThere ? "" : "not "}there on its disk, and answers otherwise`);
+  }
+  return faults;
+}
+
+/** A commit that is shown has what it had when it was made, byte for byte, but for what was erased. */
+async function commitFaults(
+  stage: Stage,
+  branch: BranchApi,
+  { bucket, commit }: { bucket: string; commit: string },
+): Promise<string[]> {
+  const made = stage.observers.get(bucket)?.states.find((state) => state.commit === commit);
+  if (!made) return [`${bucket} has a commit ${commit} that was never made`];
+  const page = await branch.files.list({ prefix: "", limit: 1000, commit });
+  if (!page.ok) return [`${bucket} has no commit ${commit}: ${page.reason}`];
+  const tree: Tree = new Map(
+    page.entries.flatMap((entry) => (entry.kind === "file" ? [[entry.path, entry.digest]] : [])),
+  );
+  const faults: string[] = [];
+  if (!stage.isButErased(made.tree, tree))
+    faults.push(`${bucket} has ${shownTree(tree)} at ${commit}, which was made with ${shownTree(made.tree)}`);
+  for (const [path, digest] of tree) {
+    const text = await textOf(stage, branch, { path, commit });
+    if (text !== stage.texts.get(digest))
+      faults.push(`${bucket} has lost the bytes of ${path} at ${commit}: ${text ?? "nothing"}`);
+  }
+  return faults;
+}
+
+/** The bytes of a file, by the blobs that are in the store. */
+async function textOf(
+  stage: Stage,
+  branch: BranchApi,
+  request: { path: string; commit: string },
+): Promise<string | undefined> {
+  const read = await branch.files.read(request);
+  if (!read.ok) return undefined;
+  const { body } = read;
+  if (body.kind === "inline") return new TextDecoder().decode(body.bytes);
+  if (body.kind !== "chunks") return undefined;
+  const { blobs } = stage.simulation.blobs;
+  return body.chunks
+    .map(({ blob, offset, length }) => {
+      const bytes = blobs.get(blob);
+      return bytes ? new TextDecoder().decode(bytes.subarray(offset, offset + length)) : "";
+    })
+    .join("");
+}
+
+async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Promise<string[]> {
+  const page = await branch.files.versions({ prefix: "", limit: 1000 });
+  const shown = page.ok ? page.entries.flatMap((entry) => (entry.kind === "version" ? [entry] : [])) : [];
+  return stage.erased
+    .filter((one) => one.isDone && one.bucket === bucket)
+    .filter((one) => shown.some(({ path, version }) => path === one.path && version === one.version))
+    .map(({ path, version }) => `${bucket} shows ${path} of ${version}, which was erased`);
+}
+
+export async function destroyAll(stage: Stage): Promise<void> {
+  for (const name of BRANCHES) {
+    const answer = await stage.branch(bucketOf(name)).lifecycle.destroy({ withFiles: true });
+    if (!answer.ok && answer.reason !== "no-such-branch")
+      throw new Error(`${name}.${REPO} is not deleted: ${answer.reason}`);
+  }
+}
+
+/** Tables in which nothing is left of branches that are all deleted. */
+const EMPTIED = [
+  ...[
+    "files",
+    "contents",
+    "blobs",
+    "pending_deletions",
+    "tags",
+    "uploads",
+    "holds",
+    "ended",
+    "multiparts",
+    "parts",
+  ],
+  ...["completions", "open_commits", "staged", "applying", "reverting", "fork_holds", "give_backs"],
+  ...["held", "outbox", "roots WHERE goneAt IS NULL"],
+];
+
+/** What is left of branches that are all deleted. */
+export function remains({ simulation, known }: Stage): string[] {
+  const blobs = [...simulation.blobs.blobs.keys()].filter((name) => known.has(name));
+  const rows = simulation.branches.all().flatMap(({ name, storage }) =>
+    EMPTIED.flatMap((table) => {
+      const [row] = storage.has(table.split(" ")[0] ?? "")
+        ? storage.read<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)
+        : [];
+      return row && row.n > 0 ? [`${name} has ${row.n} rows of ${table} left`] : [];
+    }),
+  );
+  return [...blobs.map((name) => `the blob ${name} is left`), ...rows];
+}

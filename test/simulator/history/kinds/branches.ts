@@ -1,0 +1,68 @@
+import { type Answer, type Change, isSame, UNKNOWN } from "../model.ts";
+import { BRANCHES, bucketOf, type Kind, type Stage, type Turn } from "../stage.ts";
+import { refusal } from "./answers.ts";
+
+/** Branches come and go. */
+export const BRANCH_KINDS = {
+  create: { weight: 1, take: create },
+  fork: { weight: 2, take: fork },
+  destroy: { weight: 1, take: destroy },
+} satisfies Record<string, Kind>;
+
+const THERE: Answer = { kind: "saw", what: "there", of: ({ generation }) => generation !== null };
+
+async function create(stage: Stage, { id, bucket }: Turn): Promise<void> {
+  await stage.ask(
+    { id, bucket, text: `create ${id}` },
+    () => stage.branch(bucket).lifecycle.create(),
+    // One that is still being forked has its name.
+    (answer) => (answer.ok ? THERE : answer.reason === "already-exists" ? UNKNOWN : refusal(answer)),
+  );
+}
+
+/** A branch from what is newest in another one, or in an earlier commit of it. */
+async function fork(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const parent = bucketOf(random.pick(BRANCHES));
+  const before = random.chance(0.3) ? random.next() : undefined;
+  const log = before === undefined ? undefined : await stage.branch(parent).history.list({ limit: 100 });
+  const commits = log?.ok ? log.commits : [];
+  const commit = commits[Math.floor((before ?? 0) * commits.length)]?.id;
+  const origin = stage.observers.get(parent);
+  const from = stage.stamp();
+  const asked = {
+    id,
+    bucket,
+    text: `fork ${id} of ${parent}${commit ? ` at ${commit}` : ""}`,
+    leads: ({ before: earlier, after }: Change) =>
+      earlier.commit === null &&
+      (origin?.between(commit ? 0 : from, after.since) ?? []).some(
+        (state) => (!commit || state.commit === commit) && stage.isButErased(state.tree, after.tree),
+      ),
+  };
+  await stage.ask(
+    asked,
+    () =>
+      stage.branch(bucket).lifecycle.fork({ parent, annotation: { message: id }, ...(commit && { commit }) }),
+    // It is there when its rows are, which it does not wait for.
+    (answer) => (answer.ok || answer.reason === "already-exists" ? UNKNOWN : refusal(answer)),
+  );
+}
+
+async function destroy(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  // The first one is mostly there, so that there is something to fork.
+  if (bucket === bucketOf("master") && !random.chance(0.2)) return;
+  const onlyEmpty = random.chance(0.3);
+  await stage.ask(
+    { id, bucket, text: `destroy ${id}` },
+    () => stage.branch(bucket).lifecycle.destroy({ withFiles: !onlyEmpty }),
+    (answer) => {
+      if (answer.ok) return { kind: "saw", what: "destroyed", of: ({ generation }) => generation === null };
+      if (answer.reason !== "not-empty") return refusal(answer);
+      return {
+        kind: "saw",
+        what: answer.reason,
+        of: ({ generation, tree }) => generation !== null && !isSame(tree, new Map()),
+      };
+    },
+  );
+}

@@ -1,0 +1,57 @@
+import { eraseThroughForks } from "../../../../worker/erase.ts";
+import type { Change } from "../model.ts";
+import type { State } from "../observer.ts";
+import { type Kind, REPO, type Stage, type Turn } from "../stage.ts";
+
+export const ERASURE_KINDS = { erase: { weight: 2, take: erase } } satisfies Record<string, Kind>;
+
+/** A version of some path goes for good, in forks too or, if a fork has it, not at all. */
+async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const page = await stage.branch(bucket).files.versions({ prefix: "", limit: 100 });
+  const versions = page.ok ? page.entries.flatMap((entry) => (entry.kind === "version" ? [entry] : [])) : [];
+  if (versions.length === 0) return;
+  const { path, version, digest } = random.pick(versions);
+  const forks = random.chance(0.7) ? { mayErase: () => true } : ("refuse" as const);
+  const asked = {
+    id,
+    bucket,
+    text: `erase ${id} of ${path} of ${version}`,
+    leads: (change: Change) => wentBack(stage.observers.get(bucket)?.states ?? [], path, change),
+  };
+  // Copies go in forks by commits of theirs, whatever becomes of the answer.
+  for (const other of stage.observers.keys()) {
+    if (other === bucket) continue;
+    const leads = (change: Change) => wentBack(stage.observers.get(other)?.states ?? [], path, change);
+    stage.note({ ...asked, bucket: other, leads });
+  }
+  const noted = stage.erased.push({ bucket, path, digest, version, isDone: false }) - 1;
+  const answer = await stage.ask(
+    asked,
+    () =>
+      eraseThroughForks((address) => stage.branch(`${address.branch}.${address.repo}`), {
+        address: { repo: REPO, branch: bucket.slice(0, -REPO.length - 1) },
+        versions: [{ path, version }],
+        annotation: { message: id },
+        forks,
+      }),
+    (done) => {
+      // It may be said of a fork.
+      if (!done.ok) return { kind: "saw", what: done.reason, of: () => true };
+      if (done.commit !== null) return { kind: "made", commit: done.commit };
+      return { kind: "saw", what: "erased", of: ({ generation }) => generation !== null };
+    },
+  );
+  const went = answer?.ok && answer.erased.some((one) => one.path === path && one.version === version);
+  if (went) stage.erased[noted] = { bucket, path, digest, version, isDone: true };
+}
+
+/** Whether HEAD went back to what it had at the path before, and to nothing else. */
+function wentBack(states: readonly State[], path: string, { before, after }: Change): boolean {
+  const others = ({ tree }: State) => JSON.stringify([...tree].filter(([other]) => other !== path).sort());
+  const now = after.tree.get(path);
+  const hadIt = states.some(
+    ({ generation, since, tree }) =>
+      generation === before.generation && since < before.since && tree.get(path) === now,
+  );
+  return others(before) === others(after) && before.tree.get(path) !== now && hadIt;
+}

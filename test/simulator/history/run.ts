@@ -1,0 +1,80 @@
+import { Random } from "../platform/random.ts";
+import { destroyAll, remains, shownFaults } from "./end.ts";
+import { BRANCH_KINDS } from "./kinds/branches.ts";
+import { ERASURE_KINDS } from "./kinds/erasures.ts";
+import { FILE_KINDS } from "./kinds/files.ts";
+import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
+import { faultsOf, type Taken } from "./model.ts";
+import { type Plan, planOf } from "./plan.ts";
+import { BRANCHES, bucketOf, type Kind, Stage } from "./stage.ts";
+import { Tally } from "./tally.ts";
+
+/** All kinds of steps. */
+export const KINDS: Readonly<Record<string, Kind>> = { ...FILE_KINDS, ...BRANCH_KINDS, ...ERASURE_KINDS };
+
+const CLIENTS = 3;
+/** Of each client. */
+const STEPS = 16;
+/** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
+const REST_MS = 60 * 24 * 60 * 60_000;
+
+export interface HistoryResult {
+  readonly taken: readonly Taken[];
+  /** What is wrong; empty: nothing is. */
+  readonly faults: readonly string[];
+}
+
+/** The plan of the history of a seed. */
+export function historyOf(seed: number): Plan {
+  const weights = Object.fromEntries(Object.entries(KINDS).map(([kind, { weight }]) => [kind, weight]));
+  return planOf(seed, { clients: CLIENTS, steps: STEPS, weights });
+}
+
+/** Runs a history: its clients take their steps, side by side, while things go wrong. In the end all is compared. */
+export async function runHistory(plan: Plan, tally = new Tally()): Promise<HistoryResult> {
+  const { simulation, calm } = mishapSimulation(plan.schedule, tally);
+  calm.is = plan.isCalm ?? false;
+  const stage = new Stage(simulation, tally);
+  try {
+    return await played(plan, { stage, calm });
+  } finally {
+    simulation.close();
+  }
+}
+
+async function played(
+  plan: Plan,
+  { stage, calm }: { stage: Stage; calm: { is: boolean } },
+): Promise<HistoryResult> {
+  const { simulation, tally, taken } = stage;
+  await simulation.as(async () => {
+    await insist(() => stage.branch(bucketOf("master")).lifecycle.create());
+    endNowAndThen(simulation, { calm, tally });
+    const clients = Map.groupBy(plan.steps, ({ client }) => client).values();
+    await Promise.all(
+      [...clients].map(async (steps) => {
+        for (const step of steps) await taking(stage, step);
+      }),
+    );
+  });
+  calm.is = true;
+  await simulation.pass(REST_MS);
+  const faults = await simulation.as(() => shownFaults(stage));
+  faults.push(...faultsOf(taken, stage.observers), ...ended(simulation));
+  await simulation.as(() => destroyAll(stage));
+  await simulation.pass(REST_MS);
+  faults.push(...remains(stage), ...ended(simulation));
+  return { taken, faults };
+}
+
+async function taking(stage: Stage, { number, kind, seed }: Plan["steps"][number]): Promise<void> {
+  const random = new Random(seed);
+  const bucket = bucketOf(random.pick(BRANCHES));
+  const take = KINDS[kind]?.take;
+  if (!take) throw new Error(`there is no kind of steps '${kind}'`);
+  await stage.tally
+    .during(kind, () => take(stage, { id: String(number), random, bucket }))
+    .catch((error) => {
+      if (!isMishap(error)) throw error;
+    });
+}

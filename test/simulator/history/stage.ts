@@ -1,0 +1,127 @@
+import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { Random } from "../platform/random.ts";
+import type { Simulation } from "../platform/simulation.ts";
+import { digestOf } from "./bytes.ts";
+import { isMishap } from "./mishaps.ts";
+import { type Answer, type Taken, UNKNOWN } from "./model.ts";
+import { BranchObserver, type Tree } from "./observer.ts";
+import type { Tally } from "./tally.ts";
+
+export const REPO = "photos";
+/** The first one is there from the beginning. */
+export const BRANCHES = ["master", "one", "two"];
+export const PATHS = ["a", "b", "dir/c", "dir/d", "dir/sub/e"];
+
+export function bucketOf(branch: string): string {
+  return `${branch}.${REPO}`;
+}
+
+/** What a kind of steps is given: everything that it chooses comes out of `random`. */
+export interface Turn {
+  /** Of the step; what makes several commits appends to it. */
+  readonly id: string;
+  readonly random: Random;
+  /** The branch that the step is about. */
+  readonly bucket: string;
+}
+
+/** A kind of steps that clients take. */
+export interface Kind {
+  /** How often it occurs beside the others. */
+  readonly weight: number;
+  /** Takes a step: asks, and notes what was asked and answered. It may throw what a mishap throws. */
+  take(stage: Stage, turn: Turn): Promise<void>;
+}
+
+/** What was asked of a branch, before its answer. */
+type Asked = Pick<Taken, "id" | "bucket" | "text" | "leads">;
+
+/** Somebody asked that a version with this content goes for good. */
+export interface Erased {
+  readonly bucket: string;
+  readonly path: string;
+  readonly digest: string;
+  readonly version: string;
+  /** Whether the branch answered that it went. */
+  readonly isDone: boolean;
+}
+
+/** Where a history takes place: the simulated gateway, and notes of all that was asked. */
+export class Stage {
+  readonly simulation: Simulation;
+  readonly tally: Tally;
+  readonly taken: Taken[] = [];
+  readonly observers = new Map<string, BranchObserver>();
+  readonly erased: Erased[] = [];
+  /** What was ever written, by its digest. */
+  readonly texts = new Map<string, string>();
+  /** Blobs that a branch said it has. Of others nobody may know, if a client died: the orphan scan is for these. */
+  readonly known = new Set<string>();
+  #stamp = 0;
+
+  constructor(simulation: Simulation, tally: Tally) {
+    this.simulation = simulation;
+    this.tally = tally;
+    for (const branch of BRANCHES) {
+      const bucket = bucketOf(branch);
+      const observer = new BranchObserver(simulation.branches.object(bucket), () => this.stamp());
+      this.observers.set(bucket, observer);
+    }
+  }
+
+  /** The next number in the count of all that is noted. */
+  stamp(): number {
+    return ++this.#stamp;
+  }
+
+  branch(bucket: string): BranchApi {
+    return this.simulation.branch(bucket);
+  }
+
+  /** The digest of a text, which is remembered. */
+  text(text: string): string {
+    const digest = digestOf(text);
+    this.texts.set(digest, text);
+    return digest;
+  }
+
+  /** As PutObject does before it names them. */
+  async writeBlob(text: string): Promise<string> {
+    const blob = `b/${crypto.randomUUID()}`;
+    await this.simulation.blobs.put(blob, new TextEncoder().encode(text));
+    return blob;
+  }
+
+  /** Whether a tree is another one, but for what somebody wanted to be erased since. */
+  isButErased(tree: Tree, left: Tree): boolean {
+    const mayBeGone = (path: string, digest: string) =>
+      this.erased.some((one) => one.path === path && one.digest === digest);
+    return (
+      [...left].every(([path, digest]) => tree.get(path) === digest) &&
+      [...tree].every(([path, digest]) => left.has(path) || mayBeGone(path, digest))
+    );
+  }
+
+  /** Notes what a call asks of another branch, whose answer nobody hears. */
+  note(asked: Asked): void {
+    this.taken.push({ ...asked, begun: this.stamp(), ended: Number.POSITIVE_INFINITY, answer: UNKNOWN });
+  }
+
+  /** Asks something, and notes it with its answer. If something goes wrong on the way, the answer is unknown. */
+  async ask<T>(
+    asked: Asked,
+    call: () => Promise<T>,
+    answerOf: (answer: T) => Answer,
+  ): Promise<T | undefined> {
+    const begun = this.stamp();
+    const answer = await call().catch((error) => {
+      if (!isMishap(error)) throw error;
+      return undefined;
+    });
+    const noted = answer === undefined ? UNKNOWN : answerOf(answer);
+    this.tally.add(`answer ${noted.kind === "saw" ? noted.what.split(" ")[0] : noted.kind}`);
+    const ended = noted.kind === "unknown" ? Number.POSITIVE_INFINITY : this.stamp();
+    this.taken.push({ ...asked, begun, ended, answer: noted });
+    return answer;
+  }
+}
