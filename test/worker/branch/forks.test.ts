@@ -1,4 +1,4 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { sampled } from "../../support/suite.ts";
@@ -162,6 +162,7 @@ describe("a fork", () => {
       ok: false,
       reason: "no-such-parent",
     });
+    await atRest(branch);
     expect(await rowsOf(branch)).toMatchObject({ forks: 0, files: 0 });
     expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
     expect(await isCatalogued(bucket)).toBe(false);
@@ -401,6 +402,29 @@ describe("bytes that a fork shares with its parent", () => {
     });
     await parent.forks.dropRoot({ fork: "never added" });
     expect(await parent.forks.addRoot({ ...root, fork: "never added" })).toEqual({
+      ok: false,
+      reason: "let-go",
+    });
+    expect(await rowsOf(parent)).toMatchObject({ roots: 0 });
+  });
+
+  test("are in no root of a fork that was refused, also if the call for it comes twice, and once more when there is a parent", async () => {
+    const from = freshBucket();
+    const parent = await freshBranch(from);
+    await parent.lifecycle.destroy();
+    const bucket = freshBucket();
+    const fork = branchOf(bucket);
+    expect(await fork.lifecycle.fork({ parent: from })).toEqual({ ok: false, reason: "no-such-parent" });
+    await atRest(fork);
+    expect(await rowsOf(fork)).toMatchObject({ forks: 0 });
+    const [uid] = await runInDurableObject(parent, (_, { storage: { sql } }) =>
+      sql
+        .exec("SELECT fork FROM roots WHERE goneAt IS NOT NULL")
+        .toArray()
+        .map((row) => String(row.fork)),
+    );
+    await parent.lifecycle.create();
+    expect(await parent.forks.addRoot({ fork: uid ?? "none", bucket })).toEqual({
       ok: false,
       reason: "let-go",
     });

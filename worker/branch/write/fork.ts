@@ -64,7 +64,8 @@ export async function rootFork(
     const present = ledger.forks.get(uid);
     if (present?.state !== "asked") return present ? DONE : refused("no-such-parent");
     if (!rooted.ok) {
-      ledger.forks.remove(uid);
+      // It may have been asked twice, and the other call may be late: the parent hears that the fork is gone.
+      ledger.forks.purge(uid);
       const { reason } = rooted;
       return refused(reason === "let-go" ? "no-such-parent" : reason);
     }

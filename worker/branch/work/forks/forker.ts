@@ -24,7 +24,8 @@ interface ForkerOptions extends RootContext, Pick<BranchContext, "turn"> {
  * parent. So the parent must know of the fork before the fork names anything, and until it names nothing any more:
  *
  * 1. Asked. A row with the uid that the fork will have. Nobody sees it yet.
- * 2. The parent writes the fork and the commit down as a root. If it has no such commit, the row goes, and nothing was made.
+ * 2. The parent writes the fork and the commit down as a root. If it has no such commit, nothing was made, and the parent is
+ *    told to drop the root: a call that was made before may still be on its way to it.
  * 3. Copying. The generation has its number; it looks deleted to everybody, since nobody may read half of it. The
  *    catalogue hears of it, and then so does the caller. Rows come in slices, each a transaction that says how far it is.
  * 4. Made. One commit, whose rows these are, and the generation lives: in one transaction.
