@@ -5,6 +5,9 @@ import { type BranchObserver, type State, statesBetween } from "./history/observ
 import { type Plan, shrunk } from "./history/plan.ts";
 import { reportOfSeed } from "./history/report.ts";
 import { historyOf, runHistory } from "./history/run.ts";
+import { runShares } from "./history/shares.ts";
+import { tableOf } from "./history/table.ts";
+import { Tally } from "./history/tally.ts";
 
 // What went wrong is said in the log, and wrong it goes all the time.
 beforeEach(() => {
@@ -50,6 +53,30 @@ test("a plan that fails is made as small as it can be", async () => {
   const least = await shrunk(plan, { fails, budget: 1000 });
   expect(least.steps.map(({ number }) => number)).toEqual([3, 31]);
   expect(least.isCalm).toBe(true);
+});
+
+test("histories that several processes share are those that one process runs", REST, async () => {
+  const failed = (report: string) => expect.unreachable(report);
+  const counts = async (processes: number) =>
+    [...(await runShares({ from: 0, to: 6 }, { processes, failed })).counts].sort();
+  const shared = await counts(2);
+  expect(shared).toContainEqual(["step put", expect.any(Number)]);
+  expect(shared).toEqual(await counts(1));
+});
+
+test("a table says what occurred too rarely for so many histories, also what never did", () => {
+  const tally = new Tally();
+  tally.add("step put", 10);
+  tally.add("step list", 9);
+  tally.add("pair list + put", 10);
+  const { lines, tooRare, least } = tableOf(tally.counts, { histories: 1000, kinds: ["put", "list"] });
+  expect(least).toBe(10);
+  expect(tooRare).toContain("step list");
+  expect(tooRare).toContain("pair put + put");
+  expect(tooRare).toContain("fault call lost");
+  expect(tooRare).not.toContain("step put");
+  expect(tooRare).not.toContain("pair list + put");
+  expect(lines).toContain("       0  pair put + put");
 });
 
 describe("the model finds", () => {

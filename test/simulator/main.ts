@@ -1,10 +1,13 @@
+import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
-import { reportOfSeed } from "./history/report.ts";
-import { Tally } from "./history/tally.ts";
+import { KINDS } from "./history/run.ts";
+import { runShares } from "./history/shares.ts";
+import { tableOf } from "./history/table.ts";
 
 interface Options {
   readonly histories: number;
   readonly seed?: number;
+  readonly processes: number;
 }
 
 await new Command("npm run simulate --")
@@ -13,30 +16,32 @@ await new Command("npm run simulate --")
   )
   .option("--histories <n>", "how many, from seed 0 on", whole, 10_000)
   .option("--seed <n>", "only the history of this seed", whole)
+  .option("--processes <n>", "how many run at the same time", whole, availableParallelism())
   .action(simulate)
   .parseAsync();
 
-async function simulate({ histories, seed }: Options): Promise<void> {
-  // What goes wrong is said in the log, and wrong it goes all the time.
-  console.warn = () => {};
-  const tally = new Tally();
-  const seeds = seed === undefined ? Array.from({ length: histories }, (_, n) => n) : [seed];
+async function simulate({ histories, seed, processes }: Options): Promise<void> {
+  const seeds = seed === undefined ? { from: 0, to: histories } : { from: seed, to: seed + 1 };
   const begun = performance.now();
-  for (const each of seeds) {
-    const report = await reportOfSeed(each, tally);
-    if (report === undefined) continue;
-    process.exitCode = 1;
-    console.log(report);
-  }
+  const { counts } = await runShares(seeds, {
+    processes,
+    failed: (report) => {
+      process.exitCode = 1;
+      console.log(report);
+    },
+  });
   const seconds = (performance.now() - begun) / 1000;
-  for (const [what, count] of [...tally.counts].sort()) console.log(`${String(count).padStart(8)}  ${what}`);
-  const steps = [...tally.counts].reduce(
-    (sum, [what, count]) => sum + (what.startsWith("step ") ? count : 0),
-    0,
-  );
+  const many = seeds.to - seeds.from;
+  const { lines, tooRare, least } = tableOf(counts, { histories: many, kinds: Object.keys(KINDS) });
+  for (const line of lines) console.log(line);
+  let steps = 0;
+  for (const [what, count] of counts) if (what.startsWith("step ")) steps += count;
   console.log(
-    `${seeds.length} histories, ${steps} steps in ${Math.round(seconds)} s, ${Math.round(steps / seconds)} a second`,
+    `${many} histories, ${steps} steps in ${Math.round(seconds)} s, ${Math.round(steps / seconds)} a second`,
   );
+  if (tooRare.length === 0) return;
+  process.exitCode = 1;
+  console.log(`less than ${least} times occurred: ${tooRare.join(", ")}`);
 }
 
 function whole(text: string): number {

@@ -6,6 +6,11 @@ import type { Tally } from "./tally.ts";
 /** How likely a message is lost, or a store does not answer. */
 const LOST = 0.03;
 const FLUSH_FAILS = 0.01;
+/** What goes wrong in histories. */
+export const FAULTS = [
+  ...["write fails", "call lost", "answer lost", "object ends"],
+  ...["D1 fails before", "D1 fails after", "R2 fails before", "R2 fails after"],
+];
 /** Longest time between two ends of instances; milliseconds. */
 const BETWEEN_ENDS_MS = 300;
 

@@ -3,8 +3,8 @@ export class Tally {
   readonly counts = new Map<string, number>();
   readonly #underWay: string[] = [];
 
-  add(what: string): void {
-    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  add(what: string, times = 1): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + times);
   }
 
   /** Does a step, and counts it, with each that is under way when it begins. */

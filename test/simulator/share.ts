@@ -1,0 +1,24 @@
+import { reportOfSeed } from "./history/report.ts";
+import type { Seeds, Told } from "./history/shares.ts";
+import { Tally } from "./history/tally.ts";
+
+/* A process that runs its share of many histories, and tells the one that began it what came of them. */
+
+// What goes wrong is said in the log, and wrong it goes all the time.
+console.warn = () => {};
+
+process.once("message", (seeds: Seeds) => void run(seeds));
+
+async function run({ from, to, every }: Seeds): Promise<void> {
+  const tally = new Tally();
+  for (let seed = from; seed < to; seed += every) {
+    const report = await reportOfSeed(seed, tally);
+    if (report !== undefined) tell({ report });
+  }
+  tell({ counts: [...tally.counts] });
+  process.disconnect();
+}
+
+function tell(told: Told): void {
+  process.send?.(told);
+}
