@@ -1,4 +1,6 @@
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import { digestOf } from "./bytes.ts";
+import { shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
 import type { Tree } from "./observer.ts";
 import { BRANCHES, bucketOf, REPO, type Stage } from "./stage.ts";
@@ -78,6 +80,67 @@ async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Pr
     .filter((one) => shown.some(({ path, version }) => path === one.path && version === one.version))
     .map(({ path, version }) => `${bucket} shows ${path} of ${version}, which was erased`);
 }
+
+/** What is wrong with which commits can be read, by the naive rule of what is kept: neither fewer nor more. */
+export async function keptFaults(stage: Stage): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [bucket, facts] of stage.facts) {
+    const log = await stage.branch(bucket).history.list({ limit: 1000 });
+    const listed = log.ok ? log.commits.map(({ id }) => id).sort() : [];
+    const shown = facts.shown().sort();
+    if (JSON.stringify(listed) !== JSON.stringify(shown))
+      faults.push(`${bucket} lists ${listed.join(", ")}, and of its commits there are ${shown.join(", ")}`);
+    for (const commit of shown)
+      if (!facts.isToStay(facts.last, commit))
+        faults.push(`${bucket} still has ${commit}, which nothing keeps: ${shownFacts(facts.last)}`);
+  }
+  return faults;
+}
+
+/** What is left of commits that are kept no more: rows of files, and blobs of contents. */
+export function leftFaults(stage: Stage): string[] {
+  const { simulation, facts, known } = stage;
+  const needed = new Set([...facts.keys()].flatMap((bucket) => neededOf(stage, bucket)));
+  const isLeft = (name: string) => {
+    const bytes = simulation.blobs.blobs.get(name);
+    return bytes !== undefined && !needed.has(digestOf(new TextDecoder().decode(bytes)));
+  };
+  return [
+    ...[...facts.keys()].flatMap((bucket) => leftRows(stage, bucket)),
+    ...[...known].filter(isLeft).map((name) => `the blob ${name} is left, and no kept commit has it`),
+  ];
+}
+
+/** Digests of what commits of a branch have that are kept, in deleted generations for forks. */
+function neededOf({ facts, observers }: Stage, bucket: string): string[] {
+  const observer = facts.get(bucket);
+  const shown = new Set(observer?.shown());
+  const states = observers.get(bucket)?.states ?? [];
+  const isKept = (commit: string) => shown.has(commit) || observer?.isForked(commit);
+  return states.flatMap(({ commit, tree }) => (commit !== null && isKept(commit) ? [...tree.values()] : []));
+}
+
+/** Rows of files that no commit shows. */
+function leftRows({ simulation, facts }: Stage, bucket: string): string[] {
+  const { storage } = simulation.branches.object(bucket);
+  const observer = facts.get(bucket);
+  const generation = observer?.last.generation;
+  if (!observer || typeof generation !== "number" || !storage.has("files")) return [];
+  const seqs = observer.seqsOf(observer.shown());
+  return storage
+    .read<FileRow>(ROWS, generation)
+    .filter(({ born, died }) => !seqs.some((seq) => seq >= born && (died === null || seq < died)))
+    .map(({ path, born, died }) => `${bucket} has a row of ${path} left, of commits ${born} to ${died}`);
+}
+
+interface FileRow {
+  readonly path: string;
+  readonly born: number;
+  readonly died: number | null;
+}
+
+const ROWS =
+  "SELECT path, born, died FROM files WHERE gen = ? AND kind < 2 AND (died IS NULL OR died > born)";
 
 export async function destroyAll(stage: Stage): Promise<void> {
   for (const name of BRANCHES) {

@@ -40,19 +40,20 @@ function mishaps({ random }: World, { calm, tally }: { calm: Calm; tally: Tally 
   };
 }
 
-/** Ends an instance of some object now and then. */
+/** Ends an instance of some object now and then, and more rarely while it is quiet. */
 export function endNowAndThen(
   { world, branches }: Pick<Simulation, "world" | "branches">,
-  { calm, tally }: { calm: Calm; tally: Tally },
+  { calm, tally, quiet }: { calm: Calm; tally: Tally; quiet: { readonly quietUntil: number } },
 ): void {
-  world.after(world.random.next() * BETWEEN_ENDS_MS, () => {
+  const longest = Math.max(BETWEEN_ENDS_MS, (quiet.quietUntil - world.now) / 2);
+  world.after(world.random.next() * longest, () => {
     if (calm.is) return;
     const up = branches.all().filter(({ isUp }) => isUp);
     if (up.length > 0) {
       tally.add("fault object ends");
       world.random.pick(up).end("it was evicted");
     }
-    endNowAndThen({ world, branches }, { calm, tally });
+    endNowAndThen({ world, branches }, { calm, tally, quiet });
   });
 }
 

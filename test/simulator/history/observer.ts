@@ -130,10 +130,10 @@ export class BranchObserver {
 }
 
 /** Of states in their order, those that were there at some time between two moments. */
-export function statesBetween(
-  states: readonly State[],
+export function statesBetween<S extends { readonly since: number }>(
+  states: readonly S[],
   { from, to }: { readonly from: number; readonly to: number },
-): readonly State[] {
+): readonly S[] {
   const first = states.findLastIndex(({ since }) => since <= from);
   const end = states.findIndex(({ since }) => since > to);
   return states.slice(Math.max(0, first), end < 0 ? undefined : end);

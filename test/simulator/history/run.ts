@@ -1,8 +1,12 @@
 import { Random } from "../platform/random.ts";
-import { destroyAll, remains, shownFaults } from "./end.ts";
+import { asideFaults } from "./asides.ts";
+import { destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
+import { KEEP_KINDS } from "./kinds/keep.ts";
+import { SETTING_KINDS } from "./kinds/settings.ts";
+import { TAG_KINDS } from "./kinds/tags.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
 import { faultsOf, type Taken } from "./model.ts";
 import { type Plan, planOf } from "./plan.ts";
@@ -10,11 +14,20 @@ import { BRANCHES, bucketOf, type Kind, Stage } from "./stage.ts";
 import { Tally } from "./tally.ts";
 
 /** All kinds of steps. */
-export const KINDS: Readonly<Record<string, Kind>> = { ...FILE_KINDS, ...BRANCH_KINDS, ...ERASURE_KINDS };
+export const KINDS: Readonly<Record<string, Kind>> = {
+  ...FILE_KINDS,
+  ...BRANCH_KINDS,
+  ...ERASURE_KINDS,
+  ...KEEP_KINDS,
+  ...TAG_KINDS,
+  ...SETTING_KINDS,
+};
 
 const CLIENTS = 3;
 /** Of each client. */
 const STEPS = 16;
+/** How long a branch that is idle takes at most to let go of what is kept no more; milliseconds. */
+const SHORT_REST_MS = 60 * 60_000;
 /** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
 const REST_MS = 60 * 24 * 60 * 60_000;
 
@@ -49,17 +62,23 @@ async function played(
   const { simulation, tally, taken } = stage;
   await simulation.as(async () => {
     await insist(() => stage.branch(bucketOf("master")).lifecycle.create());
-    endNowAndThen(simulation, { calm, tally });
+    endNowAndThen(simulation, { calm, tally, quiet: stage });
     const clients = Map.groupBy(plan.steps, ({ client }) => client).values();
     await Promise.all(
       [...clients].map(async (steps) => {
-        for (const step of steps) await taking(stage, step);
+        for (const step of steps) {
+          await stage.quiet();
+          await taking(stage, step);
+        }
       }),
     );
   });
   calm.is = true;
+  await simulation.pass(SHORT_REST_MS);
+  const faults = await simulation.as(() => keptFaults(stage));
   await simulation.pass(REST_MS);
-  const faults = await simulation.as(() => shownFaults(stage));
+  faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage));
+  faults.push(...(await simulation.as(() => keptFaults(stage))), ...asideFaults(stage));
   faults.push(...faultsOf(taken, stage.observers), ...ended(simulation));
   await simulation.as(() => destroyAll(stage));
   await simulation.pass(REST_MS);

@@ -1,7 +1,9 @@
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { Random } from "../platform/random.ts";
 import type { Simulation } from "../platform/simulation.ts";
+import type { Aside } from "./asides.ts";
 import { digestOf } from "./bytes.ts";
+import { FactsObserver } from "./facts.ts";
 import { isMishap } from "./mishaps.ts";
 import { type Answer, type Taken, UNKNOWN } from "./model.ts";
 import { BranchObserver, type Tree } from "./observer.ts";
@@ -11,6 +13,9 @@ export const REPO = "photos";
 /** The first one is there from the beginning. */
 export const BRANCHES = ["master", "one", "two"];
 export const PATHS = ["a", "b", "dir/c", "dir/d", "dir/sub/e"];
+
+/** How much later than others a client goes on at most; milliseconds. */
+const TOGETHER_MS = 20;
 
 export function bucketOf(branch: string): string {
   return `${branch}.${REPO}`;
@@ -52,11 +57,16 @@ export class Stage {
   readonly tally: Tally;
   readonly taken: Taken[] = [];
   readonly observers = new Map<string, BranchObserver>();
+  readonly facts = new Map<string, FactsObserver>();
+  /** What was asked that is about no tree at HEAD. */
+  readonly asides: Aside[] = [];
   readonly erased: Erased[] = [];
   /** What was ever written, by its digest. */
   readonly texts = new Map<string, string>();
   /** Blobs that a branch said it has. Of others nobody may know, if a client died: the orphan scan is for these. */
   readonly known = new Set<string>();
+  /** Until then, by the clock, no client begins a step. */
+  quietUntil = 0;
   #stamp = 0;
 
   constructor(simulation: Simulation, tally: Tally) {
@@ -64,14 +74,24 @@ export class Stage {
     this.tally = tally;
     for (const branch of BRANCHES) {
       const bucket = bucketOf(branch);
-      const observer = new BranchObserver(simulation.branches.object(bucket), () => this.stamp());
-      this.observers.set(bucket, observer);
+      const object = simulation.branches.object(bucket);
+      const stamp = () => this.stamp();
+      this.observers.set(bucket, new BranchObserver(object, stamp));
+      const others = () => simulation.branches.all().filter(({ name }) => name !== bucket);
+      this.facts.set(bucket, new FactsObserver(object, { world: simulation.world, stamp, others }));
     }
   }
 
   /** The next number in the count of all that is noted. */
   stamp(): number {
     return ++this.#stamp;
+  }
+
+  /** Waits as long as no client is to begin a step; then all go on at almost the same time. */
+  async quiet(): Promise<void> {
+    const { world } = this.simulation;
+    if (this.quietUntil > world.now)
+      await scheduler.wait(this.quietUntil - world.now + world.random.next() * TOGETHER_MS);
   }
 
   branch(bucket: string): BranchApi {

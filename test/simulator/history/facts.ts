@@ -1,0 +1,286 @@
+import type { Writer } from "../../../worker/branch/contract/answers.ts";
+import type { Keep, Lifecycle } from "../../../worker/branch/contract/settings.ts";
+import { IS_NAMED } from "../../../worker/branch/retention/name-store.ts";
+import type { SimulatedObject } from "../platform/objects.ts";
+import type { World } from "../platform/world.ts";
+import { statesBetween } from "./observer.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** What a branch is set to. */
+export interface Settled {
+  readonly public: boolean;
+  readonly emptyOnly: boolean;
+  readonly writer: Writer | null;
+  readonly keep: Keep | null;
+  readonly lifecycle: Lifecycle | null;
+}
+
+/** What a branch was beside its tree, from one moment on up to the next one. */
+export interface Facts {
+  /** As in State. */
+  readonly since: number;
+  /** Null: there is no branch, or nobody sees it yet. */
+  readonly generation: number | null;
+  /** The number of the newest commit. */
+  readonly head: number;
+  /** Commits before this one are kept only if something names them, and so they are from then on. */
+  readonly horizon: number;
+  /** Commits by the names of tags. */
+  readonly tags: ReadonlyMap<string, string>;
+  readonly settled: Settled;
+  /** Commits that can be read no more. */
+  readonly gone: ReadonlySet<string>;
+  /** Until when commits stay whose tag went, by the clock. */
+  readonly graces: ReadonlyMap<string, number>;
+}
+
+const PLAIN: Settled = { public: false, emptyOnly: false, writer: null, keep: null, lifecycle: null };
+const NOTHING: Facts = {
+  since: 0,
+  generation: null,
+  head: 0,
+  horizon: 0,
+  tags: new Map(),
+  settled: PLAIN,
+  gone: new Set(),
+  graces: new Map(),
+};
+
+/** A commit of some generation. */
+interface Made {
+  readonly id: string;
+  readonly gen: number;
+  readonly seq: number;
+  readonly createdAt: number;
+  /** The key that made it; null: nobody said. */
+  readonly key: string | null;
+}
+
+const LIVE = `
+  SELECT
+    gen,
+    (SELECT max(seq) FROM commits WHERE commits.gen = generations.gen) AS head,
+    ifnull((SELECT horizon FROM horizons WHERE horizons.gen = generations.gen), 0) AS horizon,
+    (SELECT json_array(public, emptyOnly, json(writer), json(keep), json(lifecycle))
+      FROM settings WHERE settings.gen = generations.gen) AS settings,
+    (SELECT json_group_array(json_array(name, "commit")) FROM tags WHERE tags.gen = generations.gen) AS tags
+  FROM generations
+  WHERE deletedAt IS NULL AND NOT EXISTS (SELECT 1 FROM forks WHERE forks.gen = generations.gen AND state < 2)
+  ORDER BY gen DESC LIMIT 1`;
+const NEW_COMMITS = `
+  SELECT gen, seq, id, createdAt, (SELECT key FROM authors WHERE number = author) AS key
+  FROM commits WHERE gen = ? AND seq > ? AND kind = 0 ORDER BY seq`;
+/** What a read by a commit finds. */
+const READABLE = `
+  SELECT id FROM commits AS named WHERE gen = ? AND kind = 0 AND (seq >= ? OR ${IS_NAMED})`;
+/** Open commits that began with a commit, and reverts to it, name it. */
+const BEGUN_WITH = `
+  SELECT 1 FROM open_commits WHERE gen = ?1 AND base = ?2 AND state < 2
+  UNION ALL SELECT 1 FROM reverting WHERE gen = ?1 AND target = ?2`;
+const FORKED_FROM = `SELECT 1 FROM forks WHERE parent = ? AND "commit" = ? AND state IN (1, 2)`;
+
+interface LiveRow {
+  readonly gen: number;
+  readonly head: number | null;
+  readonly horizon: number;
+  readonly settings: string | null;
+  readonly tags: string;
+}
+
+/**
+ * What a branch ever was beside its tree, as its disk had it: its tags, its settings, and which commits can be read. Each commit
+ * that goes is compared with the naive rule of what is kept (docs/contract.md) in the transaction that lets it go.
+ */
+export class FactsObserver {
+  readonly states: Facts[] = [NOTHING];
+  /** What should not have been done: commits that went and were to stay, writes into what somebody else alone may write to. */
+  readonly faults: string[] = [];
+  readonly #object: SimulatedObject;
+  readonly #world: World;
+  readonly #stamp: () => number;
+  /** All other branches, which may be forks of this one. */
+  readonly #others: () => readonly SimulatedObject[];
+  readonly #made = new Map<string, Made>();
+  /** Of those, what is not on the disk yet. */
+  #unsafe: string[] = [];
+  #known = { text: "", now: NOTHING };
+  #written: Facts[] = [];
+
+  constructor(
+    object: SimulatedObject,
+    options: {
+      readonly world: World;
+      readonly stamp: () => number;
+      readonly others: () => readonly SimulatedObject[];
+    },
+  ) {
+    this.#object = object;
+    this.#world = options.world;
+    this.#stamp = options.stamp;
+    this.#others = options.others;
+    object.storage.watch({
+      wrote: () => this.#look(),
+      flushed: () => this.#keep(),
+      lost: () => this.#forget(),
+    });
+  }
+
+  get last(): Facts {
+    return this.states.at(-1) ?? NOTHING;
+  }
+
+  between(from: number, to: number): readonly Facts[] {
+    return statesBetween(this.states, { from, to });
+  }
+
+  /** Whether a commit could be read. */
+  shows({ generation, head, gone }: Facts, commit: string): boolean {
+    const made = this.#made.get(commit);
+    return made !== undefined && made.gen === generation && made.seq <= head && !gone.has(commit);
+  }
+
+  /** Those of the branch as it is now, that can be read. */
+  shown(): string[] {
+    return [...this.#made.keys()].filter((commit) => this.shows(this.last, commit));
+  }
+
+  /** The numbers of commits. */
+  seqsOf(commits: Iterable<string>): number[] {
+    return [...commits].flatMap((commit) => this.#made.get(commit)?.seq ?? []);
+  }
+
+  /** By the naive rule: whether a commit that can be read is to stay, as the branch is and at this time. */
+  isToStay(facts: Facts, commit: string): boolean {
+    const made = this.#made.get(commit);
+    if (!made || made.gen !== facts.generation) return false;
+    const { tags, graces, horizon } = facts;
+    if (made.seq >= horizon && this.#isInRange(facts, made)) return true;
+    if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#now) return true;
+    return this.#object.storage.read(BEGUN_WITH, made.gen, made.seq).length > 0 || this.isForked(commit);
+  }
+
+  /** Whether a branch stands that was made from a commit, of whatever generation. */
+  isForked(commit: string): boolean {
+    return this.#others().some(
+      ({ storage }) =>
+        storage.has("forks") && storage.read(FORKED_FROM, this.#object.name, commit).length > 0,
+    );
+  }
+
+  /** Whether a commit is one of those that a branch is set to keep: its newest, and those replaced a short time ago. */
+  #isInRange({ head, settled: { keep } }: Facts, { gen, seq }: Made): boolean {
+    const { commits, days } = keep ?? {};
+    if (seq === head || (commits === undefined && days === undefined)) return true;
+    if (commits !== undefined && seq > head - commits) return true;
+    if (days === undefined) return false;
+    const next = [...this.#made.values()].find((other) => other.gen === gen && other.seq === seq + 1);
+    return (next?.createdAt ?? this.#now) > this.#now - days * DAY_MS;
+  }
+
+  get #now(): number {
+    return Math.floor(this.#world.now);
+  }
+
+  #keep(): void {
+    for (const facts of this.#written) this.states.push({ ...facts, since: this.#stamp() });
+    this.#written = [];
+    this.#unsafe = [];
+  }
+
+  #forget(): void {
+    this.#written = [];
+    for (const commit of this.#unsafe) this.#made.delete(commit);
+    this.#unsafe = [];
+    this.#known = { text: "", now: this.last };
+  }
+
+  #look(): void {
+    const { storage } = this.#object;
+    const before = this.#known.now;
+    const [row] = storage.read<LiveRow>(LIVE);
+    if (!row) {
+      if (before.generation !== null) this.#add("", NOTHING);
+      return;
+    }
+    const { gen, head, horizon, settings } = row;
+    const readable =
+      horizon > 0 ? storage.read<{ id: string }>(READABLE, gen, horizon).map(({ id }) => id) : null;
+    const text = JSON.stringify([row, readable]);
+    if (text === this.#known.text) return;
+    const isSame = before.generation === gen;
+    for (const made of storage.read<Made>(NEW_COMMITS, gen, isSame ? before.head : 0)) {
+      this.#made.set(made.id, made);
+      this.#unsafe.push(made.id);
+      if (isSame) this.#admit(before.settled, made);
+    }
+    const tags = new Map<string, string>(JSON.parse(row.tags));
+    const untagged = isSame ? [...before.tags].filter(([name, commit]) => tags.get(name) !== commit) : [];
+    const facts: Facts = {
+      since: 0,
+      generation: gen,
+      head: head ?? 0,
+      horizon,
+      tags,
+      settled: settings === null ? PLAIN : settledOf(JSON.parse(settings)),
+      gone: readable === null ? new Set() : this.#goneOf(gen, new Set(readable)),
+      graces: new Map([
+        ...(isSame ? before.graces : []),
+        ...untagged.map(([, commit]) => [commit, this.#now + DAY_MS] as const),
+      ]),
+    };
+    if (isSame && horizon > 0) this.#compareGone(before, facts);
+    this.#add(text, facts);
+  }
+
+  /** Into a protected branch one key alone writes. */
+  #admit({ writer }: Settled, { id, key }: Made): void {
+    if (writer === null || ("key" in writer && writer.key === key)) return;
+    this.faults.push(
+      `${this.#object.name} took ${id} of ${key}, and is protected for ${JSON.stringify(writer)}`,
+    );
+  }
+
+  #compareGone(before: Facts, after: Facts): void {
+    const { name } = this.#object;
+    for (const made of this.#made.values()) {
+      const { gen, seq, id } = made;
+      const isPassed = gen === after.generation && seq >= before.horizon && seq < after.horizon;
+      if (isPassed && this.#isInRange(after, made))
+        this.faults.push(`${name} gave up ${id}, which it is set to keep: ${shownFacts(after)}`);
+    }
+    for (const commit of after.gone)
+      if (!before.gone.has(commit) && this.isToStay(after, commit))
+        this.faults.push(`${name} let go of ${commit}, which was to stay: ${shownFacts(after)}`);
+    for (const commit of before.gone)
+      if (!after.gone.has(commit)) this.faults.push(`${name} has ${commit} again, which was gone`);
+  }
+
+  #goneOf(generation: number, readable: ReadonlySet<string>): ReadonlySet<string> {
+    return new Set(
+      [...this.#made.values()]
+        .filter(({ id, gen }) => gen === generation && !readable.has(id))
+        .map(({ id }) => id),
+    );
+  }
+
+  #add(text: string, facts: Facts): void {
+    this.#known = { text, now: facts };
+    this.#written.push(facts);
+  }
+}
+
+function settledOf([isPublic, emptyOnly, writer, keep, lifecycle]: [
+  number,
+  number,
+  Writer | null,
+  Keep | null,
+  Lifecycle | null,
+]): Settled {
+  return { public: isPublic === 1, emptyOnly: emptyOnly === 1, writer, keep, lifecycle };
+}
+
+export function shownFacts({ generation, head, tags, settled }: Facts): string {
+  if (generation === null) return "no branch";
+  return `${head} commits, tags ${JSON.stringify([...tags])}, ${JSON.stringify(settled)}`;
+}

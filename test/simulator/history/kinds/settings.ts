@@ -1,0 +1,106 @@
+import type { SettingsChange } from "../../../../worker/branch/contract/settings.ts";
+import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts";
+import { inline } from "../bytes.ts";
+import type { Facts } from "../facts.ts";
+import { type Change, changed, isSame } from "../model.ts";
+import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { writeAnswer } from "./answers.ts";
+
+/** What a branch is set to. */
+export const SETTING_KINDS = {
+  set: { weight: 1, take: set },
+  protect: { weight: 2, take: protect },
+  inspect: { weight: 1, take: inspect },
+} satisfies Record<string, Kind>;
+
+/** The key that a branch is protected for. */
+const KEYS = ["ann", "ben"];
+
+/** Whether the settings of one moment are others with a change. */
+function isSet(facts: Facts, change: SettingsChange): boolean {
+  return Object.entries(change).every(
+    ([name, value]) =>
+      JSON.stringify(facts.settled[name as keyof Facts["settled"]]) === JSON.stringify(value),
+  );
+}
+
+/** Sets something, and notes that it was asked. Answers whether it is done. */
+export async function changeSettings(
+  stage: Stage,
+  { id, bucket }: Pick<Turn, "id" | "bucket">,
+  change: SettingsChange,
+): Promise<boolean> {
+  const leads = (facts: FactsChange) =>
+    isSet(facts.after, change) &&
+    isSameOf("tags", facts) &&
+    // Nothing else is another one.
+    JSON.stringify({ ...facts.before.settled, ...change }) === JSON.stringify(facts.after.settled);
+  const answer = await askAside(
+    stage,
+    { id, bucket, text: `set ${id} ${JSON.stringify(change)}`, leads },
+    {
+      call: () => stage.branch(bucket).settings.change(change),
+      saidOf: (done) =>
+        done.ok ? { kind: "saw", what: "set", of: (facts) => isSet(facts, change) } : refusedAside(done),
+    },
+  );
+  return answer?.ok ?? false;
+}
+
+/** What has no effect on writes. */
+async function set(stage: Stage, turn: Turn): Promise<void> {
+  const { random } = turn;
+  await changeSettings(
+    stage,
+    turn,
+    random.chance(0.5) ? { public: random.chance(0.5) } : { emptyOnly: random.chance(0.5) },
+  );
+}
+
+async function inspect(stage: Stage, { id, bucket }: Turn): Promise<void> {
+  await askAside(
+    stage,
+    { id, bucket, text: `inspect ${id}` },
+    {
+      call: () => stage.branch(bucket).settings.read(),
+      saidOf: (answer) => {
+        if (!answer.ok) return refusedAside(answer);
+        const { public: isPublic, emptyOnly, writer, keep, lifecycle } = answer;
+        const read = { public: isPublic, emptyOnly, writer, keep, lifecycle };
+        return {
+          kind: "saw",
+          what: `settings ${JSON.stringify(read)}`,
+          of: (facts) => facts.generation !== null && isSet(facts, read),
+        };
+      },
+    },
+  );
+}
+
+/** One key alone may write for a while, and does, while others try to. */
+async function protect(stage: Stage, turn: Turn): Promise<void> {
+  const { random, bucket } = turn;
+  const key = random.pick(KEYS);
+  await changeSettings(stage, turn, { writer: { key } });
+  for (let n = random.below(3); n >= 0; n--)
+    await putAs(stage, { ...turn, id: `${turn.id}.${n}` }, random.pick([...KEYS, undefined]));
+  // Nobody else comes after it, so the others could write no more.
+  for (let tries = 0; tries < 20; tries++) {
+    if (await changeSettings(stage, turn, { writer: null })) return;
+    if (stage.facts.get(bucket)?.last.settled.writer === null) return;
+  }
+}
+
+async function putAs(stage: Stage, { id, random, bucket }: Turn, key: string | undefined): Promise<void> {
+  const path = random.pick(PATHS);
+  const digest = stage.text(`text ${id}`);
+  const asked = {
+    id,
+    bucket,
+    text: `put ${id} of ${path} by ${key ?? "somebody"}`,
+    leads: ({ before, after }: Change) => isSame(after.tree, changed(before.tree, [[path, digest]])),
+  };
+  const annotation = { message: id, ...(key !== undefined && { key }) };
+  const request = { path, content: inline(`text ${id}`), attributes: {}, annotation };
+  await stage.ask(asked, () => stage.branch(bucket).files.put(request), writeAnswer);
+}
