@@ -1,11 +1,11 @@
 import { timingSafeEqual } from "node:crypto";
-import { mkdirSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
 import type { HostDisks, KeptLines } from "../protocol/admin.ts";
 import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
+import { keepFolder } from "./data/flush.ts";
 import { makeOwnFolder, removePartials } from "./data/folders.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
@@ -87,7 +87,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
  */
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const dataDir = resolve(options.dataDir);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  keepFolder(dataDir, 0o700);
   // Whoever stops takes it along.
   const wasKilled = readHolder(dataDir) !== undefined;
   const lock = lockDataFolder(dataDir);
@@ -173,7 +173,7 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
   const blobsDir = join(dataDir, "blobs");
   const stateDir = join(dataDir, "state");
   const objectsDir = (className: string) => join(stateDir, objectsFolder(className));
-  const folders = [blobsDir, stateDir, ...OBJECT_CLASSES.map(objectsDir)];
+  const folders = [blobsDir, stateDir, ...DATABASE_FOLDERS.map((folder) => join(stateDir, folder))];
   for (const folder of folders) makeOwnFolder(folder);
 
   const base = {

@@ -21,10 +21,10 @@ export function putFiles(folder: string, files: ReadonlyMap<string, Uint8Array>)
   const isPage = ([name]: readonly [string, Uint8Array]): number => (name.endsWith(".html") ? 1 : 0);
   for (const [name, bytes] of [...files].sort((a, b) => isPage(a) - isPage(b))) {
     const file = join(folder, name);
-    // The name of any other one says what is in it, once it is whole.
+    // The name of any other one says what is in it, since nothing that is not whole gets the name, also in a power cut.
     if (!name.endsWith(".html") && statSync(file, { throwIfNoEntry: false })?.size === bytes.length) continue;
     const draft = `${file}.${process.pid}${DRAFT}`;
-    writeFileSync(draft, bytes);
+    writeFileSync(draft, bytes, { flush: true });
     renameSync(draft, file);
   }
   for (const name of readdirSync(folder)) {

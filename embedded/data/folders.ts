@@ -1,12 +1,13 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { keepFolder } from "./flush.ts";
 
 const OWNER_ONLY = 0o700;
 
 /** Makes a folder of ours. Nobody else may look into it, also if the folder that the user named was there and is open to others. */
 export function makeOwnFolder(path: string): void {
-  mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
+  keepFolder(path, OWNER_ONLY);
   chmodSync(path, OWNER_ONLY);
 }
 

@@ -1,6 +1,7 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { keepFile } from "./flush.ts";
 
 /** The gateway that holds a data folder, and its address (null while it starts). For people and other commands: what keeps a second gateway out is the lock. */
 const Holder = z.object({ pid: z.int(), endpoint: z.string().nullable() });
@@ -16,7 +17,7 @@ export function readHolder(dataDir: string): Holder | undefined {
 }
 
 export function writeHolder(dataDir: string, holder: Holder): void {
-  writeFileSync(holderFile(dataDir), `${JSON.stringify(holder)}\n`);
+  keepFile(holderFile(dataDir), { text: `${JSON.stringify(holder)}\n` });
 }
 
 export function removeHolder(dataDir: string): void {

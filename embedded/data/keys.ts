@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { jsonOf } from "../../protocol/json.ts";
 import { Settings } from "../../protocol/settings.ts";
 import { HostError } from "../host-error.ts";
+import { keepFile } from "./flush.ts";
 
 /**
  * The secrets that a data folder keeps, each in a file of JSON that only its owner may read. They are random, made at the
@@ -93,9 +94,6 @@ function readKept<Schema extends z.ZodType>({
   return kept.data;
 }
 
-/** A crash leaves the file whole or not at all. */
 function keep(file: string, value: unknown): void {
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, file);
+  keepFile(file, { text: `${JSON.stringify(value, null, 2)}\n`, mode: 0o600 });
 }

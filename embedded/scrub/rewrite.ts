@@ -1,18 +1,8 @@
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-} from "node:fs";
+import { chmodSync, chownSync, existsSync, renameSync, rmSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { withDatabase } from "../data/database.ts";
+import { flush } from "../data/flush.ts";
 
 /**
  * Writing a database anew, so that nothing is left in it of rows that were deleted. A copy is made that has the rows alone,
@@ -138,16 +128,6 @@ function vacuumInto(database: DatabaseSync, copy: string): void {
 /** Removes a copy, and what SQLite left beside it. */
 function remove(copy: string): void {
   for (const ending of BESIDE) rmSync(copy + ending, { force: true });
-}
-
-/** Makes what a file has, or which names a folder has, outlast a crash of the machine. */
-function flush(path: string): void {
-  const opened = openSync(path, "r");
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
 }
 
 /** What a database is beside its rows, and a copy must be, too. */
