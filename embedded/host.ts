@@ -6,6 +6,7 @@ import type { HostDisks, KeptLines } from "../protocol/admin.ts";
 import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { keepFolder } from "./data/flush.ts";
+import { FlushedBlobs } from "./data/flushed-blobs.ts";
 import { makeOwnFolder, removePartials } from "./data/folders.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
@@ -193,7 +194,9 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     scrub: (extent) => payDebts(extent, { stateDir, signal, log }),
     whileAway: (work) => whileAway(work),
   });
+  const flushed = new FlushedBlobs(blobsDir);
   const answer = hostCalls(hostToken, {
+    "/flush": (request) => flushed.answer(request),
     "/scrub": (request) => scrubs.answer(request),
     "/disks": () => disksOf([blobsDir, stateDir]),
     "/log": async () => ({ lines: readKeptLog(dataDir) }) satisfies KeptLines,

@@ -49,6 +49,16 @@ export const HostDisks = z.object({
 });
 export type HostDisks = z.infer<typeof HostDisks>;
 
+/** Blobs of an embedded gateway that were written or removed since, and are to stay so after a power cut. */
+export const HostFlush = z.object({ written: z.array(z.string()), removed: z.array(z.string()) });
+export type HostFlush = z.infer<typeof HostFlush>;
+
+/** Null: all of them are as they were asked to be. */
+export const HostFlushed = z.object({
+  failure: z.object({ message: z.string(), isFull: z.boolean() }).nullable(),
+});
+export type HostFlushed = z.infer<typeof HostFlushed>;
+
 /**
  * `GET /api/v1/admin/log`: the newest lines of the log of an embedded gateway and of the runners that were started with it, oldest
  * first, each a text of JSON; at most 512 KiB. Of a line of more than 64 KiB there is its beginning, in a field `cut`. 501 on Cloudflare.

@@ -70,6 +70,11 @@ export const Settings = z.object({
    * asks for S3's own encryption (AES256) asks for what is so.
    */
   SLUICE_DISK_ENCRYPTED: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).optional(),
+  /**
+   * Whether bytes are flushed to the disk of an embedded gateway before anything names them. If not, a power cut may take files
+   * that were acknowledged. R2 keeps what it took in any case.
+   */
+  SLUICE_SYNC: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** What the rows of one branch may take up: from 95 % of it on, its history takes deletions alone. An object holds 10 GB. */
   SLUICE_BRANCH_BYTES: z.coerce
     .number({ error: BRANCH_BYTES })

@@ -6,7 +6,7 @@ import type { BranchApi } from "./branch/contract/api.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
-import type { Config, Env } from "./env.ts";
+import { type AskHost, type Config, type Env, openHost } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
@@ -54,12 +54,6 @@ export interface ChunkSigning {
   readonly seed: string;
 }
 
-/** A request to the host; with a body it is a POST. */
-export interface HostRequest {
-  readonly path: `/${string}`;
-  readonly body?: unknown;
-}
-
 /** Through this, S3 operations and control API handlers reach everything else. One per request. */
 export interface Context {
   readonly requestId: string;
@@ -75,7 +69,7 @@ export interface Context {
   readonly openBranches: OpenBranches;
   readonly hiddenRepos: HiddenRepos;
   /** The host, if the gateway is one that has one. It answers JSON. */
-  readonly askHost: ((request: HostRequest) => Promise<unknown>) | undefined;
+  readonly askHost: AskHost | undefined;
   branch(address: BranchAddress): BranchApi;
   /** Keeps what is read of a branch, for one read. */
   hold(address: BranchAddress): ReadHold;
@@ -108,7 +102,7 @@ function openShared(env: Env, config: Config): Shared {
     makers: ["lifecycle.create"],
   });
   const branch = (address: BranchAddress) => branches(bucketName(address));
-  const askHost = openHost(env, config);
+  const askHost = openHost(env);
   const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);
   const blobs = openBlobStore(env);
   return {
@@ -137,16 +131,6 @@ function openShared(env: Env, config: Config): Shared {
         },
       }),
     pipeline: pipelines,
-  };
-}
-
-function openHost({ HOST }: Env, { hostToken }: Config): Context["askHost"] {
-  if (!HOST || hostToken === undefined) return undefined;
-  return async ({ path, body }) => {
-    const post = body !== undefined && { method: "POST", body: JSON.stringify(body) };
-    const answer = await HOST.fetch(`http://host${path}`, { ...post, headers: { authorization: hostToken } });
-    if (!answer.ok) throw new Error(`the host answered ${answer.status} to ${path}`);
-    return await answer.json();
   };
 }
 

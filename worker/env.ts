@@ -16,6 +16,28 @@ export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
     readonly HOST?: Fetcher;
   } & { readonly [Name in keyof z.input<typeof Vars>]: string };
 
+/** A call to the host; it is a POST if it has a body, which is sent as JSON. */
+export interface HostRequest {
+  readonly path: `/${string}`;
+  readonly body?: unknown;
+}
+
+/** Answers what the host's JSON says. */
+export type AskHost = (request: HostRequest) => Promise<unknown>;
+
+/** The host, if the gateway is one that has one. */
+export function openHost({ HOST, SLUICE_HOST_TOKEN: token }: HostEnv): AskHost | undefined {
+  if (!HOST || token === undefined) return undefined;
+  return async ({ path, body }) => {
+    const post = body !== undefined && { method: "POST", body: JSON.stringify(body) };
+    const answer = await HOST.fetch(`http://host${path}`, { ...post, headers: { authorization: token } });
+    if (!answer.ok) throw new Error(`the host answered ${answer.status} to ${path}`);
+    return await answer.json();
+  };
+}
+
+type HostEnv = Partial<Pick<Env, "HOST" | "SLUICE_HOST_TOKEN">>;
+
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Of a variable that is a secret. */
@@ -44,7 +66,6 @@ export interface Config {
   readonly rootKeys: readonly [NamedSecret, ...NamedSecret[]];
   /** A key of level `runner` that is not in D1. */
   readonly runnerKey: NamedSecret | undefined;
-  readonly hostToken: string | undefined;
   /** Each the base64 of 32 bytes. The first seals; those that it did not seal are opened with the others. None: no keys can be made. */
   readonly encryptionKeys: readonly string[];
   /** The base domain of virtual-host addressing, with its port if it has one. */
@@ -102,7 +123,6 @@ function checkVars(env: Env): ReadConfig {
         ...secretOf(data.SLUICE_ACCESS_KEY_ID_PREVIOUS, data.SLUICE_SECRET_ACCESS_KEY_PREVIOUS),
       ],
       runnerKey: secretOf(data.SLUICE_RUNNER_ACCESS_KEY_ID, data.SLUICE_RUNNER_SECRET_ACCESS_KEY)[0],
-      hostToken: data.SLUICE_HOST_TOKEN,
       encryptionKeys: [data.SLUICE_ENCRYPTION_KEY, data.SLUICE_ENCRYPTION_KEY_PREVIOUS].filter(
         (key) => key !== undefined,
       ),

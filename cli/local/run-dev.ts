@@ -26,6 +26,7 @@ export interface DevOptions extends RunnerTerms {
   readonly data: string;
   readonly runners: number;
   readonly bodyLimit?: number;
+  readonly sync?: "on" | "off";
   readonly json?: true;
 }
 
@@ -38,7 +39,7 @@ export async function runDev(options: DevOptions): Promise<void> {
   const kept = keptLog(options.data, redactor);
   const log = terminalLog(process.env, { kept });
   const rootKey = rootKeyFrom(process.env);
-  const settings = settingsFrom(process.env);
+  const settings = { ...settingsFrom(process.env), ...(options.sync && { SLUICE_SYNC: options.sync }) };
   const stop = stopRequests();
   const gateway = await openGateway({
     host: options.host,
@@ -60,6 +61,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     greet(gateway, {
       options,
       runs: runners[0]?.runs,
+      sync: settings.SLUICE_SYNC === "off" ? "off" : "on",
       key: rootKey ? "SLUICE_ACCESS_KEY_ID of the environment" : rootKeyFile(options.data),
     });
     setTimeout(clearUpAfterStart, QUIET_MS).unref();
@@ -146,13 +148,14 @@ function settingsFrom(env: NodeJS.ProcessEnv): GatewaySettings {
 
 interface Greeting {
   readonly options: DevOptions;
+  readonly sync: "on" | "off";
   /** Where the root key is. */
   readonly key: string;
   /** How the runners run commands, if there are any. */
   readonly runs: Runner["runs"] | undefined;
 }
 
-function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
+function greet(gateway: Gateway, { options, key, runs, sync }: Greeting): void {
   const { endpoint } = gateway;
   const consoleUrl = `${endpoint}${ownPath("console")}`;
   if (options.json) {
@@ -161,6 +164,7 @@ function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
       endpoint,
       console: consoleUrl,
       data: options.data,
+      sync,
       key,
       runners: options.runners,
       ...executor,
@@ -170,6 +174,8 @@ function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
   printLine(`gateway  ${endpoint}`);
   printLine(`console  ${consoleUrl}`);
   printLine(`data     ${options.data}`);
+  if (sync === "off")
+    printLine("sync     off: a power cut may lose files of the last seconds that are over 4 KiB");
   printLine(`key      ${key}`);
   printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
   if (runs) printLine(`commands ${howCommandsRun(runs, { asked: options.executor })}`);

@@ -10,7 +10,10 @@ export interface BlobStore {
    * asks by itself. Absent: any is taken.
    */
   admit?(bytes?: number): Promise<void>;
-  /** Writes a blob whole; replaces one of that name. Visible only when complete. */
+  /**
+   * Writes a blob whole; replaces one of that name. Visible only when complete. When it resolves, the blob is there also after
+   * a power cut: whoever names it has awaited this.
+   */
   put(name: string, bytes: Uint8Array): Promise<void>;
   /**
    * The bytes [offset, offset + length) of a blob, at least one; null if there is no such blob. Rejects if the blob is too
@@ -18,7 +21,7 @@ export interface BlobStore {
    */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
   /**
-   * Removes blobs, and passes over those that are not there. Each is tried: with a NotDeletedError, all but those that it
+   * Removes blobs, and passes over those that are not there. When it resolves, they stay away also after a power cut. Each is tried: with a NotDeletedError, all but those that it
    * names are gone. If it rejects with anything else, some of them may be.
    */
   delete(names: readonly string[]): Promise<void>;

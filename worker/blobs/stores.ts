@@ -1,4 +1,5 @@
-import type { Env } from "../env.ts";
+import { type HostFlush, HostFlushed } from "../../protocol/admin.ts";
+import { type Env, openHost } from "../env.ts";
 import { manifestBytes } from "./blob-name.ts";
 import { deleteManifest, MissingBlobError } from "./manifest.ts";
 import {
@@ -15,18 +16,19 @@ import {
   UnwrittenBlobError,
 } from "./port.ts";
 
+/** What of the environment a blob store is made of. */
+type StoreEnv = Pick<Env, "DISK" | "BLOBS"> &
+  Partial<Pick<Env, "HOST" | "SLUICE_HOST_TOKEN" | "SLUICE_SYNC">>;
+
 /** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws if there is neither. */
-export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
-  if (env.DISK) return new DiskBlobStore(env.DISK);
+export function openBlobStore(env: StoreEnv): BlobStore {
+  if (env.DISK) return new DiskBlobStore(env.DISK, flushOf(env));
   if (env.BLOBS) return new R2BlobStore(env.BLOBS);
   throw new Error("no blob store: bind an R2 bucket as BLOBS, or a writable disk service as DISK");
 }
 
 /** Deletes blobs of the store that the host bound, as far as one call should. */
-export async function removeUnwanted(
-  env: Pick<Env, "DISK" | "BLOBS">,
-  unwanted: readonly UnwantedBlob[],
-): Promise<Removed> {
+export async function removeUnwanted(env: StoreEnv, unwanted: readonly UnwantedBlob[]): Promise<Removed> {
   return await removeBlobs(openBlobStore(env), unwanted);
 }
 
@@ -82,14 +84,17 @@ export class R2BlobStore implements BlobStore {
 
 /**
  * Blobs as files in a folder that workerd's disk service serves. It writes a temporary file and renames it, so a
- * blob appears whole or not at all; it makes parent folders; it does not fsync (a killed process loses nothing, a
- * power cut may). It refuses path segments that start with a dot, and it holds each folder it lists in memory.
+ * blob appears whole or not at all; it makes parent folders; it does not flush, so that somebody else must. It refuses
+ * path segments that start with a dot, and it holds each folder it lists in memory.
  */
 export class DiskBlobStore implements BlobStore {
   readonly #disk: Fetcher;
+  readonly #flush: Flush | undefined;
 
-  constructor(disk: Fetcher) {
+  /** Without `flush` a killed process loses nothing, and a power cut may. */
+  constructor(disk: Fetcher, flush?: Flush) {
     this.#disk = disk;
+    this.#flush = flush;
   }
 
   async put(name: string, bytes: Uint8Array): Promise<void> {
@@ -97,6 +102,9 @@ export class DiskBlobStore implements BlobStore {
       throw new UnwrittenBlobError(name, error);
     });
     if (!response.ok) throw new UnwrittenBlobError(name, await failure("write", { name, response }));
+    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {
+      throw new UnwrittenBlobError(name, error);
+    });
   }
 
   async get(name: string, { offset, length }: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
@@ -123,6 +131,11 @@ export class DiskBlobStore implements BlobStore {
       await Promise.all(
         some.map((name) => this.#deleteOne(name).catch((error) => failed.add([name], error))),
       );
+    }
+    // One that is not there may have been removed by a call that did not come so far.
+    const removed = failed.others(names);
+    if (removed.length > 0) {
+      await this.#flush?.({ written: [], removed }).catch((error) => failed.add(removed, error));
     }
     failed.raise();
   }
@@ -170,6 +183,12 @@ class FailedDeletions {
     this.#names.push(...names);
   }
 
+  /** Those of some names that are not among them. */
+  others(names: readonly string[]): string[] {
+    const failed = new Set(this.#names);
+    return names.filter((name) => !failed.has(name));
+  }
+
   /** Throws if there are any. */
   raise(): void {
     if (this.#names.length > 0) throw new NotDeletedError(this.#names, this.#cause);
@@ -180,6 +199,31 @@ class FailedDeletions {
 interface DiskEntry {
   readonly name: string;
   readonly type: string;
+}
+
+/** Makes what became of blobs outlast a power cut. */
+type Flush = (blobs: HostFlush) => Promise<void>;
+
+/** The host does it, unless it has none or was told not to. */
+function flushOf({ SLUICE_SYNC, ...env }: StoreEnv): Flush | undefined {
+  const askHost = SLUICE_SYNC === "off" ? undefined : openHost(env);
+  return (
+    askHost &&
+    (async (blobs) => {
+      const { failure } = HostFlushed.parse(await askHost({ path: "/flush", body: blobs }));
+      if (failure) throw new UnflushedError(failure.message, { overloaded: failure.isFull });
+    })
+  );
+}
+
+/** `overloaded` is what the platform calls a full disk. */
+class UnflushedError extends Error {
+  readonly overloaded: boolean;
+
+  constructor(message: string, { overloaded }: { overloaded: boolean }) {
+    super(message);
+    this.overloaded = overloaded;
+  }
 }
 
 /** The host part is a filler: the service looks at the path alone. */

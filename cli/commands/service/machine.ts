@@ -1,3 +1,4 @@
+import { Option } from "commander";
 import type { Command } from "../../command.ts";
 import type { DoctorOptions } from "../../doctor/run-doctor.ts";
 import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
@@ -36,6 +37,12 @@ export function addDev(program: Command): void {
       "--body-limit <bytes>",
       "refuse larger bodies in front of the gateway, as Cloudflare does (100 MB on most plans); to try clients",
       wholeNumber({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    )
+    .addOption(
+      new Option(
+        "--sync <when>",
+        "whether files are on the disk before they are acknowledged; with off, a power cut may lose those of the last seconds that are over 4 KiB (default: on, env: SLUICE_SYNC)",
+      ).choices(["on", "off"]),
     )
     .action(async (options: DevOptions) => (await import("../../local/run-dev.ts")).runDev(options));
   withRunnerTerms(command)

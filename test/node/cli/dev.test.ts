@@ -34,6 +34,7 @@ interface Greeting {
   readonly console: string;
   readonly data: string;
   readonly key: string;
+  readonly sync: string;
   readonly runners: number;
   readonly executor?: string;
 }
@@ -64,6 +65,23 @@ describe("sluice dev", () => {
     expect((await process.ended).code).toBe(0);
     expect(existsSync(join(cwd, ".sluice/gateway.json"))).toBe(false);
   });
+
+  test(
+    "says at its start if it does not wait for the disk, by the option or by the variable",
+    REST,
+    async () => {
+      const { greeting } = await dev(scratchFolder(), "--runners", "0");
+      expect(greeting.sync).toBe("on");
+      const quick = await dev(scratchFolder(), "--runners", "0", "--sync", "off");
+      expect(quick.greeting.sync).toBe("off");
+      const cwd = scratchFolder();
+      const env = { XDG_CONFIG_HOME: join(cwd, "config"), SLUICE_SYNC: "off" };
+      const launched = start([...SLUICE, "dev", "--port", "0", "--runners", "0"], { cwd, env });
+      started.add(launched);
+      const says = /^sync {5}off: a power cut may lose files of the last seconds that are over 4 KiB$/m;
+      await eventually("it is said", () => says.test(launched.output()));
+    },
+  );
 
   test("names a data folder that it can't write to", REST, async () => {
     const cwd = scratchFolder();

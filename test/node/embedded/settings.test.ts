@@ -19,6 +19,7 @@ describe("the gateway's variables", () => {
       SLUICE_DISK_ENCRYPTED: "on",
       SLUICE_KEEP: "commits:100,days:30",
       SLUICE_DELETE: "empty-only",
+      SLUICE_SYNC: "off",
     };
     expect(readSettings({ ...env, SLUICE_LOG: "info", PATH: "/bin" })).toEqual({ ok: true, settings: env });
     expect(readSettings({ SLUICE_DOMAIN: "", PATH: "/bin" })).toEqual({ ok: true, settings: {} });
@@ -36,6 +37,7 @@ describe("the gateway's variables", () => {
     ["SLUICE_UPLOAD_DAYS", "-1", "SLUICE_UPLOAD_DAYS is '-1': it must be a number of days above 0"],
     ["SLUICE_DISK_ENCRYPTED", "yes", "SLUICE_DISK_ENCRYPTED is 'yes': it must be 'on' or 'off'"],
     ["SLUICE_LAST_MODIFIED", "file", "SLUICE_LAST_MODIFIED is 'file': it must be 'branch' or 'object'"],
+    ["SLUICE_SYNC", "never", "SLUICE_SYNC is 'never': it must be 'on' or 'off'"],
     ["SLUICE_DELETE", "never", "SLUICE_DELETE is 'never': it must be 'any' or 'empty-only'"],
   ])("that can't be are named with what they hold and what they must be: %s=%s", (name, value, problem) => {
     expect(readSettings({ [name]: value })).toEqual({ ok: false, problem });

@@ -1,5 +1,5 @@
 import { KeptLines, ScrubAsk, ScrubState } from "../../../protocol/admin.ts";
-import type { HostRequest } from "../../app.ts";
+import type { HostRequest } from "../../env.ts";
 import { apiError } from "../answer/errors.ts";
 import { type ApiRequest, readJson } from "../request/api-request.ts";
 
