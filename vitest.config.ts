@@ -12,7 +12,7 @@ const suite = suiteOf(process.env);
 /** The files of which the quick suite has no test: it need not start them to learn that. */
 const restFiles = readdirSync("test", { recursive: true, encoding: "utf8" })
   .map((file) => `test/${file}`)
-  .filter((file) => /^test\/(worker|node)\/.*\.test\.ts$/.test(file))
+  .filter((file) => /^test\/(worker|node|fuzz)\/.*\.test\.ts$/.test(file))
   .filter((file) => readFileSync(file, "utf8").startsWith("// @module-tag rest\n"));
 const exclude = suite === "quick" ? restFiles : [];
 
@@ -70,7 +70,7 @@ export default defineConfig(async () => ({
       {
         test: {
           name: "node",
-          include: ["test/node/**/*.test.ts"],
+          include: ["test/node/**/*.test.ts", "test/fuzz/**/*.test.ts"],
           exclude,
           env: { TMPDIR: NODE_TMPDIR },
           expect: patient,

@@ -9,6 +9,7 @@ const CHECKS = [
   "tsc -p test/worker",
   "knip",
   "tsc -p test/simulator",
+  "tsc -p test/fuzz/parsers",
   "tsc -p worker",
   "tsc -p console",
   "tsc -p test/node/console",
