@@ -31,6 +31,16 @@ export const framed = fc.record({
 });
 type Framed = typeof framed extends fc.Arbitrary<infer T> ? T : never;
 
+/** What nobody may pass over where chunks are signed. */
+const NEVER_TAKEN = [
+  "cut",
+  "decoded-length-too-large",
+  "decoded-length-too-small",
+  "no-last-chunk",
+  "no-signature",
+  "other-signature",
+];
+
 /** What comes out is what went in, whole, or there is a refusal with a code of S3's. A signed body is never another one. */
 export function holdsFramed({ size, framing: how, changes, pieces }: Framed, tally: Tally): void {
   const body = seededBytes(size, size);
@@ -50,6 +60,8 @@ export function holdsFramed({ size, framing: how, changes, pieces }: Framed, tal
     if (isSound && hasFairChunks(how)) throw new Error("a sound body was refused");
     return;
   }
+  if (how.signed && size > 0 && NEVER_TAKEN.includes(how.flaw ?? ""))
+    throw new Error(`${how.flaw} was taken`);
   if (out.length !== decodedSize) throw new Error(`${out.length} bytes came out, of ${decodedSize}`);
   if ((isSound || how.signed) && !out.equals(body)) throw new Error("other bytes came out than went in");
 }

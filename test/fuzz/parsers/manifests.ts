@@ -6,12 +6,12 @@ import type { Tally } from "../tally.ts";
 
 const OWNER = { uid: "u", upload: "master.r.01BX5ZZKBKACTAV9WEVGEMMVRZ", write: "w" };
 
-/** Chunks of a content, the bytes from which their list goes to pages, a range of the content, and what befalls a page. */
+/** Chunks of a content, the bytes from which their list goes to pages, a range by chunks and a byte, and what befalls a page. */
 export const chunked = fc.record({
   lengths: fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1, maxLength: 60 }),
   bound: fc.integer({ min: 200, max: 3000 }),
-  from: fc.double({ min: 0, max: 1, noNaN: true }),
-  to: fc.double({ min: 0, max: 1, noNaN: true }),
+  from: fc.tuple(fc.nat(60), fc.integer({ min: -1, max: 1 })),
+  to: fc.tuple(fc.nat(60), fc.integer({ min: -1, max: 1 })),
   harm: fc.constantFrom("none", "none", "lost", "cut"),
 });
 type Chunked = typeof chunked extends fc.Arbitrary<infer T> ? T : never;
@@ -27,10 +27,7 @@ export async function holdsChunked({ lengths, bound, from, to, harm }: Chunked, 
   const body = await list.finish();
   tally.add(`manifest, ${harm}`, body.kind === "chunks" ? "in a row" : "good");
   const harmed = harm === "none" ? false : store.harm(harm);
-  const size = lengths.reduce((sum, length) => sum + length, 0);
-  const [offset, end] = [Math.floor(from * size), Math.floor(to * size)].sort(
-    (one, other) => one - other,
-  ) as [number, number];
+  const [offset = 0, end = 0] = [placeBy(lengths, from), placeBy(lengths, to)].sort((a, b) => a - b);
   try {
     await mustRead(store, { body, lengths, range: { offset, length: end - offset } });
     if (harmed) throw new Wrong("it was harmed, and is read");
@@ -46,6 +43,12 @@ export async function holdsChunked({ lengths, bound, from, to, harm }: Chunked, 
     ).done;
   }
   if (!isDone || store.count > 0) throw new Error(`${store.count} pages are left of what was deleted`);
+}
+
+/** A place in a content: where one of its chunks begins or ends, or a byte beside it. */
+function placeBy(lengths: readonly number[], [count, beside]: readonly [number, number]): number {
+  const sumOf = (some: readonly number[]): number => some.reduce((sum, length) => sum + length, 0);
+  return Math.max(0, Math.min(sumOf(lengths), sumOf(lengths.slice(0, count)) + beside));
 }
 
 class Wrong extends Error {}
