@@ -44,7 +44,9 @@ export function readYaml(content: string): YamlRead {
   try {
     // The library goes on after a fault and makes an error of each. The stack of one weighs 1 KB, and nobody reads it.
     Reflect.set(Error, STACK_LIMIT, 0);
-    const document = parseDocument(content, { lineCounter, prettyErrors: false, uniqueKeys: comparer() });
+    // What the library would warn of it tells Node, which says it on stderr, in words about JavaScript.
+    const options = { lineCounter, prettyErrors: false, logLevel: "error", uniqueKeys: comparer() } as const;
+    const document = parseDocument(content, options);
     const [fault] = document.errors;
     if (fault) {
       const { line, col } = lineCounter.linePos(fault.pos[0]);
