@@ -1,3 +1,4 @@
+import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import type { Writer } from "../../../worker/branch/contract/answers.ts";
 import type { Keep, Lifecycle } from "../../../worker/branch/contract/settings.ts";
 import { IS_NAMED } from "../../../worker/branch/retention/name-store.ts";
@@ -47,6 +48,12 @@ const NOTHING: Facts = {
   graces: new Map(),
 };
 
+/** A file that a commit of a lifecycle rule deleted, as it was. */
+export interface Expired {
+  readonly path: string;
+  readonly tags: readonly ObjectTag[];
+}
+
 /** A commit of some generation. */
 interface Made {
   readonly id: string;
@@ -55,6 +62,8 @@ interface Made {
   readonly createdAt: number;
   /** The key that made it; null: nobody said. */
   readonly key: string | null;
+  /** What was said of it, as JSON. */
+  readonly annotation: string | null;
 }
 
 const LIVE = `
@@ -69,7 +78,7 @@ const LIVE = `
   WHERE deletedAt IS NULL AND NOT EXISTS (SELECT 1 FROM forks WHERE forks.gen = generations.gen AND state < 2)
   ORDER BY gen DESC LIMIT 1`;
 const NEW_COMMITS = `
-  SELECT gen, seq, id, createdAt, (SELECT key FROM authors WHERE number = author) AS key
+  SELECT gen, seq, id, createdAt, (SELECT key FROM authors WHERE number = author) AS key, annotation
   FROM commits WHERE gen = ? AND seq > ? AND kind = 0 ORDER BY seq`;
 /** What a read by a commit finds. */
 const READABLE = `
@@ -79,6 +88,16 @@ const BEGUN_WITH = `
   SELECT 1 FROM open_commits WHERE gen = ?1 AND base = ?2 AND state < 2
   UNION ALL SELECT 1 FROM reverting WHERE gen = ?1 AND target = ?2`;
 const FORKED_FROM = `SELECT 1 FROM forks WHERE parent = ? AND "commit" = ? AND state IN (1, 2)`;
+
+const DIED =
+  "SELECT path, attributes ->> '$.tags' AS tags FROM files WHERE gen = ? AND died = ? AND kind < 2";
+const AT_HEAD = `
+  SELECT path, attributes ->> '$.tags' AS tags FROM files WHERE gen = ? AND died IS NULL AND kind < 2`;
+
+interface TaggedRow {
+  readonly path: string;
+  readonly tags: string | null;
+}
 
 interface LiveRow {
   readonly gen: number;
@@ -96,6 +115,8 @@ export class FactsObserver {
   readonly states: Facts[] = [NOTHING];
   /** What should not have been done: commits that went and were to stay, writes into what somebody else alone may write to. */
   readonly faults: string[] = [];
+  /** What commits of lifecycle rules deleted. */
+  readonly expired = new Map<string, readonly Expired[]>();
   readonly #object: SimulatedObject;
   readonly #world: World;
   readonly #stamp: () => number;
@@ -143,6 +164,15 @@ export class FactsObserver {
   /** Those of the branch as it is now, that can be read. */
   shown(): string[] {
     return [...this.#made.keys()].filter((commit) => this.shows(this.last, commit));
+  }
+
+  /** When a commit was made, by the branch's clock. */
+  madeAt(commit: string): number {
+    return this.#made.get(commit)?.createdAt ?? 0;
+  }
+
+  filesAtHead(): Expired[] {
+    return this.#object.storage.read<TaggedRow>(AT_HEAD, this.last.generation).map(taggedOf);
   }
 
   /** The numbers of commits. */
@@ -213,6 +243,8 @@ export class FactsObserver {
       this.#made.set(made.id, made);
       this.#unsafe.push(made.id);
       if (isSame) this.#admit(before.settled, made);
+      if (made.annotation?.includes("expired by"))
+        this.expired.set(made.id, storage.read<TaggedRow>(DIED, gen, made.seq).map(taggedOf));
     }
     const tags = new Map<string, string>(JSON.parse(row.tags));
     const untagged = isSame ? [...before.tags].filter(([name, commit]) => tags.get(name) !== commit) : [];
@@ -268,6 +300,10 @@ export class FactsObserver {
     this.#known = { text, now: facts };
     this.#written.push(facts);
   }
+}
+
+function taggedOf({ path, tags }: TaggedRow): Expired {
+  return { path, tags: JSON.parse(tags ?? "[]") };
 }
 
 function settledOf([isPublic, emptyOnly, writer, keep, lifecycle]: [

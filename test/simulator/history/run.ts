@@ -5,6 +5,7 @@ import { BRANCH_KINDS } from "./kinds/branches.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
 import { KEEP_KINDS } from "./kinds/keep.ts";
+import { dueFaults, isExpiry, LIFECYCLE_KINDS } from "./kinds/lifecycle.ts";
 import { SETTING_KINDS } from "./kinds/settings.ts";
 import { TAG_KINDS } from "./kinds/tags.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
@@ -19,6 +20,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...BRANCH_KINDS,
   ...ERASURE_KINDS,
   ...KEEP_KINDS,
+  ...LIFECYCLE_KINDS,
   ...TAG_KINDS,
   ...SETTING_KINDS,
 };
@@ -77,9 +79,12 @@ async function played(
   await simulation.pass(SHORT_REST_MS);
   const faults = await simulation.as(() => keptFaults(stage));
   await simulation.pass(REST_MS);
-  faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage));
+  faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage), ...dueFaults(stage));
   faults.push(...(await simulation.as(() => keptFaults(stage))), ...asideFaults(stage));
-  faults.push(...faultsOf(taken, stage.observers), ...ended(simulation));
+  faults.push(
+    ...faultsOf(taken, stage.observers, (bucket, change) => isExpiry(stage, bucket, change)),
+    ...ended(simulation),
+  );
   await simulation.as(() => destroyAll(stage));
   await simulation.pass(REST_MS);
   faults.push(...remains(stage), ...ended(simulation));

@@ -51,6 +51,14 @@ export interface Erased {
   readonly isDone: boolean;
 }
 
+/** Somebody wrote again what was there, which was answered at a time of the clock. */
+interface Renewed {
+  readonly bucket: string;
+  readonly path: string;
+  readonly at: number;
+  readonly stamp: number;
+}
+
 /** Where a history takes place: the simulated gateway, and notes of all that was asked. */
 export class Stage {
   readonly simulation: Simulation;
@@ -61,6 +69,7 @@ export class Stage {
   /** What was asked that is about no tree at HEAD. */
   readonly asides: Aside[] = [];
   readonly erased: Erased[] = [];
+  readonly renewed: Renewed[] = [];
   /** What was ever written, by its digest. */
   readonly texts = new Map<string, string>();
   /** Blobs that a branch said it has. Of others nobody may know, if a client died: the orphan scan is for these. */

@@ -1,6 +1,7 @@
 import { type Answer, type Change, isSame, UNKNOWN } from "../model.ts";
 import { BRANCHES, bucketOf, type Kind, type Stage, type Turn } from "../stage.ts";
 import { refusal } from "./answers.ts";
+import { noteCreation } from "./settings.ts";
 
 /** Branches come and go. */
 export const BRANCH_KINDS = {
@@ -12,6 +13,7 @@ export const BRANCH_KINDS = {
 const THERE: Answer = { kind: "saw", what: "there", of: ({ generation }) => generation !== null };
 
 async function create(stage: Stage, { id, bucket }: Turn): Promise<void> {
+  noteCreation(stage, { id, bucket });
   await stage.ask(
     { id, bucket, text: `create ${id}` },
     () => stage.branch(bucket).lifecycle.create(),

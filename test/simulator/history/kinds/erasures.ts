@@ -45,7 +45,7 @@ async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
   if (went) stage.erased[noted] = { bucket, path, digest, version, isDone: true };
 }
 
-/** Whether HEAD went back to what it had at the path before, and to nothing else. */
+/** Whether HEAD went back to what it had at the path before, and to nothing else; maybe to the same bytes with other tags. */
 function wentBack(states: readonly State[], path: string, { before, after }: Change): boolean {
   const others = ({ tree }: State) => JSON.stringify([...tree].filter(([other]) => other !== path).sort());
   const now = after.tree.get(path);
@@ -53,5 +53,5 @@ function wentBack(states: readonly State[], path: string, { before, after }: Cha
     ({ generation, since, tree }) =>
       generation === before.generation && since < before.since && tree.get(path) === now,
   );
-  return others(before) === others(after) && before.tree.get(path) !== now && hadIt;
+  return others(before) === others(after) && hadIt;
 }

@@ -1,4 +1,5 @@
 import type { SettingsChange } from "../../../../worker/branch/contract/settings.ts";
+import type { LifecycleRule } from "../../../../worker/core/lifecycle-rules.ts";
 import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts";
 import { inline } from "../bytes.ts";
 import type { Facts } from "../facts.ts";
@@ -24,6 +25,18 @@ function isSet(facts: Facts, change: SettingsChange): boolean {
   );
 }
 
+/** What rules say of how much stays, if they say or said anything. */
+function keptBy({ settled }: Facts, { lifecycle }: SettingsChange): Pick<SettingsChange, "keep"> {
+  if (lifecycle === undefined) return {};
+  const daysOf = (rules: readonly LifecycleRule[] = []) =>
+    rules.flatMap(({ enabled, noncurrentDays }) => (enabled && noncurrentDays) || []);
+  const [before, after] = [daysOf(settled.lifecycle?.rules), daysOf(lifecycle?.rules)];
+  if (after.length > 0) return { keep: { days: Math.min(...after) } };
+  const isTheirs =
+    before.length > 0 && JSON.stringify(settled.keep) === JSON.stringify({ days: Math.min(...before) });
+  return isTheirs ? { keep: null } : {};
+}
+
 /** Sets something, and notes that it was asked. Answers whether it is done. */
 export async function changeSettings(
   stage: Stage,
@@ -31,10 +44,10 @@ export async function changeSettings(
   change: SettingsChange,
 ): Promise<boolean> {
   const leads = (facts: FactsChange) =>
-    isSet(facts.after, change) &&
     isSameOf("tags", facts) &&
     // Nothing else is another one.
-    JSON.stringify({ ...facts.before.settled, ...change }) === JSON.stringify(facts.after.settled);
+    JSON.stringify({ ...facts.before.settled, ...keptBy(facts.before, change), ...change }) ===
+      JSON.stringify(facts.after.settled);
   const answer = await askAside(
     stage,
     { id, bucket, text: `set ${id} ${JSON.stringify(change)}`, leads },
@@ -45,6 +58,21 @@ export async function changeSettings(
     },
   );
   return answer?.ok ?? false;
+}
+
+/** A creation of which nobody was told is finished by the next one, and the branch is as that one wants it. */
+export function noteCreation(stage: Stage, { id, bucket }: Pick<Turn, "id" | "bucket">): void {
+  const leads = ({ before, after }: FactsChange) => {
+    const { keep } = after.settled;
+    const wanted = { ...before.settled, public: false, emptyOnly: false, keep };
+    return (
+      isSameOf("tags", { before, after }) &&
+      (keep === null || JSON.stringify(keep) === JSON.stringify(before.settled.keep)) &&
+      JSON.stringify(wanted) === JSON.stringify(after.settled)
+    );
+  };
+  const [begun, ended] = [stage.stamp(), Number.POSITIVE_INFINITY];
+  stage.asides.push({ bucket, text: `create ${id}`, begun, ended, said: { kind: "unknown" }, leads });
 }
 
 /** What has no effect on writes. */
