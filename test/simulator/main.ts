@@ -1,5 +1,8 @@
-import { availableParallelism } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import { coverageOf, shownCoverage } from "./coverage.ts";
 import { KINDS } from "./history/run.ts";
 import { runShares } from "./history/shares.ts";
 import { tableOf } from "./history/table.ts";
@@ -8,7 +11,12 @@ interface Options {
   readonly histories: number;
   readonly seed?: number;
   readonly processes: number;
+  readonly coverage?: true;
 }
+
+const ROOT = join(import.meta.dirname, "../..");
+/** Whose branches are counted. */
+const FOLDERS = ["worker/branch", "worker/pipeline", "worker/objects"];
 
 await new Command("npm run simulate --")
   .description(
@@ -17,14 +25,17 @@ await new Command("npm run simulate --")
   .option("--histories <n>", "how many, from seed 0 on", whole, 10_000)
   .option("--seed <n>", "only the history of this seed", whole)
   .option("--processes <n>", "how many run at the same time", whole, availableParallelism())
+  .option("--coverage", "says which branches of the objects' code no history takes")
   .action(simulate)
   .parseAsync();
 
-async function simulate({ histories, seed, processes }: Options): Promise<void> {
+async function simulate({ histories, seed, processes, coverage }: Options): Promise<void> {
   const seeds = seed === undefined ? { from: 0, to: histories } : { from: seed, to: seed + 1 };
+  const written = coverage && mkdtempSync(join(tmpdir(), "sluice-coverage-"));
   const begun = performance.now();
   const { counts } = await runShares(seeds, {
     processes,
+    ...(written !== undefined && { env: { NODE_V8_COVERAGE: written } }),
     failed: (report) => {
       process.exitCode = 1;
       console.log(report);
@@ -39,6 +50,11 @@ async function simulate({ histories, seed, processes }: Options): Promise<void> 
   console.log(
     `${many} histories, ${steps} steps in ${Math.round(seconds)} s, ${Math.round(steps / seconds)} a second`,
   );
+  if (written !== undefined) {
+    const files = coverageOf(written, { root: ROOT, folders: FOLDERS });
+    rmSync(written, { recursive: true });
+    for (const line of shownCoverage(files, FOLDERS)) console.log(line);
+  }
   if (tooRare.length === 0) return;
   process.exitCode = 1;
   console.log(`less than ${least} times occurred: ${tooRare.join(", ")}`);
