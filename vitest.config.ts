@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { loadWasm } from "./test/simulator/wasm.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 import { memoryDisk } from "./test/support/memory-disk.ts";
 import { suiteOf } from "./test/support/suite.ts";
@@ -81,6 +82,13 @@ export default defineConfig(async () => ({
         },
       },
       {
+        plugins: [
+          {
+            name: "wasm",
+            enforce: "pre" as const,
+            load: (id: string) => (id.endsWith(".wasm") ? loadWasm(id) : null),
+          },
+        ],
         test: {
           name: "simulator",
           include: ["test/simulator/**/*.test.ts"],

@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { Branch } from "../../../worker/branch/branch.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
 import { SimulatedD1 } from "./d1.ts";
 import { type Faults, NO_FAULTS } from "./faults.ts";
+import { SimulatedGateway } from "./gateway.ts";
 import { replaceGlobals } from "./globals.ts";
 import { SimulatedNamespace } from "./objects.ts";
 import { SimulatedR2 } from "./r2.ts";
@@ -41,6 +43,7 @@ export class Simulation {
   readonly pipelines: SimulatedNamespace;
   readonly catalogue: SimulatedD1;
   readonly blobs: SimulatedR2;
+  readonly gateway: SimulatedGateway;
   readonly #env: Record<string, unknown>;
 
   constructor({ seed, faults = () => NO_FAULTS }: { seed: number; faults?: (world: World) => Faults }) {
@@ -52,6 +55,7 @@ export class Simulation {
     this.pipelines = new SimulatedNamespace({ ...common, type: () => Pipeline as never });
     this.catalogue = new SimulatedD1(new Remote({ world, faults: broken, store: "D1" }), SCHEMA);
     this.blobs = new SimulatedR2(new Remote({ world, faults: broken, store: "R2" }));
+    this.gateway = new SimulatedGateway(common);
     this.#env = {
       BRANCH: this.branches,
       PIPELINE: this.pipelines,
@@ -78,6 +82,11 @@ export class Simulation {
   /** A branch as a client has it. */
   branch(bucket: string): BranchApi {
     return clientOf<BranchApi>(this.branches.getByName(bucket));
+  }
+
+  /** A pipeline as a client has it. */
+  pipeline(name: string): PipelineApi {
+    return clientOf<PipelineApi>(this.pipelines.getByName(name));
   }
 
   /** Lets so much time pass. */
