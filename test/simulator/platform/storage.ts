@@ -132,6 +132,7 @@ export class SimulatedStorage {
 
   #exec(text: string, values: readonly SqlStorageValue[]) {
     this.#begin();
+    if (isRead(text)) return cursorOf(this.#rows(text, values), 0);
     const before = this.#totalChanges();
     const rows = values.length === 0 && isScript(text) ? this.#script(text) : this.#rows(text, values);
     const rowsWritten = this.#totalChanges() - before;
@@ -146,7 +147,9 @@ export class SimulatedStorage {
   #rows(text: string, values: readonly SqlStorageValue[]): Row[] {
     const statement = this.#prepared(text);
     const bound = values.map((value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value));
-    return (statement.all(...(bound as SQLInputValue[])) as Row[]).map(asPlatform);
+    const rows = statement.all(...(bound as SQLInputValue[])) as Row[];
+    for (const row of rows) makePlatform(row);
+    return rows;
   }
 
   #prepared(text: string): StatementSync {
@@ -243,20 +246,22 @@ function isScript(text: string): boolean {
   return isSchema(text) || /;\s*\S/.test(text);
 }
 
+/** Whether a statement can write nothing. One that writes and answers begins with another word. */
+function isRead(text: string): boolean {
+  return /^\s*SELECT\b/i.test(text) && !/;\s*\S/.test(text);
+}
+
 function isSchema(text: string): boolean {
   return /^\s*(CREATE|DROP|ALTER|PRAGMA|VACUUM)\b/i.test(text);
 }
 
 /** Bytes are ArrayBuffers on the platform. */
-function asPlatform(row: Row): Row {
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      value instanceof Uint8Array
-        ? value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength)
-        : value,
-    ]),
-  );
+function makePlatform(row: Row): void {
+  for (const name in row) {
+    const value = row[name];
+    if (value instanceof Uint8Array)
+      row[name] = value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength);
+  }
 }
 
 function cursorOf(rows: Row[], rowsWritten: number) {
