@@ -124,7 +124,7 @@ export function merged(datums: Iterable<NaiveDatum>, cmd: string): [string, stri
 }
 
 /** Whether a path is a file and a directory at once. */
-function isClashing(files: readonly (readonly [string, string])[]): boolean {
+export function isClashing(files: readonly (readonly [string, string])[]): boolean {
   return files.some(([path]) => files.some(([other]) => other.startsWith(`${path}/`)));
 }
 

@@ -1,0 +1,437 @@
+import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../../../protocol/content.ts";
+import {
+  type Assignment,
+  GRANT_HEADER,
+  HEARTBEAT_MS,
+  LEASE_MS,
+  type Lease,
+  type LeasedDatum,
+  type Outcome,
+  type Output,
+  type Task,
+} from "../../../../protocol/runner.ts";
+import { mood, outputsOf, type Reading } from "../../../worker/pipeline/model/command.ts";
+import type { GatewayRequest } from "../../platform/gateway.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Simulation } from "../../platform/simulation.ts";
+import { type Actor, runAs, type World } from "../../platform/world.ts";
+import { isMishap } from "../mishaps.ts";
+import type { Tally } from "../tally.ts";
+import type { Texts } from "./texts.ts";
+
+/** How long a command runs at most; milliseconds. */
+const COMMAND_MS = 1_200;
+/** How often a call is made again that failed on its way. */
+const TRIES = 6;
+/** A worker that has nothing to do asks again after so long at most; milliseconds. */
+const IDLE_MS = 3_000;
+
+export interface AgentOptions {
+  readonly node: string;
+  readonly simulation: Simulation;
+  readonly texts: Texts;
+  readonly random: Random;
+  readonly tally: Tally;
+  /** It came to something that no runner should: the history is wrong. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** The agent of one node, as the process that it is now. */
+export class Agent implements Actor {
+  readonly world: World;
+  isAlive = true;
+  /** Until then it does nothing, as a machine that sleeps; milliseconds since 1970. */
+  frozenUntil = 0;
+  readonly #options: AgentOptions;
+  readonly #workers = new Map<string, Set<Worker>>();
+  /** By digest, what it has read. */
+  readonly #cache = new Map<string, string>();
+  #isLeaving = false;
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    this.world = options.simulation.world;
+  }
+
+  async flushed(): Promise<void> {}
+
+  /** Goes on until it is dead, or has left. */
+  start(): void {
+    runAs(this, () => void this.#live().catch(this.#options.failed));
+  }
+
+  /** What it has in memory is gone, and what is under way breaks off. */
+  die(): void {
+    this.isAlive = false;
+  }
+
+  /** It finishes what runs, says good-bye, and tells that it has done so. */
+  leaving(done: () => void): void {
+    runAs(
+      this,
+      () =>
+        void this.#leave()
+          .catch(() => {})
+          .finally(done),
+    );
+  }
+
+  async #leave(): Promise<void> {
+    this.#isLeaving = true;
+    const all = [...this.#workers.values()].flatMap((some) => [...some]);
+    for (const worker of all) worker.stops = true;
+    await Promise.all(all.map(({ done }) => done.promise));
+    await this.#ask("DELETE", `/runner/heartbeat?node=${this.#options.node}`);
+  }
+
+  async #live(): Promise<void> {
+    const { node } = this.#options;
+    while (!this.#isLeaving) {
+      const body = { node, executor: "process", capacity: 2 };
+      const answer = await this.#once("POST", "/runner/heartbeat", { body });
+      if (answer && !this.#isLeaving) this.#assign(answer as Assignment);
+      await this.#pause(HEARTBEAT_MS);
+    }
+  }
+
+  #assign({ workers }: Assignment): void {
+    const wanted = new Map(workers.map(({ pipeline, count }) => [pipeline, count]));
+    for (const pipeline of new Set([...wanted.keys(), ...this.#workers.keys()])) {
+      const there = this.#workers.get(pipeline) ?? new Set();
+      this.#workers.set(pipeline, there);
+      const count = wanted.get(pipeline) ?? 0;
+      const working = [...there].filter(({ stops }) => !stops);
+      for (const worker of working.slice(count)) worker.stops = true;
+      for (let n = working.length; n < count; n++) {
+        const worker = new Worker(pipeline, `${this.#options.node}/${pipeline}/${crypto.randomUUID()}`);
+        there.add(worker);
+        void this.#work(worker)
+          .catch(this.#options.failed)
+          .finally(() => {
+            there.delete(worker);
+            worker.done.resolve();
+          });
+      }
+    }
+  }
+
+  async #work(worker: Worker): Promise<void> {
+    const { random, node } = this.#options;
+    const { pipeline, name } = worker;
+    while (!worker.stops) {
+      const wait = random.chance(0.6) ? { wait: "none" } : {};
+      const max = 1 + random.below(4);
+      const asked = { pipeline, node, worker: name, max, ...wait };
+      const lease = (await this.#once("POST", "/runner/lease", { body: asked })) as Lease | undefined;
+      if (!lease?.slot || lease.tasks.length + lease.datums.length === 0)
+        await this.#pause(random.next() * IDLE_MS);
+      else await new Batch(this, worker, lease, this.#options).run();
+    }
+    await this.#ask("POST", "/runner/renew", { body: { pipeline, worker: name, leases: [], leaving: true } });
+  }
+
+  /** Sleeps, and on as long as the machine is frozen. */
+  async #pause(ms: number): Promise<void> {
+    await scheduler.wait(ms);
+    while (this.frozenUntil > Date.now()) await scheduler.wait(this.frozenUntil - Date.now());
+  }
+
+  pause(ms: number): Promise<void> {
+    return this.#pause(ms);
+  }
+
+  /** The text of a content, which a branch has. Throws Refused if it has it no more. */
+  async read(
+    branch: { repo: string; branch: string },
+    id: ContentId,
+    grant: string | undefined,
+  ): Promise<string> {
+    const known = this.#cache.get(id.digest);
+    if (known !== undefined) return known;
+    const path = `/repos/${branch.repo}/branches/${branch.branch}/contents/${contentName(id)}`;
+    const bytes = await this.#bytes("GET", path, { grant });
+    const text = new TextDecoder().decode(bytes);
+    this.#cache.set(id.digest, text);
+    return text;
+  }
+
+  /** Asks until there is an answer; undefined if there is none. Throws Refused. */
+  async #ask(method: GatewayRequest["method"], path: string, more: Asked = {}): Promise<unknown> {
+    const bytes = await this.#bytes(method, path, more);
+    return bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes));
+  }
+
+  ask(method: GatewayRequest["method"], path: string, more: Asked = {}): Promise<unknown> {
+    return this.#ask(method, path, more);
+  }
+
+  async #bytes(method: GatewayRequest["method"], path: string, { body, grant }: Asked): Promise<Uint8Array> {
+    const headers = grant === undefined ? {} : { [GRANT_HEADER]: grant };
+    for (let tries = 1; ; tries++) {
+      try {
+        const answer = await this.#options.simulation.gateway.send({
+          ...{ method, path, headers, level: "runner" },
+          ...(body !== undefined && { body }),
+        });
+        if (answer.status < 300) return answer.bytes;
+        const text = new TextDecoder().decode(answer.bytes);
+        if (answer.status < 500 || tries === TRIES) throw new Refused(answer.status, text);
+      } catch (error) {
+        if (!isMishap(error) || tries === TRIES) throw error;
+      }
+      await this.#pause(100 * tries);
+    }
+  }
+
+  /** Asks once; undefined if that came to nothing. */
+  async #once(method: GatewayRequest["method"], path: string, { body }: Asked): Promise<unknown> {
+    try {
+      const answer = await this.#options.simulation.gateway.send({
+        method,
+        path,
+        level: "runner",
+        ...(body && { body }),
+      });
+      if (answer.status < 300) return JSON.parse(new TextDecoder().decode(answer.bytes));
+    } catch (error) {
+      if (!isMishap(error)) throw error;
+    }
+    return undefined;
+  }
+}
+
+interface Asked {
+  readonly body?: object | Uint8Array | undefined;
+  readonly grant?: string | undefined;
+}
+
+/** What the gateway refused for good. */
+class Refused extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`${status} ${text}`);
+    this.status = status;
+  }
+}
+
+/** One worker of a pipeline on a node. */
+class Worker {
+  readonly pipeline: string;
+  readonly name: string;
+  readonly done = Promise.withResolvers<void>();
+  stops = false;
+
+  constructor(pipeline: string, name: string) {
+    this.pipeline = pipeline;
+    this.name = name;
+  }
+}
+
+/** What one lease call brought, from the inputs to the outcomes. */
+class Batch {
+  readonly #agent: Agent;
+  readonly #worker: Worker;
+  readonly #lease: Lease;
+  readonly #options: AgentOptions;
+  readonly #grants: Map<string, string>;
+  /** When each lease ends at the latest, by the clock that all have; milliseconds since 1970. */
+  readonly #until = new Map<string, number>();
+  readonly #lost = new Set<string>();
+
+  constructor(agent: Agent, worker: Worker, lease: Lease, options: AgentOptions) {
+    this.#agent = agent;
+    this.#worker = worker;
+    this.#lease = lease;
+    this.#options = options;
+    this.#grants = new Map(Object.entries(lease.grants ?? {}));
+    for (const { lease: id } of [...lease.tasks, ...lease.datums]) this.#until.set(id, Date.now() + LEASE_MS);
+  }
+
+  async run(): Promise<void> {
+    const { random, tally } = this.#options;
+    const isTogether = random.chance(0.3);
+    const outcomes: Outcome[] = [];
+    for (const item of [...this.#lease.tasks, ...this.#lease.datums]) {
+      // One that is told that it lost a lease gives up the work; one that was not told may find out later.
+      if (this.#lost.has(item.lease)) continue;
+      const kind = "kind" in item ? item.kind : "datum";
+      const outcome = await tally.during(`jobs: run ${kind}`, () => this.#outcome(item));
+      if (!outcome) continue;
+      outcomes.push(outcome);
+      if (!isTogether) await this.#report(outcomes.splice(0));
+    }
+    await this.#report(outcomes);
+  }
+
+  async #outcome(item: Task | LeasedDatum): Promise<Outcome | undefined> {
+    const { random } = this.#options;
+    try {
+      await this.#runFor(random.next() * COMMAND_MS);
+      if (this.#lost.has(item.lease)) return undefined;
+      if (random.chance(0.03)) return { lease: item.lease, state: "returned" };
+      if (!("kind" in item)) return await this.#datum(item);
+      return item.kind === "merge"
+        ? await this.#merge(item)
+        : { lease: item.lease, state: "pushed", millis: 1 };
+    } catch (error) {
+      if (!(error instanceof Refused) && !isMishap(error)) throw error;
+      if (random.chance(0.5)) return undefined;
+      const reason = "what it needs can't be had";
+      return {
+        lease: item.lease,
+        state: "failed",
+        blame: "node",
+        exitCode: null,
+        reason,
+        log: "",
+        millis: 1,
+      };
+    }
+  }
+
+  /** Lets the command run, and keeps the leases meanwhile; one that is too slow forgets that. */
+  async #runFor(ms: number): Promise<void> {
+    const { random } = this.#options;
+    if (random.chance(0.02)) {
+      await this.#agent.pause(LEASE_MS + random.next() * LEASE_MS);
+      return;
+    }
+    await this.#agent.pause(ms);
+    const isOld = [...this.#until.values()].some((until) => until - Date.now() < (2 * LEASE_MS) / 3);
+    if (isOld || random.chance(0.1)) await this.#renew();
+  }
+
+  async #renew(): Promise<void> {
+    const { pipeline, name } = this.#worker;
+    const leases = [...this.#until.keys()].filter((lease) => !this.#lost.has(lease));
+    const asked = { pipeline, worker: name, leases };
+    // Without an answer nobody knows until when they are kept.
+    for (const lease of leases) this.#until.set(lease, Number.POSITIVE_INFINITY);
+    const answer = (await this.#agent.ask("POST", "/runner/renew", { body: asked })) as {
+      lost: string[];
+      grants?: Record<string, string>;
+    };
+    for (const lease of leases) this.#until.set(lease, Date.now() + LEASE_MS);
+    for (const lease of answer.lost) this.#lost.add(lease);
+    for (const [job, grant] of Object.entries(answer.grants ?? {})) this.#grants.set(job, grant);
+  }
+
+  async #datum({ lease, job, inputs }: LeasedDatum): Promise<Outcome> {
+    const { random, texts } = this.#options;
+    const grant = this.#grants.get(job);
+    const reading: Reading = await Promise.all(inputs.map((input) => this.#reading(input, grant)));
+    const how = mood(reading);
+    if (how === "bad" || (how === "flaky" && random.chance(0.5)))
+      return { lease, state: "failed", blame: "datum", exitCode: 3, reason: "no", log: "no\n", millis: 1 };
+    const files = this.#isLost(lease)
+      ? { "too-late": lease }
+      : outputsOf(reading, this.#lease.transform.cmd[0] ?? "");
+    const contents = Object.entries(files).map(([path, text]) => ({ path, text, ...texts.id(text) }));
+    const isSmall = (size: number) => size <= INLINE_LIMIT_BYTES;
+    const up = contents.filter(
+      ({ path, size }) => !path.endsWith("/") && (!isSmall(size) || random.chance(0.2)),
+    );
+    const upload = up.length === 0 ? undefined : await this.#upload({ lease, grant, contents: up });
+    const outputs = contents.map((content): Output => {
+      const { path, digest, size, text } = content;
+      const isThere = path.endsWith("/") || up.includes(content);
+      return { path, digest, size, ...(!isThere && { bytes: Buffer.from(text).toString("base64") }) };
+    });
+    const ran = { executor: "process", image: null };
+    return {
+      lease,
+      state: "success",
+      exitCode: 0,
+      outputs,
+      millis: 1,
+      ran,
+      ...(upload !== undefined && { upload }),
+    };
+  }
+
+  /** Whether a lease is lost for sure. What is done for it then is wrong, so that it would be seen. */
+  #isLost(lease: string): boolean {
+    // A renewal whose answer was lost may have come some milliseconds after the one that was answered.
+    return (this.#until.get(lease) ?? 0) + 1_000 <= Date.now();
+  }
+
+  async #reading(
+    { name, repo, branch, commit, path, kind, content }: LeasedDatum["inputs"][number],
+    grant: string | undefined,
+  ): Promise<Reading[number]> {
+    const read = (id: ContentId) => this.#agent.read({ repo, branch }, id, grant);
+    if (kind === "file" && content)
+      return { input: name, element: { path, kind, entries: [[path, await read(content)]] } };
+    const prefix = path === "" ? "" : `${path}/`;
+    const query = new URLSearchParams({ prefix, limit: "1000" });
+    const listed = (await this.#agent.ask(
+      "GET",
+      `/repos/${repo}/branches/${branch}/commits/${commit}/files?${query}`,
+      { grant },
+    )) as { files: { path: string; digest: string; size: number }[] };
+    const entries: [string, string][] = [];
+    for (const file of listed.files)
+      entries.push([file.path, file.path.endsWith("/") ? "" : await read(file)]);
+    return { input: name, element: { path, kind, entries } };
+  }
+
+  /** Bytes before names: what goes up by itself, under the lease. */
+  async #upload({
+    lease,
+    grant,
+    contents,
+  }: {
+    lease: string;
+    grant: string | undefined;
+    contents: readonly (ContentId & { readonly text: string })[];
+  }): Promise<string> {
+    const { output } = this.#lease;
+    const opened = (await this.#agent.ask("POST", "/uploads", { body: { ...output, lease }, grant })) as {
+      upload: string;
+    };
+    const { upload } = opened;
+    const ids = contents.map(({ digest, size }) => ({ digest, size }));
+    const path = `/uploads/${upload}`;
+    const { missing } = (await this.#agent.ask("POST", `${path}/reserve`, {
+      body: { contents: ids },
+      grant,
+    })) as {
+      missing: ContentId[];
+    };
+    for (const { digest, size, text } of contents) {
+      if (!missing.some((each) => each.digest === digest)) continue;
+      const body = new TextEncoder().encode(text);
+      await this.#agent.ask("PUT", `${path}/contents?digest=${digest}&size=${size}`, { body, grant });
+    }
+    return upload;
+  }
+
+  async #merge({ lease, job, parts }: Extract<Task, { kind: "merge" }>): Promise<Outcome> {
+    const { texts } = this.#options;
+    const grant = this.#grants.get(job);
+    const read: string[] = [];
+    for (const part of parts) read.push(await this.#agent.read(this.#lease.output, part, grant));
+    const text = this.#isLost(lease) ? `too late ${lease}` : read.join("");
+    const content = texts.id(text);
+    if (content.size <= INLINE_LIMIT_BYTES) {
+      const bytes = Buffer.from(text).toString("base64");
+      return { lease, state: "merged", content, bytes, millis: 1 };
+    }
+    const upload = await this.#upload({ lease, grant, contents: [{ ...content, text }] });
+    return { lease, state: "merged", content, upload, millis: 1 };
+  }
+
+  async #report(outcomes: readonly Outcome[]): Promise<void> {
+    if (outcomes.length === 0) return;
+    const { random, tally } = this.#options;
+    const { pipeline, name } = this.#worker;
+    const body = { pipeline, worker: name, outcomes };
+    try {
+      for (let times = random.chance(0.05) ? 2 : 1; times > 0; times--)
+        await tally.during("jobs: report", () => this.#agent.ask("POST", "/runner/finish", { body }));
+    } catch (error) {
+      if (!(error instanceof Refused) && !isMishap(error)) throw error;
+    }
+  }
+}

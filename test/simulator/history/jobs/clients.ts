@@ -1,0 +1,465 @@
+import { PipelineSpec } from "../../../../protocol/spec.ts";
+import type { Content } from "../../../../worker/blobs/content.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
+import { eraseThroughForks } from "../../../../worker/erase.ts";
+import type { PipelineApi } from "../../../../worker/pipeline/contract.ts";
+import { Random } from "../../platform/random.ts";
+import type { Simulation } from "../../platform/simulation.ts";
+import { insist } from "../mishaps.ts";
+import type { Tally } from "../tally.ts";
+import { Agent } from "./agent.ts";
+import type { JobsPlan, JobsStep } from "./plan.ts";
+import { Recorder } from "./recorder.ts";
+import { PipelineRows } from "./rows.ts";
+import { Texts } from "./texts.ts";
+
+/** No one is the folder of another. */
+const FILES = ["a", "b", "c", "d/a", "d/b", "d/e/a", "f/a"];
+const TEXTS = [
+  ...["1", "2", "3", "4", "1", "2", "3", "4", "bad", "flaky", "file", "directory"],
+  // Its bytes are a blob, and so are those of what is computed from it.
+  "large ".repeat(900),
+];
+export const NODES = ["n1", "n2"];
+export const TRIES = 2;
+/** Where one input of the pipelines is, and what matches. */
+const GLOBS = ["/", "/*", "/*", "/*", "/*/*", "/d*"];
+
+/** What was asked of a pipeline or of its inputs, and when; milliseconds since 1970. */
+export interface Operation {
+  readonly kind: JobsStep["kind"];
+  /** The pipeline, or the bucket. */
+  readonly of: string;
+  readonly begun: number;
+  /** Infinity: its answer was lost, and it may yet be done. */
+  ended: number;
+  ok: boolean;
+  /** The job that it was about or that came of it. */
+  job?: string;
+  /** Versions that were erased. */
+  erased?: readonly { readonly path: string; readonly version: string }[];
+}
+
+interface PipelineInput {
+  readonly repo: string;
+  readonly glob: string;
+}
+
+/** A pipeline of a history, as it is to be made. */
+export interface PipelinePlan {
+  readonly name: string;
+  readonly inputs: readonly PipelineInput[];
+  readonly skips: boolean;
+}
+
+/** The clients, nodes and pipelines of one history. */
+export class JobsWorld {
+  readonly simulation: Simulation;
+  readonly texts = new Texts();
+  readonly recorders = new Map<string, Recorder>();
+  readonly operations: Operation[] = [];
+  readonly pipelines: readonly PipelinePlan[];
+  readonly agents = new Map<string, Agent>();
+  /** What nodes came to that no runner should. */
+  readonly failures: string[] = [];
+  readonly #tally: Tally;
+  readonly #seed: number;
+  #agents = 0;
+  #versions = 0;
+  #isKeptShort = false;
+
+  constructor(
+    simulation: Simulation,
+    { shape, seed, tally }: Pick<JobsPlan, "shape" | "seed"> & { tally: Tally },
+  ) {
+    this.simulation = simulation;
+    this.#tally = tally;
+    this.#seed = seed;
+    const random = new Random(seed ^ 0x2545f491);
+    const first = { repo: "in0", glob: random.pick(GLOBS) };
+    const second = { repo: "in1", glob: random.pick(["/*", "/*", "/"]) };
+    const edges = {
+      name: "edges",
+      inputs: shape === "cross" ? [first, second] : [first],
+      skips: random.chance(0.3),
+    };
+    const next = {
+      name: "next",
+      inputs: [{ repo: "edges", glob: random.pick(["/*", "/*/*", "/"]) }],
+      skips: random.chance(0.3),
+    };
+    this.pipelines = shape === "chain" ? [edges, next] : [edges];
+    const outputs = this.pipelines.map(({ name }) => name);
+    const buckets = [...this.inputs, ...outputs].map((repo) => `master.${repo}`);
+    for (const bucket of buckets)
+      this.recorders.set(bucket, new Recorder(simulation.branches.object(bucket), this.texts));
+  }
+
+  /** The repos that clients write to. */
+  get inputs(): string[] {
+    return [...new Set(this.pipelines.flatMap(({ inputs }) => inputs.map(({ repo }) => repo)))].filter(
+      (repo) => !this.pipelines.some(({ name }) => name === repo),
+    );
+  }
+
+  recorder(repo: string): Recorder {
+    const recorder = this.recorders.get(`master.${repo}`);
+    if (!recorder) throw new Error(`nobody records ${repo}`);
+    return recorder;
+  }
+
+  /** The branches and pipelines are made, and the nodes begin. */
+  async begin(): Promise<void> {
+    for (const repo of this.inputs) await insist(() => this.#branch(repo).lifecycle.create());
+    for (const node of NODES) this.startNode(node);
+    for (const pipeline of this.pipelines) await this.create(pipeline);
+  }
+
+  startNode(node: string): void {
+    const random = new Random(this.#seed ^ (++this.#agents * 0x9e3779b1));
+    const { simulation, texts } = this;
+    const failed = (error: unknown) => void this.failures.push(`node ${node}: ${error}`);
+    const agent = new Agent({ node, simulation, texts, random, tally: this.#tally, failed });
+    this.agents.set(node, agent);
+    agent.start();
+  }
+
+  async create(plan: PipelinePlan): Promise<void> {
+    for (let tries = 0; tries < 50; tries++) {
+      const answer = await this.#noted({ kind: "create pipeline", of: plan.name }, () =>
+        this.pipeline(plan.name).lifecycle.create(this.#spec(plan, {}), { limited: false }),
+      ).catch(() => undefined);
+      if (answer?.ok || (answer && answer.reason === "already-exists")) return;
+      // What a pipeline left that is gone is in the way of another of its name.
+      if (answer?.reason === "output-exists")
+        await this.#branch(plan.name)
+          .lifecycle.destroy({ withFiles: true })
+          .catch(() => {});
+      if (answer?.reason === "errors-exist")
+        await this.#branch(plan.name, "errors")
+          .lifecycle.destroy({ withFiles: true })
+          .catch(() => {});
+      await scheduler.wait(500);
+    }
+    throw new Error(`the pipeline ${plan.name} can't be made`);
+  }
+
+  startPipeline(name: string): ReturnType<PipelineApi["lifecycle"]["start"]> {
+    return this.#noted({ kind: "start pipeline", of: name }, () => this.pipeline(name).lifecycle.start());
+  }
+
+  /** Whether no output branch was told to keep less than all of its commits. */
+  get keepsAll(): boolean {
+    return !this.#isKeptShort;
+  }
+
+  /** What still goes on. */
+  unrest(): string[] {
+    return this.pipelines.flatMap(({ name, inputs }) => {
+      const rows = new PipelineRows(this.simulation.pipelines.object(name));
+      const unread = rows.sources.filter(({ generation, seq }, source) => {
+        const repo = [...new Set(inputs.map((input) => input.repo).sort())][source] ?? "";
+        const { events } = this.recorder(repo);
+        return this.recorder(repo).indexOf({ generation, seq }) < events.length;
+      });
+      const behind = rows.state === "active" ? unread.map(({ repo }) => `has not read all of ${repo}`) : [];
+      return [...rows.unrest, ...behind].map((what) => `pipeline ${name} ${what}`);
+    });
+  }
+
+  async destroyAll(): Promise<void> {
+    for (const { name } of this.pipelines) {
+      const answer = await this.pipeline(name).lifecycle.destroy({ keepOutput: false });
+      if (!answer.ok && answer.reason !== "no-such-pipeline")
+        throw new Error(`the pipeline ${name} is not deleted: ${answer.reason}`);
+    }
+    for (const { name } of this.simulation.branches.all()) {
+      const answer = await this.simulation.branch(name).lifecycle.destroy({ withFiles: true });
+      if (!answer.ok && answer.reason !== "no-such-branch")
+        throw new Error(`the branch ${name} is not deleted: ${answer.reason}`);
+    }
+  }
+
+  /** One step. What is refused, or fails on the way, is done with. */
+  async take(step: JobsStep): Promise<void> {
+    const random = new Random(step.seed);
+    switch (step.kind) {
+      case "put":
+      case "delete":
+      case "commit":
+      case "rewrite":
+      case "delete branch":
+        return await this.#write(step, random);
+      case "tag input":
+      case "tag output":
+      case "erase input":
+      case "erase output":
+      case "keep output":
+      case "read jobs":
+        return await this.#curate(step, random);
+      case "kill node":
+      case "freeze node":
+      case "drain node":
+      case "resume node":
+      case "node leaves":
+        return await this.#lead(step, random);
+      default:
+        return await this.#operate(step, random);
+    }
+  }
+
+  pipeline(name: string): PipelineApi {
+    return this.simulation.pipeline(name);
+  }
+
+  #branch(repo: string, branch = "master"): BranchApi {
+    return this.simulation.branch(`${branch}.${repo}`);
+  }
+
+  async #write({ kind }: JobsStep, random: Random): Promise<void> {
+    const repo = random.pick(this.inputs);
+    const branch = this.#branch(repo);
+    const path = random.pick(FILES);
+    switch (kind) {
+      case "put":
+        return await this.#put(branch, { path, text: random.pick(TEXTS) });
+      case "delete":
+        await branch.files.commit({ operations: [{ delete: path }] });
+        return;
+      case "commit": {
+        const files = FILES.filter(() => random.chance(0.3)).map((each) => ({
+          path: each,
+          text: random.pick(TEXTS),
+        }));
+        const gone = FILES.filter((each) => random.chance(0.2) && !files.some((file) => file.path === each));
+        return await this.#commit(branch, { files, gone });
+      }
+      case "rewrite": {
+        const tree = this.recorder(repo).last?.tree ?? new Map<string, string>();
+        const files = [...tree]
+          .filter(() => random.chance(0.5))
+          .map(([each, text]) => ({ path: each, text }));
+        return await this.#commit(branch, { files, gone: [] });
+      }
+      default:
+        await branch.lifecycle.destroy({ withFiles: true });
+        for (let tries = 0; tries < 20; tries++) {
+          const made = await branch.lifecycle.create().catch(() => undefined);
+          if (made?.ok || made?.reason === "already-exists") return;
+        }
+    }
+  }
+
+  /** As PutObject: bytes before names. */
+  async #put(branch: BranchApi, { path, text }: { path: string; text: string }): Promise<void> {
+    const { content, upload } = await this.#brought(branch, text);
+    if (content)
+      await branch.files.put({ path, content, attributes: {}, ...(upload !== undefined && { upload }) });
+  }
+
+  async #brought(branch: BranchApi, text: string): Promise<{ content?: Content; upload?: string }> {
+    const id = this.texts.id(text);
+    const bytes = new TextEncoder().encode(text);
+    if (bytes.length <= 4096) return { content: { ...id, body: { kind: "inline", bytes } } };
+    const opened = await branch.uploads.open({});
+    if (!opened.ok) return {};
+    const blob = `b/${crypto.randomUUID()}`;
+    await this.simulation.blobs.put(blob, bytes);
+    const chunks = [{ blob, offset: 0, length: bytes.length, leaves: "" }];
+    return { content: { ...id, body: { kind: "chunks", chunks } }, upload: opened.upload };
+  }
+
+  async #commit(
+    branch: BranchApi,
+    { files, gone }: { files: readonly { path: string; text: string }[]; gone: readonly string[] },
+  ): Promise<void> {
+    const opened = await branch.uploads.open({});
+    if (!opened.ok) return;
+    const { upload } = opened;
+    const contents: Content[] = [];
+    for (const { text } of files) {
+      const bytes = new TextEncoder().encode(text);
+      if (bytes.length <= 4096) contents.push({ ...this.texts.id(text), body: { kind: "inline", bytes } });
+      else {
+        const blob = `b/${crypto.randomUUID()}`;
+        await this.simulation.blobs.put(blob, bytes);
+        const chunks = [{ blob, offset: 0, length: bytes.length, leaves: "" }];
+        contents.push({ ...this.texts.id(text), body: { kind: "chunks", chunks } });
+      }
+    }
+    const added = await branch.uploads.add({ upload, contents });
+    if (!added.ok) return;
+    const operations = [
+      ...gone.map((path) => ({ delete: path })),
+      ...files.map(({ path, text }) => ({ put: path, ...this.texts.id(text) })),
+    ];
+    await branch.files.commit({ upload, operations });
+  }
+
+  async #operate({ kind }: JobsStep, random: Random): Promise<void> {
+    const plan = random.pick(this.pipelines);
+    const pipeline = this.pipeline(plan.name);
+    const noted = <T extends { readonly ok: boolean; readonly job?: string | { readonly id: string } }>(
+      work: () => Promise<T>,
+      job?: string,
+    ) => this.#noted({ kind, of: plan.name, ...(job !== undefined && { job }) }, work);
+    const isByHttp = random.chance(0.3);
+    switch (kind) {
+      case "update code":
+      case "update settings": {
+        const found = await pipeline.lifecycle.inspect();
+        if (!found.ok) return;
+        const before = found.pipeline.spec;
+        const cmd = `${before.transform.cmd[0]}${kind === "update code" ? "+" : ""}`;
+        const spec = this.#spec(plan, {
+          cmd,
+          note: kind === "update settings" ? ++this.#versions : undefined,
+          before,
+        });
+        await noted(() => pipeline.specification.update({ spec, reprocess: false, limited: false }));
+        return;
+      }
+      case "stop pipeline":
+      case "start pipeline": {
+        const call = kind === "stop pipeline" ? "stop" : "start";
+        await noted(() =>
+          isByHttp ? this.#http("POST", `/pipelines/${plan.name}/${call}`) : pipeline.lifecycle[call](),
+        );
+        return;
+      }
+      case "stop job":
+      case "retry job":
+      case "run all again": {
+        const { jobs } = await pipeline.jobs.list({ limit: 10 });
+        const some = kind === "stop job" ? jobs.filter(({ finishedAt }) => finishedAt === null) : jobs;
+        if (some.length === 0) return;
+        const { id } = random.pick(some);
+        if (kind === "stop job") await noted(() => pipeline.jobs.stop(id), id);
+        else await noted(() => pipeline.jobs.retry({ job: id, every: kind === "run all again" }));
+        return;
+      }
+      case "delete pipeline": {
+        const keepOutput = random.chance(0.3);
+        const path = `/pipelines/${plan.name}?force=true&keepOutput=${keepOutput}`;
+        await noted(() =>
+          isByHttp ? this.#http("DELETE", path) : pipeline.lifecycle.destroy({ keepOutput }),
+        );
+        if (random.chance(0.8)) await this.create(plan);
+        return;
+      }
+      default:
+        await this.create(plan);
+    }
+  }
+
+  async #curate({ kind }: JobsStep, random: Random): Promise<void> {
+    const { name } = random.pick(this.pipelines);
+    const repo = kind.endsWith("input") ? random.pick(this.inputs) : name;
+    const branch = this.#branch(repo);
+    switch (kind) {
+      case "tag input":
+      case "tag output": {
+        const log = await branch.history.list({ limit: 20 });
+        if (!log.ok || log.commits.length === 0) return;
+        await branch.tags.create({ name: "seen", commit: random.pick(log.commits).id, force: true });
+        return;
+      }
+      case "erase input":
+      case "erase output": {
+        const page = await branch.files.versions({ prefix: "", limit: 100 });
+        const versions = page.ok
+          ? page.entries.flatMap((each) => (each.kind === "version" ? [each] : []))
+          : [];
+        if (versions.length === 0) return;
+        const { path, version } = random.pick(versions);
+        const operation = { kind, of: repo, erased: [{ path, version }] };
+        await this.#noted(operation, () =>
+          eraseThroughForks((address) => this.#branch(address.repo, address.branch), {
+            address: { repo, branch: "master" },
+            versions: [{ path, version }],
+            forks: { mayErase: () => true },
+          }),
+        );
+        return;
+      }
+      case "keep output":
+        this.#isKeptShort = true;
+        await branch.settings.change({ keep: { commits: 1 + random.below(3) } });
+        return;
+      default: {
+        const { jobs } = await this.pipeline(name).jobs.list({ limit: 20 });
+        if (jobs.length === 0) return;
+        const { id } = random.pick(jobs);
+        await this.pipeline(name).datums.list({ job: id, limit: 100, why: true });
+        await this.pipeline(name).jobs.wait({ id, waitMs: random.next() * 5_000 });
+      }
+    }
+  }
+
+  async #lead({ kind }: JobsStep, random: Random): Promise<void> {
+    const node = random.pick(NODES);
+    const agent = this.agents.get(node);
+    switch (kind) {
+      case "kill node":
+        agent?.die();
+        await scheduler.wait(random.next() * 12_000);
+        this.startNode(node);
+        return;
+      case "freeze node":
+        if (agent) agent.frozenUntil = Date.now() + random.next() * 60_000;
+        return;
+      case "node leaves":
+        if (agent) await leave(agent);
+        this.startNode(node);
+        return;
+      default:
+        await this.#http("POST", `/nodes/${node}/${kind === "drain node" ? "drain" : "resume"}`);
+    }
+  }
+
+  /** Notes an operation from when it is asked for to its answer. */
+  async #noted<T extends { readonly ok: boolean; readonly job?: string | { readonly id: string } }>(
+    what: Pick<Operation, "kind" | "of" | "job" | "erased">,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const operation: Operation = { ...what, begun: Date.now(), ended: Number.POSITIVE_INFINITY, ok: false };
+    this.operations.push(operation);
+    const answer = await work();
+    operation.ended = Date.now();
+    operation.ok = answer.ok;
+    if (typeof answer.job === "object") operation.job = answer.job.id;
+    const reason = "reason" in answer ? String(answer.reason) : "refused";
+    this.#tally.add(`outcome ${what.kind}: ${answer.ok ? "done" : reason}`);
+    return answer;
+  }
+
+  /** The same through the entry of the gateway. */
+  async #http(method: "POST" | "DELETE", path: string): Promise<{ readonly ok: boolean }> {
+    const { status } = await this.simulation.gateway.send({ method, path, level: "root" });
+    return { ok: status < 300 };
+  }
+
+  #spec(
+    { name, inputs, skips }: PipelinePlan,
+    { cmd = "v", note, before }: { cmd?: string; note?: number | undefined; before?: PipelineSpec },
+  ): PipelineSpec {
+    const timeout = note === undefined ? before?.datumTimeout : `${1000 + note}s`;
+    return PipelineSpec.parse({
+      pipeline: { name },
+      transform: { image: "none", cmd: [cmd] },
+      inputs: inputs.map(({ repo, glob }) => ({ repo: { name: repo }, glob })),
+      datumTries: TRIES,
+      ...(skips && { onDatumFailure: "skip" }),
+      ...(timeout !== undefined && { datumTimeout: timeout }),
+    });
+  }
+}
+
+/** Waits until an agent has left in good order. */
+export async function leave(agent: Agent): Promise<void> {
+  agent.frozenUntil = 0;
+  const left = Promise.withResolvers<void>();
+  agent.leaving(left.resolve);
+  await left.promise;
+  agent.die();
+}

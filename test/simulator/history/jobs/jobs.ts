@@ -1,0 +1,109 @@
+import type { Simulation } from "../../platform/simulation.ts";
+import { type Calm, ended, insist, isMishap, mishapSimulation } from "../mishaps.ts";
+import { Tally } from "../tally.ts";
+import { pipelineFaults } from "./check.ts";
+import { JobsWorld, leave, NODES } from "./clients.ts";
+import { type JobsPlan, planJobs } from "./plan.ts";
+import { lostBytes, remains } from "./remains.ts";
+import { PipelineRows } from "./rows.ts";
+
+/** Longest pause of a client between two steps, and longest time between two ends of instances; milliseconds. */
+const PAUSE_MS = 3_000;
+const BETWEEN_ENDS_MS = 2_500;
+/** So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. */
+const SETTLE_MS = 30 * 60_000;
+const LOOK_MS = 5_000;
+/** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
+const REST_MS = 60 * 24 * 60 * 60_000;
+
+/**
+ * Clients write to branches that pipelines read, and change the pipelines; nodes run what there is to run. Instances, nodes and
+ * requests end, messages are lost, stores fail. Then nothing goes wrong any more, and all jobs have ended as a naive computation
+ * says. Once all is deleted, nothing is left.
+ */
+export async function runJobs(seed: number, tally = new Tally()): Promise<string[]> {
+  return await runJobsPlan(planJobs(seed), tally);
+}
+
+/** The history of a plan. */
+export async function runJobsPlan(plan: JobsPlan, tally = new Tally()): Promise<string[]> {
+  const { simulation, calm } = mishapSimulation(plan.schedule, tally);
+  calm.is = plan.isCalm ?? false;
+  const world = new JobsWorld(simulation, { ...plan, tally });
+  const clients = Map.groupBy(plan.steps, ({ client }) => client);
+  try {
+    await simulation.as(async () => {
+      await world.begin();
+      endNowAndThen(simulation, { calm, tally });
+      await Promise.all(
+        [...clients.values()].map(async (steps) => {
+          for (const step of steps) {
+            await scheduler.wait(simulation.world.random.next() * PAUSE_MS);
+            await tally
+              .during(`jobs: ${step.kind}`, () => world.take(step))
+              .catch((error) => {
+                if (!isMishap(error)) throw error;
+              });
+          }
+        }),
+      );
+    });
+    calm.is = true;
+    const unrest = await simulation.as(() => settle(world));
+    if (unrest.length > 0) return [...world.failures, ...unrest];
+    await simulation.pass(REST_MS);
+    for (const { name } of world.pipelines)
+      for (const { state } of new PipelineRows(simulation.pipelines.object(name)).jobs)
+        tally.add(`job ${state}`);
+    const faults = [
+      ...world.failures,
+      ...world.pipelines.flatMap((each) => pipelineFaults(world, each)),
+      ...(await simulation.as(() => lostBytes(world))),
+      ...ended(simulation),
+    ];
+    await simulation.as(() => world.destroyAll());
+    await simulation.pass(REST_MS);
+    return [...faults, ...remains(world), ...ended(simulation)];
+  } finally {
+    simulation.close();
+  }
+}
+
+/** Ends an instance of some object now and then, or what the gateway answers just now. */
+function endNowAndThen(simulation: Simulation, { calm, tally }: { calm: Calm; tally: Tally }): void {
+  const { world, branches, pipelines, gateway } = simulation;
+  world.after(world.random.next() * BETWEEN_ENDS_MS, () => {
+    if (calm.is) return;
+    const up = [...branches.all(), ...pipelines.all()].filter(({ isUp }) => isUp);
+    if (world.random.chance(0.2)) {
+      tally.add("fault gateway ends");
+      gateway.end();
+    } else if (up.length > 0) {
+      tally.add("fault object ends");
+      world.random.pick(up).end("it was evicted");
+    }
+    endNowAndThen(simulation, { calm, tally });
+  });
+}
+
+/** Lets all come to its end, with nodes that work; then they leave. Answers what still goes on. */
+async function settle(world: JobsWorld): Promise<string[]> {
+  const { simulation } = world;
+  for (const node of NODES)
+    await simulation.gateway.send({ method: "POST", path: `/nodes/${node}/resume`, level: "root" });
+  for (const { name } of world.pipelines) {
+    if (!new PipelineRows(simulation.pipelines.object(name)).isThere) continue;
+    await insist(async () => {
+      const begun = await world.startPipeline(name);
+      return !begun.ok && begun.reason === "no-such-pipeline" ? { ok: true } : begun;
+    });
+  }
+  const until = Date.now() + SETTLE_MS;
+  let unrest = ["nobody has looked"];
+  while (unrest.length > 0 && Date.now() < until) {
+    await scheduler.wait(LOOK_MS);
+    unrest = world.unrest();
+  }
+  for (const agent of world.agents.values()) await leave(agent);
+  return unrest.map((what) => `${what} after ${SETTLE_MS / 60_000} minutes`);
+}

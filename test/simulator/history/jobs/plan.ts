@@ -1,0 +1,65 @@
+import { Random } from "../../platform/random.ts";
+import type { Plan, PlannedStep } from "../plan.ts";
+
+/** Who does the steps, and so many of them. */
+const STEPS = { "writer-1": 11, "writer-2": 11, operator: 9, curator: 6, fleet: 7 } as const;
+type Client = keyof typeof STEPS;
+
+/** What each does, and how often beside the others. */
+const WRITES = { put: 6, delete: 2, commit: 4, rewrite: 1, "delete branch": 1 } as const;
+const KINDS = {
+  "writer-1": WRITES,
+  "writer-2": WRITES,
+  operator: {
+    ...{ "update code": 2, "update settings": 2, "stop pipeline": 2, "start pipeline": 3, "stop job": 2 },
+    ...{ "retry job": 3, "run all again": 1, "delete pipeline": 1, "create pipeline": 2 },
+  },
+  curator: {
+    "tag input": 1,
+    "tag output": 2,
+    "erase input": 1,
+    "erase output": 1,
+    "keep output": 1,
+    "read jobs": 3,
+  },
+  fleet: { "kill node": 3, "freeze node": 3, "drain node": 2, "resume node": 3, "node leaves": 2 },
+} as const satisfies Record<Client, Record<string, number>>;
+
+export type Kind =
+  | keyof typeof WRITES
+  | keyof (typeof KINDS)["operator"]
+  | keyof (typeof KINDS)["curator"]
+  | keyof (typeof KINDS)["fleet"];
+
+export interface JobsStep extends PlannedStep {
+  readonly kind: Kind;
+}
+
+/** What the pipelines of a history are; one that follows another comes after it. */
+export type Shape = "one" | "cross" | "chain";
+
+export interface JobsPlan extends Plan {
+  readonly steps: readonly JobsStep[];
+  readonly shape: Shape;
+  /** Of what the pipelines read, and of the nodes. */
+  readonly seed: number;
+}
+
+/** A history, as its seed has it. */
+export function planJobs(seed: number): JobsPlan {
+  const random = new Random(seed ^ 0x5f3759df);
+  const shape = random.pick(["one", "one", "cross", "chain"] as const);
+  const kinds = Object.entries(STEPS).flatMap(([client, count], index) =>
+    Array.from({ length: count }, () => ({
+      client: index,
+      kind: weighed(random, KINDS[client as Client]),
+    })),
+  );
+  const steps = kinds.map((step, number) => ({ number, ...step, seed: random.below(2 ** 31) }));
+  return { shape, seed, schedule: seed, steps };
+}
+
+function weighed(random: Random, weights: Readonly<Partial<Record<Kind, number>>>): Kind {
+  const entries = Object.entries(weights) as [Kind, number][];
+  return random.pick(entries.flatMap(([kind, weight]) => Array.from({ length: weight }, () => kind)));
+}

@@ -1,0 +1,96 @@
+import type { SimulatedObject } from "../../platform/objects.ts";
+import type { Texts } from "./texts.ts";
+
+/** A commit of a branch or its deletion, with what was there after it: texts by paths. */
+export interface RecordedEvent {
+  readonly generation: number;
+  readonly seq: number;
+  readonly id: string;
+  readonly kind: "commit" | "deletion";
+  /** The job that made it. */
+  readonly origin: string | null;
+  readonly createdAt: number;
+  readonly tree: ReadonlyMap<string, string>;
+}
+
+const EMPTY: ReadonlyMap<string, string> = new Map();
+
+/** All that ever was durable of a branch's history, whatever the branch keeps of it. */
+export class Recorder {
+  readonly events: RecordedEvent[] = [];
+  /** Blobs that contents had. */
+  readonly blobs = new Set<string>();
+  readonly #object: SimulatedObject;
+  readonly #texts: Texts;
+  #contents = 0;
+
+  constructor(object: SimulatedObject, texts: Texts) {
+    this.#object = object;
+    this.#texts = texts;
+    object.storage.watch({ wrote: () => {}, flushed: () => this.#look(), lost: () => {} });
+  }
+
+  /** The last thing that happened. */
+  get last(): RecordedEvent | undefined {
+    return this.events.at(-1);
+  }
+
+  /** What was there at a position. */
+  treeAt({ generation, seq }: { generation: number; seq: number }): ReadonlyMap<string, string> | undefined {
+    if (seq === 0) return EMPTY;
+    return this.events.find((event) => event.generation === generation && event.seq === seq)?.tree;
+  }
+
+  /** How many things have happened up to a position. */
+  indexOf({ generation, seq }: { generation: number; seq: number }): number {
+    return this.events.filter(
+      (event) => event.generation < generation || (event.generation === generation && event.seq <= seq),
+    ).length;
+  }
+
+  #look(): void {
+    const { storage } = this.#object;
+    if (!storage.has("commits")) return;
+    const { generation = 0, seq = 0 } = this.last ?? {};
+    const rows = storage.read<{
+      gen: number;
+      seq: number;
+      id: string;
+      kind: number;
+      createdAt: number;
+      origin: string | null;
+    }>(
+      `SELECT gen, seq, id, kind, createdAt, origin FROM commits
+       WHERE (gen, seq) > (${generation}, ${seq}) ORDER BY gen, seq`,
+    );
+    for (const { gen, kind, ...row } of rows) {
+      const isDeletion = kind === 1;
+      this.events.push({
+        ...row,
+        generation: gen,
+        kind: isDeletion ? "deletion" : "commit",
+        tree: isDeletion ? EMPTY : this.#tree(gen, row.seq),
+      });
+    }
+    const bodies = storage.read<{ at: number; body: string }>(
+      `SELECT rowid AS at, CAST(body AS TEXT) AS body FROM contents WHERE kind = 1 AND rowid > ${this.#contents}`,
+    );
+    for (const { at, body } of bodies) {
+      this.#contents = Math.max(this.#contents, at);
+      for (const [, blob] of body.matchAll(/"(b\/[^"]+)"/g)) if (blob !== undefined) this.blobs.add(blob);
+    }
+  }
+
+  #tree(generation: number, seq: number): ReadonlyMap<string, string> {
+    const rows = this.#object.storage.read<{ path: string; kind: number; digest: Uint8Array }>(
+      `SELECT path, kind, digest FROM files WHERE gen = ${generation} AND born <= ${seq}
+       AND (died IS NULL OR died > ${seq}) AND kind < 2 ORDER BY path`,
+    );
+    return new Map(
+      rows.map(({ path, kind, digest }) => [
+        path,
+        kind === 1 ? "" : this.#texts.of(Buffer.from(digest).toString("hex")),
+      ]),
+    );
+  }
+}

@@ -1,0 +1,147 @@
+import type { SimulatedObject } from "../../platform/objects.ts";
+
+/** A position that a job read of a branch. */
+export interface PositionRow {
+  readonly generation: number;
+  readonly seq: number;
+  readonly commit: string | null;
+}
+
+export interface JobRow {
+  readonly n: number;
+  readonly id: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly revision: number;
+  readonly source: number;
+  readonly generation: number;
+  readonly seq: number;
+  readonly positions: readonly PositionRow[];
+  readonly total: number;
+  readonly processed: number;
+  readonly skipped: number;
+  readonly failed: number;
+  readonly outputCommit: string | null;
+  readonly createdAt: number;
+  readonly finishedAt: number | null;
+}
+
+export interface AttemptRow {
+  readonly job: number;
+  readonly id: string;
+  readonly key: string;
+  readonly state: string;
+  readonly lost: number;
+}
+
+export interface RevisionRow {
+  readonly cmd: string;
+  readonly salt: string;
+  readonly skips: boolean;
+}
+
+/** What a pipeline has written down, as somebody sees it who opens its database. */
+export class PipelineRows {
+  readonly object: SimulatedObject;
+
+  constructor(object: SimulatedObject) {
+    this.object = object;
+  }
+
+  get state(): string | undefined {
+    return this.#read<{ state: string }>("SELECT state FROM pipeline", "pipeline")[0]?.state;
+  }
+
+  get uid(): string {
+    return this.#read<{ uid: string }>("SELECT uid FROM pipeline", "pipeline")[0]?.uid ?? "";
+  }
+
+  get isThere(): boolean {
+    const { state } = this;
+    return state !== undefined && state !== "deleted";
+  }
+
+  /** What still waits for something to be done; empty: it rests. */
+  get unrest(): string[] {
+    if (!this.isThere) return [];
+    const rows = [
+      ...this.#read<{ what: string }>(
+        "SELECT 'is ' || state AS what FROM pipeline WHERE state NOT IN ('active', 'stopped')",
+      ),
+      ...this.#read<{ what: string }>(
+        "SELECT 'is to read its inputs' AS what FROM pipeline WHERE pullDue = 1",
+      ),
+      ...this.#read<{ what: string }>(
+        `SELECT 'job ' || n || ' is ' || state || ', ' || coalesce(reason, '') AS what FROM jobs
+         WHERE finishedAt IS NULL OR filled = 0 OR reaping = 1`,
+      ),
+    ];
+    return rows.map(({ what }) => what);
+  }
+
+  get sources(): readonly (PositionRow & { readonly repo: string })[] {
+    return this.#read("SELECT source, repo, generation, seq FROM sources ORDER BY source");
+  }
+
+  get jobs(): readonly JobRow[] {
+    return this.#read<Omit<JobRow, "positions"> & { positions: string }>("SELECT * FROM jobs ORDER BY n").map(
+      (row) => ({
+        ...row,
+        positions: JSON.parse(row.positions),
+      }),
+    );
+  }
+
+  get attempts(): readonly AttemptRow[] {
+    return this.#read("SELECT job, id, key, state, lost FROM attempts ORDER BY job, key");
+  }
+
+  get revisions(): ReadonlyMap<number, RevisionRow> {
+    const rows = this.#read<{ revision: number; spec: string; salt: string }>(
+      "SELECT revision, spec, salt FROM revisions",
+    );
+    return new Map(
+      rows.map(({ revision, spec, salt }) => {
+        const { transform, onDatumFailure } = JSON.parse(spec) as {
+          transform: { cmd: string[] };
+          onDatumFailure?: string;
+        };
+        return [revision, { cmd: transform.cmd[0] ?? "", salt, skips: onDatumFailure === "skip" }];
+      }),
+    );
+  }
+
+  /** The keys of the datums that are alive. */
+  get alive(): string[] {
+    return this.#read<{ key: string }>("SELECT key FROM datums WHERE died IS NULL ORDER BY key").map(
+      ({ key }) => key,
+    );
+  }
+
+  /** Whatever must not be there while it rests. */
+  get leftOver(): string[] {
+    return LEFT_OVER.flatMap((sql) => this.#read<{ what: string }>(sql)).map((row) => JSON.stringify(row));
+  }
+
+  #read<Row extends object>(sql: string, table = "jobs"): Row[] {
+    const { storage } = this.object;
+    return storage.has(table) ? storage.read<Row>(sql) : [];
+  }
+}
+
+const LEFT_OVER = [
+  "SELECT 'touched' AS what, job, path FROM touched",
+  // What a job leaves that failed in its end is cleared when the next one ends.
+  "SELECT 'task' AS what, job, t.id FROM tasks AS t JOIN jobs ON n = job WHERE jobs.state = 'success'",
+  "SELECT 'attempt ' || state AS what, job, id FROM attempts WHERE finishedAt IS NULL",
+  "SELECT 'lease' AS what, lease FROM lost_leases",
+  "SELECT 'ending' AS what, step FROM ending JOIN jobs ON n = job WHERE state = 'success'",
+  `SELECT 'counters' AS what, n, id FROM jobs WHERE state <> 'killed' AND (open <> 0
+     OR processed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'success')
+     OR failed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'failed')
+     OR total <> processed + skipped + failed)`,
+  "SELECT 'twice alive' AS what, key FROM datums WHERE died IS NULL GROUP BY key HAVING count(*) > 1",
+  `SELECT 'alive' AS what, alive FROM pipeline
+   WHERE alive <> (SELECT count(*) FROM datums WHERE died IS NULL) AND state = 'active'`,
+  "SELECT 'not told' AS what, n FROM jobs WHERE flushed < version",
+];
