@@ -2,9 +2,13 @@ import { expect } from "vitest";
 
 /** An object on a platform: a branch at rest, which has no alarm, and to which tables of a test can be added. */
 export interface TestedObject {
-  /** Does something where the object is, as one call of it. Rejects if the instance ends before. */
-  inside<T>(work: (state: DurableObjectState) => T | Promise<T>): Promise<T>;
+  /** Does something where the object is, as one call of it by a stub of its own. Rejects if the instance ends before. */
+  inside<T>(work: Inside<T>): Promise<T>;
+  /** A stub for several calls. */
+  stub(): Pick<TestedObject, "inside">;
 }
+
+type Inside<T> = (state: DurableObjectState, instance: { alarm?(): unknown }) => T | Promise<T>;
 
 /** What the objects are built on: each rule is asked of workerd and of the simulation. */
 export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<void>>> = {
@@ -164,7 +168,65 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     await object.inside(({ storage }) => storage.deleteAlarm());
     expect(await get()).toBe(null);
   },
+
+  async "calls of one stub arrive in the order in which they were made"(object) {
+    const stub = object.stub();
+    const arrived: number[] = [];
+    const numbers = Array.from({ length: 20 }, (_, number) => number);
+    await Promise.all(numbers.map((number) => stub.inside(() => void arrived.push(number))));
+    expect(arrived).toEqual(numbers);
+  },
+
+  async "an alarm rings when it is due, and is gone when its handler has done its work"(object) {
+    let rang = 0;
+    await object.inside(({ storage }, instance) => {
+      instance.alarm = () => void rang++;
+      return storage.setAlarm(Date.now() + 20);
+    });
+    await until(object, () => rang > 0);
+    await until(object, async ({ storage }) => (await storage.getAlarm()) === null);
+    expect(rang).toBe(1);
+  },
+
+  async "an alarm whose handler fails rings again"(object) {
+    let rang = 0;
+    await object.inside(({ storage }, instance) => {
+      instance.alarm = () => {
+        rang++;
+        if (rang === 1) throw new Error("the handler fails");
+      };
+      return storage.setAlarm(Date.now() + 20);
+    });
+    await until(object, () => rang > 1);
+    expect(await object.inside(({ storage }) => storage.getAlarm())).toBe(null);
+  },
+
+  async "an alarm rings again if the instance ends while its handler is at work"(object) {
+    let rang = 0;
+    await object.inside((state, instance) => {
+      instance.alarm = () => {
+        rang++;
+        state.abort("it ends");
+      };
+      return state.storage.setAlarm(Date.now() + 20);
+    });
+    await until(object, () => rang > 0);
+    await object.inside((_, instance) => {
+      instance.alarm = () => void rang++;
+    });
+    await until(object, () => rang > 1);
+    expect(await object.inside(({ storage }) => storage.getAlarm())).toBe(null);
+  },
 };
+
+/** Lets time pass where the object is until something is so. An instance that ends meanwhile is followed by another. */
+async function until(object: TestedObject, isSo: Inside<boolean>): Promise<void> {
+  const look: Inside<boolean> = async (state, instance) => {
+    await scheduler.wait(50);
+    return await isSo(state, instance);
+  };
+  while (!(await object.inside(look).catch(() => false)));
+}
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -177,7 +239,7 @@ function thrownBy(work: () => unknown): unknown {
   throw new Error("nothing was thrown");
 }
 
-async function ends(object: TestedObject, work: (state: DurableObjectState) => unknown): Promise<void> {
+async function ends(object: TestedObject, work: Inside<unknown>): Promise<void> {
   await expect(object.inside(work)).rejects.toThrow("it ends");
 }
 

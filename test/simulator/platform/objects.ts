@@ -17,6 +17,8 @@ interface ObjectClass {
   ): { call(name: string, args: readonly unknown[]): Promise<unknown>; alarm?(): Promise<void> };
 }
 
+type Inside<T> = (state: DurableObjectState, instance: { alarm?(): unknown }) => T | Promise<T>;
+
 interface NamespaceOptions {
   readonly world: World;
   readonly faults: Faults;
@@ -84,17 +86,28 @@ export class SimulatedObject {
 
   /** Takes the instance away, with what it has only in memory. The next call, or the alarm, makes another one. */
   end(why: string): void {
-    const error = new Error(`the object '${this.name}' was reset: ${why}`);
+    const error = new ResetError(`the object '${this.name}' was reset: ${why}`);
     const instance = this.#instance;
     this.#instance = undefined;
     this.storage.crash();
     instance?.end(error);
-    this.#armAlarm();
   }
 
   /** Does something where the object is, as one call of it. */
-  async inside<T>(work: (state: DurableObjectState) => T | Promise<T>): Promise<T> {
-    return await this.#reached({ name: "inside", lane: {} }, async ({ state }) => await work(state));
+  async inside<T>(work: Inside<T>): Promise<T> {
+    return await this.stub().inside(work);
+  }
+
+  /** The same several times, by one stub. */
+  stub(): { inside<T>(work: Inside<T>): Promise<T> } {
+    const lane = {};
+    return {
+      inside: (work) =>
+        this.#reached(
+          { name: "inside", lane },
+          async ({ state, object }) => await work(state, object as { alarm?(): unknown }),
+        ),
+    };
   }
 
   /** A call by whoever runs now. */
@@ -161,18 +174,23 @@ export class SimulatedObject {
 
   #ring(at: number): void {
     if (this.storage.durableAlarm !== at) return;
-    const tries = this.#alarmTries++;
+    const tries = this.#alarmTries;
     const { world } = this.#options;
     this.#work(async ({ object }) => await object.alarm?.()).then(
       () => this.storage.alarmDone(at),
-      () => {
+      (error) => {
         if (this.storage.durableAlarm !== at) return;
-        if (tries >= ALARM_RETRIES) this.storage.alarmDone(at);
+        // A handler that could not come to its end, since its instance ended, has not failed.
+        if (!(error instanceof ResetError)) this.#alarmTries++;
+        if (this.#alarmTries > ALARM_RETRIES) this.storage.alarmDone(at);
         else world.after(FIRST_ALARM_RETRY_MS * 2 ** tries, () => this.#ring(at));
       },
     );
   }
 }
+
+/** What calls under way hear whose instance ended. */
+class ResetError extends Error {}
 
 /** An object in memory. */
 class Instance implements Actor {
