@@ -12,6 +12,9 @@ import { type AttemptRow, type JobRow, PipelineRows, type RevisionRow } from "./
 
 type Tree = ReadonlyMap<string, string>;
 
+/** Why a retry or a start makes no job for sure. */
+const REFUSED = ["job-running", "stopped", "no-such-job", "no-data", "no-such-pipeline"];
+
 /** Globs of a history as what they are made of. */
 const NAMES: Readonly<Record<string, NaiveGlob["names"]>> = {
   "/": "root",
@@ -54,7 +57,8 @@ class PipelineCheck {
     this.#attempts = rows.attempts;
     this.#revisions = rows.revisions;
     this.#repos = [...new Set(plan.inputs.map(({ repo }) => repo).sort())];
-    this.#operations = world.operations;
+    // What was asked of an earlier one of the name is over.
+    this.#operations = world.operations.filter(({ ended }) => ended > rows.createdAt);
   }
 
   /** Each event has one job and no other, but for those that a stopped pipeline passed over. */
@@ -75,8 +79,26 @@ class PipelineCheck {
     if (jumps > starts) yield `its jobs pass over events ${jumps} times, and it was started ${starts} times`;
     const again = this.#jobs.filter(({ source }) => source < 0).length;
     const wanted = this.#wantedJobs();
+    yield* this.#asAsked();
     if (again > wanted) yield `${again} jobs were made without an event, and only ${wanted} were asked for`;
     yield* this.#upToDate(this.#jobs.at(-1));
+  }
+
+  /** What was answered is so: each version is there, and each job that a retry made; the newest job is of the newest code. */
+  *#asAsked(): Generator<string> {
+    const versions = this.#asked("update code", "update settings", "run all again").filter(
+      ({ ok }) => ok,
+    ).length;
+    if (this.#revisions.size < 1 + versions)
+      yield `it has ${this.#revisions.size} versions, and ${versions} updates were answered`;
+    for (const { ok, job } of this.#asked("retry job", "run all again")) {
+      if (ok && !this.#jobs.some(({ id }) => id === job))
+        yield `the job ${job} that a retry made is not there`;
+    }
+    const newest = this.#jobs.at(-1);
+    const salt = this.#revisions.get(this.#rows.revision)?.salt;
+    if (newest && this.#rows.state === "active" && this.#revision(newest).salt !== salt)
+      yield "its newest job is of earlier code";
   }
 
   /** What a job says that it read is what was there. */
@@ -128,7 +150,7 @@ class PipelineCheck {
       const name = `job ${job.n} (${job.state}, ${job.reason})`;
       if (job.finishedAt === null) yield `${name} has not ended`;
       else if (job.state === "killed") yield* this.#killed(job, name);
-      else if (!this.#isErasedFrom(job)) yield* this.#ended(job, name);
+      else if (!this.#isErasedUnder(job)) yield* this.#ended(job, name);
     }
   }
 
@@ -178,7 +200,7 @@ class PipelineCheck {
   }
 
   *#treeFaults(name: string, { files, event }: { files: Tree; event: RecordedEvent }): Generator<string> {
-    const erased = this.#erasedPaths(this.#plan.name);
+    const erased = this.#erasedPaths(this.#plan.name, event);
     for (const path of new Set([...files.keys(), ...event.tree.keys()])) {
       const [is, should] = [event.tree.get(path), files.get(path)];
       // What was erased comes back when its datum changes.
@@ -206,7 +228,7 @@ class PipelineCheck {
   *runs(): Generator<string> {
     const last = new Map<string, number>();
     for (const job of this.#jobs) {
-      if (this.#isErasedFrom(job)) continue;
+      if (this.#isErasedUnder(job)) continue;
       const datums = new Map([...this.#datumsOf(job).values()].map((datum) => [datum.key, datum.id]));
       for (const { key } of this.#attemptsOf(job, "success")) {
         const id = datums.get(key);
@@ -231,8 +253,16 @@ class PipelineCheck {
 
   *rest(): Generator<string> {
     for (const row of this.#rows.leftOver) yield `it has left over ${row}`;
+    const { storage } = this.#world.simulation.branches.object(`master.${this.#plan.name}`);
+    // What several outcomes share stays if their report breaks off: nothing knows then whether a result names it.
+    const uploads = storage.read<{ id: string }>(
+      "SELECT id FROM uploads WHERE lost = 0 AND lease NOT LIKE 'shared.%'",
+    );
+    const named = this.#rows.uploads;
+    for (const { id } of uploads)
+      if (!named.has(id)) yield `its output has the upload ${id}, which no result names`;
     const newest = this.#jobs.at(-1);
-    if (newest && newest.state !== "killed" && !this.#isErasedFrom(newest)) {
+    if (newest && newest.state !== "killed" && !this.#isErasedUnder(newest)) {
       const should = [...this.#datumsOf(newest).values()].map(({ key }) => key).sort();
       if (this.#rows.alive.join("|") !== should.join("|"))
         yield `its datums are ${this.#rows.alive.join("|")} instead of ${should.join("|")}`;
@@ -250,39 +280,39 @@ class PipelineCheck {
 
   /** How many jobs without an event there may be. */
   #wantedJobs(): number {
-    const own = this.#asked(
-      ...([
-        "create pipeline",
-        "start pipeline",
-        "update code",
-        "update settings",
-        "retry job",
-        "run all again",
-      ] as const),
-    ).length;
-    const erased = this.#world.operations.filter(
-      ({ kind, of }) => kind.startsWith("erase") && this.#repos.includes(of),
-    );
-    return own + erased.length;
+    const kinds = ["start pipeline", "update code", "update settings", "retry job", "run all again"] as const;
+    const own = this.#asked(...kinds).filter(({ reason = "" }) => !REFUSED.includes(reason));
+    // One for what was there when it was made.
+    return 1 + own.length + this.#erasures().length;
   }
 
   #asked(...kinds: readonly Operation["kind"][]): Operation[] {
     return this.#operations.filter(({ kind, of }) => kinds.includes(kind) && of === this.#plan.name);
   }
 
-  /** Whether something was erased of an input before the job ended: what it read is not told by the commits then. */
-  #isErasedFrom(job: JobRow): boolean {
-    return this.#world.operations.some(
-      ({ kind, of, begun }) =>
-        kind.startsWith("erase") &&
-        this.#repos.includes(of) &&
-        begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY),
+  /** Of the inputs. */
+  #erasures(): Operation[] {
+    return this.#operations.filter(({ kind, of }) => kind.startsWith("erase") && this.#repos.includes(of));
+  }
+
+  /**
+   * Whether something was erased of an input while the job went on: then it may have read it or not. So it may if nobody knows when
+   * that was done, or at which commits the version was there.
+   */
+  #isErasedUnder(job: JobRow): boolean {
+    return this.#erasures().some(
+      (erasure) =>
+        erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) &&
+        (erasure.ended >= job.createdAt ||
+          !erasure.ok ||
+          this.#world.recorder(erasure.of).isAmbiguous(erasure)),
     );
   }
 
-  #erasedPaths(repo: string): ReadonlySet<string> {
-    const erased = this.#world.operations.flatMap(({ of, erased: some }) =>
-      of === repo ? (some ?? []) : [],
+  /** Paths of which something may have been erased by the time of a commit. */
+  #erasedPaths(repo: string, { createdAt }: RecordedEvent): ReadonlySet<string> {
+    const erased = this.#world.operations.flatMap(({ of, begun, erased: some }) =>
+      of === repo && begun <= createdAt ? (some ?? []) : [],
     );
     return new Set(erased.map(({ path }) => path));
   }
@@ -313,7 +343,10 @@ class PipelineCheck {
 
   #tree(job: JobRow, source: number): Tree | undefined {
     const position = job.positions[source];
-    return position && this.#recorder(source).treeAt(position);
+    const erasures = this.#erasures().filter(
+      ({ of, ended }) => of === this.#repos[source] && ended < job.createdAt,
+    );
+    return position && this.#recorder(source).treeAt(position, erasures);
   }
 
   #datumsOf(job: JobRow): ReadonlyMap<string, NaiveDatum> {

@@ -1,3 +1,4 @@
+import { INLINE_LIMIT_BYTES } from "../../../../protocol/content.ts";
 import { PipelineSpec } from "../../../../protocol/spec.ts";
 import type { Content } from "../../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
@@ -34,6 +35,8 @@ export interface Operation {
   /** Infinity: its answer was lost, and it may yet be done. */
   ended: number;
   ok: boolean;
+  /** Why it was refused; undefined: it was not, or nobody knows. */
+  reason?: string;
   /** The job that it was about or that came of it. */
   job?: string;
   /** Versions that were erased. */
@@ -252,21 +255,21 @@ export class JobsWorld {
 
   /** As PutObject: bytes before names. */
   async #put(branch: BranchApi, { path, text }: { path: string; text: string }): Promise<void> {
-    const { content, upload } = await this.#brought(branch, text);
-    if (content)
-      await branch.files.put({ path, content, attributes: {}, ...(upload !== undefined && { upload }) });
+    const isSmall = this.texts.id(text).size <= INLINE_LIMIT_BYTES;
+    const opened = isSmall ? undefined : await branch.uploads.open({});
+    if (opened && !opened.ok) return;
+    const content = await this.#content(text);
+    await branch.files.put({ path, content, attributes: {}, ...(opened && { upload: opened.upload }) });
   }
 
-  async #brought(branch: BranchApi, text: string): Promise<{ content?: Content; upload?: string }> {
+  /** A text as a content: in a row, or with bytes that are in the store by now. */
+  async #content(text: string): Promise<Content> {
     const id = this.texts.id(text);
     const bytes = new TextEncoder().encode(text);
-    if (bytes.length <= 4096) return { content: { ...id, body: { kind: "inline", bytes } } };
-    const opened = await branch.uploads.open({});
-    if (!opened.ok) return {};
+    if (id.size <= INLINE_LIMIT_BYTES) return { ...id, body: { kind: "inline", bytes } };
     const blob = `b/${crypto.randomUUID()}`;
     await this.simulation.blobs.put(blob, bytes);
-    const chunks = [{ blob, offset: 0, length: bytes.length, leaves: "" }];
-    return { content: { ...id, body: { kind: "chunks", chunks } }, upload: opened.upload };
+    return { ...id, body: { kind: "chunks", chunks: [{ blob, offset: 0, length: id.size, leaves: "" }] } };
   }
 
   async #commit(
@@ -277,16 +280,7 @@ export class JobsWorld {
     if (!opened.ok) return;
     const { upload } = opened;
     const contents: Content[] = [];
-    for (const { text } of files) {
-      const bytes = new TextEncoder().encode(text);
-      if (bytes.length <= 4096) contents.push({ ...this.texts.id(text), body: { kind: "inline", bytes } });
-      else {
-        const blob = `b/${crypto.randomUUID()}`;
-        await this.simulation.blobs.put(blob, bytes);
-        const chunks = [{ blob, offset: 0, length: bytes.length, leaves: "" }];
-        contents.push({ ...this.texts.id(text), body: { kind: "chunks", chunks } });
-      }
-    }
+    for (const { text } of files) contents.push(await this.#content(text));
     const added = await branch.uploads.add({ upload, contents });
     if (!added.ok) return;
     const operations = [
@@ -429,6 +423,7 @@ export class JobsWorld {
     operation.ok = answer.ok;
     if (typeof answer.job === "object") operation.job = answer.job.id;
     const reason = "reason" in answer ? String(answer.reason) : "refused";
+    if (!answer.ok) operation.reason = reason;
     this.#tally.add(`outcome ${what.kind}: ${answer.ok ? "done" : reason}`);
     return answer;
   }

@@ -8,7 +8,7 @@ import { lostBytes, remains } from "./remains.ts";
 import { PipelineRows } from "./rows.ts";
 
 /** Longest pause of a client between two steps, and longest time between two ends of instances; milliseconds. */
-const PAUSE_MS = 3_000;
+const PAUSE_MS = 2_000;
 const BETWEEN_ENDS_MS = 2_500;
 /** So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. */
 const SETTLE_MS = 30 * 60_000;
@@ -35,6 +35,7 @@ export async function runJobsPlan(plan: JobsPlan, tally = new Tally()): Promise<
     await simulation.as(async () => {
       await world.begin();
       endNowAndThen(simulation, { calm, tally });
+      endAfterWrites(simulation, { calm, tally });
       await Promise.all(
         [...clients.values()].map(async (steps) => {
           for (const step of steps) {
@@ -66,6 +67,27 @@ export async function runJobsPlan(plan: JobsPlan, tally = new Tally()): Promise<
     return [...faults, ...remains(world), ...ended(simulation)];
   } finally {
     simulation.close();
+  }
+}
+
+/** How often an instance ends right after something that it wrote is durable: between two steps of its work. */
+const ENDS_AFTER_WRITES = 0.01;
+/** So soon after that; milliseconds. */
+const SOON_MS = 4;
+
+/** Ends instances between two steps of their work. */
+function endAfterWrites(simulation: Simulation, { calm, tally }: { calm: Calm; tally: Tally }): void {
+  const { world, branches, pipelines } = simulation;
+  for (const object of [...branches.all(), ...pipelines.all()]) {
+    const flushed = () => {
+      if (calm.is || !world.random.chance(ENDS_AFTER_WRITES)) return;
+      world.after(world.random.next() * SOON_MS, () => {
+        if (!object.isUp) return;
+        tally.add("fault object ends after a write");
+        object.end("it was evicted");
+      });
+    };
+    object.storage.watch({ wrote: () => {}, flushed, lost: () => {} });
   }
 }
 

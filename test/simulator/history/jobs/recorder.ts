@@ -13,6 +13,16 @@ export interface RecordedEvent {
   readonly tree: ReadonlyMap<string, string>;
 }
 
+/** A version of a file, by the commit that wrote it. */
+interface Version {
+  readonly path: string;
+  readonly version: string;
+}
+
+interface Erased {
+  readonly erased?: readonly Version[];
+}
+
 const EMPTY: ReadonlyMap<string, string> = new Map();
 
 /** All that ever was durable of a branch's history, whatever the branch keeps of it. */
@@ -35,10 +45,37 @@ export class Recorder {
     return this.events.at(-1);
   }
 
-  /** What was there at a position. */
-  treeAt({ generation, seq }: { generation: number; seq: number }): ReadonlyMap<string, string> | undefined {
+  /** What was there at a position, but for versions that were erased. */
+  treeAt(
+    { generation, seq }: { generation: number; seq: number },
+    erased: readonly Erased[] = [],
+  ): ReadonlyMap<string, string> | undefined {
     if (seq === 0) return EMPTY;
-    return this.events.find((event) => event.generation === generation && event.seq === seq)?.tree;
+    const event = this.events.find((each) => each.generation === generation && each.seq === seq);
+    const gone = erased
+      .flatMap(({ erased: some = [] }) => some)
+      .filter((version) => this.#spans(version).first.includes(event));
+    if (!event || gone.length === 0) return event?.tree;
+    return new Map([...event.tree].filter(([path]) => !gone.some((version) => version.path === path)));
+  }
+
+  /** Whether it can't be told at which commits versions were there: the same text came back later, perhaps as the same version. */
+  isAmbiguous({ erased = [] }: Erased): boolean {
+    return erased.some((version) => {
+      const { first, again } = this.#spans(version);
+      return first.length === 0 || again;
+    });
+  }
+
+  /** The commits that have a version, and whether its text comes back after them. */
+  #spans({ path, version }: Version): { first: (RecordedEvent | undefined)[]; again: boolean } {
+    const from = this.events.findIndex(({ id }) => id === version);
+    const text = this.events[from]?.tree.get(path);
+    if (text === undefined) return { first: [], again: false };
+    const later = this.events.slice(from);
+    const end = later.findIndex(({ tree }) => tree.get(path) !== text);
+    const first = end < 0 ? later : later.slice(0, end);
+    return { first, again: later.slice(first.length).some(({ tree }) => tree.get(path) === text) };
   }
 
   /** How many things have happened up to a position. */

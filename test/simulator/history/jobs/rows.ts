@@ -56,6 +56,16 @@ export class PipelineRows {
     return this.#read<{ uid: string }>("SELECT uid FROM pipeline", "pipeline")[0]?.uid ?? "";
   }
 
+  /** When it was made; milliseconds since 1970. */
+  get createdAt(): number {
+    return this.#read<{ createdAt: number }>("SELECT createdAt FROM pipeline", "pipeline")[0]?.createdAt ?? 0;
+  }
+
+  /** The present version of its specification. */
+  get revision(): number {
+    return this.#read<{ revision: number }>("SELECT revision FROM pipeline", "pipeline")[0]?.revision ?? 0;
+  }
+
   get isThere(): boolean {
     const { state } = this;
     return state !== undefined && state !== "deleted";
@@ -116,6 +126,15 @@ export class PipelineRows {
     return this.#read<{ key: string }>("SELECT key FROM datums WHERE died IS NULL ORDER BY key").map(
       ({ key }) => key,
     );
+  }
+
+  /** Uploads whose contents results and merges have. */
+  get uploads(): ReadonlySet<string> {
+    const rows = this.#read<{ upload: string }>(
+      `SELECT upload FROM results WHERE upload IS NOT NULL
+       UNION SELECT upload FROM merges WHERE upload IS NOT NULL`,
+    );
+    return new Set(rows.map(({ upload }) => upload));
   }
 
   /** Whatever must not be there while it rests. */
