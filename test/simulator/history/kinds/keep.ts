@@ -22,12 +22,25 @@ async function keep(stage: Stage, turn: Turn): Promise<void> {
 }
 
 const HOUR_MS = 60 * 60_000;
+const LONGEST_MS = 7 * 24 * HOUR_MS;
 const WAITS_MS = [60_000, HOUR_MS, 12 * HOUR_MS, 25 * HOUR_MS, 3 * 24 * HOUR_MS];
 
-/** All clients rest. What is under way goes on. */
+/** How long before an alarm clients go on; milliseconds. */
+const BEFORE_ALARM_MS = 30;
+
+/** All clients rest, often until some branch is about to do something by itself. What is under way goes on. */
 async function wait(stage: Stage, { random }: Turn): Promise<void> {
-  const until = stage.simulation.world.now + random.pick(WAITS_MS);
+  const { world, branches } = stage.simulation;
+  const alarms = branches
+    .all()
+    .flatMap(({ storage: { durableAlarm } }) => durableAlarm ?? [])
+    .filter((alarm) => alarm > world.now && alarm < world.now + LONGEST_MS);
+  const until =
+    alarms.length > 0 && random.chance(0.5)
+      ? random.pick(alarms) - random.next() * BEFORE_ALARM_MS
+      : world.now + random.pick(WAITS_MS);
   stage.quietUntil = Math.max(stage.quietUntil, until);
+  await stage.quiet();
 }
 
 /** The tree of some commit that the branch made once. */

@@ -10,7 +10,7 @@ import { changeSettings } from "./settings.ts";
 export const LIFECYCLE_KINDS = {
   rules: { weight: 3, take: rules },
   retag: { weight: 2, take: retag },
-  renew: { weight: 1, take: renew },
+  renew: { weight: 3, take: renew },
 } satisfies Record<string, Kind>;
 
 const DAY_MS = 24 * 60 * 60_000;

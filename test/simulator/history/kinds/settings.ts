@@ -11,7 +11,7 @@ import { writeAnswer } from "./answers.ts";
 export const SETTING_KINDS = {
   set: { weight: 1, take: set },
   protect: { weight: 2, take: protect },
-  inspect: { weight: 1, take: inspect },
+  inspect: { weight: 2, take: inspect },
 } satisfies Record<string, Kind>;
 
 /** The key that a branch is protected for. */

@@ -7,7 +7,7 @@ import { isTreeOf, treeOf } from "./keep.ts";
 /** Names of commits. */
 export const TAG_KINDS = {
   tag: { weight: 4, take: tag },
-  untag: { weight: 2, take: untag },
+  untag: { weight: 3, take: untag },
   findTag: { weight: 2, take: findTag },
   listTag: { weight: 2, take: listTag },
 } satisfies Record<string, Kind>;
