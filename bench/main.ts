@@ -26,6 +26,7 @@ import { smallObjects } from "./rows/small-objects.ts";
 import { soak } from "./rows/soak.ts";
 import { staging } from "./rows/staging.ts";
 import { idleMemory, start } from "./rows/start.ts";
+import { sync } from "./rows/sync.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
 import { isMet } from "./support/figure.ts";
 import { keepResults, type RowResult } from "./support/results.ts";
@@ -36,6 +37,7 @@ import { growTrees, type Trees } from "./support/trees.ts";
 const ROWS: readonly Row[] = [
   smallObjects,
   largeObjects,
+  sync,
   r2Objects,
   copyObject,
   listPages,

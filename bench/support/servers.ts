@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startGateway } from "../../embedded/host.ts";
 import { claimPort } from "../../embedded/port.ts";
+import type { GatewaySettings } from "../../embedded/settings.ts";
 import {
   type Binding,
   type HostLog,
@@ -46,8 +47,11 @@ export const log: HostLog = {
 };
 
 /** `dataDir`: a scratch folder, empty or left by an earlier gateway; it is removed in the end. */
-export async function startBenchGateway(dataDir: string = scratchFolder()): Promise<BenchGateway> {
-  const gateway = await startGateway({ host: HOST, port: 0, dataDir, rootKey: ROOT_KEY, log });
+export async function startBenchGateway(
+  dataDir: string = scratchFolder(),
+  settings: GatewaySettings = {},
+): Promise<BenchGateway> {
+  const gateway = await startGateway({ host: HOST, port: 0, dataDir, rootKey: ROOT_KEY, settings, log });
   return {
     endpoint: gateway.endpoint,
     door: { endpoint: gateway.endpoint, ...ROOT_KEY },
