@@ -2,6 +2,7 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { chunkBlobName } from "../../../worker/blobs/blob-name.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
+import type { UnwantedBlob } from "../../../worker/blobs/port.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import {
@@ -153,6 +154,25 @@ describe("what runs out", () => {
     });
     const doubled = [10, 20, 40, 80, 160, 320, 640, 1280, 2560];
     expect(seconds).toEqual([...doubled, ...Array.from({ length: 21 }, () => 3600)]);
+  });
+
+  test("a blob that is being deleted when its object dies is deleted by the next instance", async () => {
+    const branch = await freshBranch();
+    const left = await runInDurableObject(branch, (_, { storage }) => {
+      const ledger = new Ledger(storage, { almostFull() {} });
+      storage.sql.exec("INSERT INTO pending_deletions (blob, due, borrowed) VALUES ('b/1', 1, 0)");
+      const asked: string[] = [];
+      const remove = (unwanted: readonly UnwantedBlob[]) => {
+        asked.push(...unwanted.map(({ blob }) => blob));
+        // The object dies before the store has answered.
+        return new Promise<never>(() => {});
+      };
+      void blobReaper({ ledger, now: () => 1, remove }).step();
+      expect(asked).toEqual(["b/1"]);
+      const next = new Ledger(storage, { almostFull() {} });
+      return next.transaction(() => next.pendingDeletions.due(1, 10));
+    });
+    expect(left).toMatchObject([{ blob: "b/1", borrowed: 0 }]);
   });
 
   describe("a condemned manifest that can't be read", () => {
