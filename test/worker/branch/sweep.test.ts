@@ -6,7 +6,9 @@ import type { Chunk, Content } from "../../../worker/blobs/content.ts";
 import { NotDeletedError } from "../../../worker/blobs/port.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { BETWEEN_SWEEPS_MS, SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
+import { orphanScan } from "../../../worker/branch/work/orphan-scan.ts";
 import { atRest, forkOf } from "./fork-support.ts";
 import { crashAt, restarted } from "./large-support.ts";
 import {
@@ -418,6 +420,27 @@ describe("a sweep", () => {
     state = "committed";
     expect(await sweeping).toEqual({ found: 0, seen: 1 });
     expect(await stored()).toEqual([blob]);
+  });
+
+  test("spares an orphan that something names by the time when it would go", async () => {
+    const lost = await orphan();
+    const named = await orphan();
+    await runInDurableObject(branch, async (_, { storage }) => {
+      const ledger = new Ledger(storage, { almostFull() {} });
+      const phase = () => storage.sql.exec("SELECT phase FROM sweeps").one().phase;
+      ledger.transaction(() => ledger.sweeps.ask({ removes: true, now: Date.now() }));
+      const scan = orphanScan({
+        ...{ ledger, now: Date.now, store: () => store, bucket: () => bucket },
+        async turn() {
+          // Both were found, and proved. Only the last look is left.
+          if (phase() === 4)
+            storage.sql.exec("INSERT OR IGNORE INTO blobs (name, refs) VALUES (?, 1)", named);
+        },
+      });
+      for (let next: unknown = "next alarm"; next === "next alarm"; ) next = await scan.step();
+    });
+    expect(await stored()).toEqual([named]);
+    expect(await stored()).not.toContain(lost);
   });
 
   const steps = [
