@@ -1,5 +1,10 @@
-import { expect, test, vi } from "vitest";
-import { Loop } from "../../../worker/objects/loop.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import { Engine } from "../../../worker/objects/engine.ts";
+import { Loop, WATCH_MS } from "../../../worker/objects/loop.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 /** A loop with a clock of its own. `rung`: the times by which it wants the alarm to ring. */
 function loopOf(step: () => boolean | undefined, due: () => number | undefined = () => undefined) {
@@ -98,4 +103,42 @@ test("a wake in the middle of a step is not lost", async () => {
   });
   await loop.wake();
   expect(steps).toBe(2);
+});
+
+test("a loop that goes on lets others in after each of its steps", async () => {
+  const order: string[] = [];
+  let left = 5;
+  const { loop } = loopOf(() => {
+    order.push("step");
+    left--;
+    return left > 0;
+  });
+  const resting = loop.wake();
+  while (left > 0) {
+    order.push("other");
+    await scheduler.wait(0);
+  }
+  await resting;
+  expect(order.filter((each) => each === "step")).toHaveLength(5);
+  expect(order.join()).not.toContain("step,step");
+});
+
+test("an alarm ends without work that hangs, and another one looks after that", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const now = 1_000_000;
+  const alarms: number[] = [];
+  const engine = new Engine({
+    object: () => "an object",
+    exists: () => true,
+    now: () => now,
+    storage: { setAlarm: async (at) => void alarms.push(Number(at) - now), deleteAlarm: async () => {} },
+    loops: [{ name: "work", due: () => 0, step: () => new Promise<never>(() => {}) }],
+  });
+  let ended = false;
+  void engine.alarm().then(() => {
+    ended = true;
+  });
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(ended).toBe(true);
+  expect(alarms.at(-1)).toBe(WATCH_MS);
 });
