@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { chunked, commitFiles, committed, freshBranch, inline, inObject, listed, put } from "./support.ts";
 
 describe("reading", () => {
@@ -252,5 +253,26 @@ describe("many at once", () => {
     });
     expect(await listed(branch)).toEqual(["f0", "f1", "f3"]);
     expect(await put(branch, "f4")).not.toBeNull();
+    // What was in memory of the commits that were undone with it is forgotten: none has a number.
+    const seqs = await inObject(branch, (_, { storage }) =>
+      storage.sql.exec("SELECT seq FROM commits ORDER BY seq").toArray(),
+    );
+    expect(seqs.map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
   });
+});
+
+test("nothing is named that is not there: the transaction that would is undone", async () => {
+  const branch = await freshBranch();
+  await put(branch, "a");
+  await inObject(branch, (_, { storage }) => {
+    const ledger = new Ledger(storage, { almostFull() {} });
+    const { digest, size } = inline("never brought");
+    const naming = () =>
+      ledger.transaction(() => {
+        storage.sql.exec("UPDATE files SET died = 2 WHERE path = 'a'");
+        ledger.contents.keep({ digest, size, gen: 1 }, 1);
+      });
+    expect(naming).toThrow(/is not there/);
+  });
+  expect(await listed(branch)).toEqual(["a"]);
 });
