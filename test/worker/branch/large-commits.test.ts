@@ -15,7 +15,16 @@ import {
   seed,
   stageAll,
 } from "./large-support.ts";
-import { type BranchStub, committed, finished, freshBranch, inline, listed, put } from "./support.ts";
+import {
+  type BranchStub,
+  committed,
+  finished,
+  freshBranch,
+  inline,
+  listed,
+  put,
+  startOpenCommit,
+} from "./support.ts";
 
 const START = { generation: 0, seq: 0 };
 /** The first statement of each slice that writes puts. */
@@ -122,6 +131,7 @@ describe("a large commit", () => {
     const at = { generation: 1, seq: 2 };
     const fingerprint = await branch.feed.fingerprint({ ...at, path: "" });
     const replaced = await branch.files.read({ path: "old/000001" });
+    const other = await startOpenCommit(branch);
     const crash = crashAt({ statement: /^\s*INSERT INTO commits/, nth: 1 });
     await begun(branch, openCommit);
     await crash.reached();
@@ -138,6 +148,13 @@ describe("a large commit", () => {
     expect(await foldedVersions(branch)).toEqual(versionsFolded);
     expect(await branch.feed.fingerprint({ ...at, path: "" })).toEqual(fingerprint);
     expect((await branch.feed.read({ cursor: at, limit: 10 })).events).toEqual([]);
+    // Conditions of another open commit are about what everybody sees.
+    const put = { content: inline("other"), attributes: {}, openCommit: other };
+    const absent = { ...put, condition: { noneMatch: "any" } } as const;
+    expect(await branch.files.put({ ...absent, path: "new/000001" })).toMatchObject({ ok: true });
+    expect(await branch.files.put({ ...absent, path: "old/000400" })).toMatchObject({
+      reason: "condition-failed",
+    });
     crash.resume();
     await goOn(branch);
     await finished(branch, openCommit);
