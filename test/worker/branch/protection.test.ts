@@ -96,6 +96,36 @@ describe("of a branch that is protected for a key", () => {
     });
   });
 
+  test("nobody else finishes an open commit that its writer began", async () => {
+    const branch = await protectedBranch();
+    const opened = await branch.openCommits.start({ ttlMs: 1e6, annotation: MINE });
+    const openCommit = opened.ok ? opened.openCommit : "";
+    const staged = { path: "staged", content: inline("x"), attributes: {}, openCommit, annotation: MINE };
+    expect((await branch.files.put(staged)).ok).toBe(true);
+    expect(await branch.openCommits.finish({ openCommit, annotation: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.openCommits.finish({ openCommit })).toEqual(PROTECTED);
+    expect(await branch.openCommits.finish({ openCommit, annotation: MINE })).toMatchObject({
+      state: "finished",
+    });
+  });
+
+  test("nobody else erases a version, or puts a rule that deletes", async () => {
+    const branch = await protectedBranch();
+    const found = await branch.files.versions({ prefix: "", limit: 1 });
+    const [entry] = found.ok ? found.entries : [];
+    const versions = entry && "version" in entry ? [{ path: "a", version: entry.version }] : [];
+    const rule = { id: "r", enabled: true, prefix: "", filter: "empty", expiration: { days: 1 } } as const;
+    const rulesOf = ({ key }: { key: string }) => ({ lifecycle: { rules: [rule], key } });
+    expect(await branch.settings.change(rulesOf(OTHERS))).toEqual(PROTECTED);
+    expect(await branch.erasures.erase({ versions, annotation: OTHERS })).toEqual(PROTECTED);
+    expect(await branch.erasures.erase({ versions })).toEqual(PROTECTED);
+    expect((await branch.files.read({ path: "a" })).ok).toBe(true);
+    expect(await branch.settings.change(rulesOf(MINE))).toEqual({ ok: true });
+    expect(await branch.erasures.erase({ versions, annotation: MINE })).toMatchObject({
+      erased: [{ path: "a" }],
+    });
+  });
+
   test("puts that wait together are each held to it", async () => {
     const branch = await protectedBranch();
     const answers = await Promise.all(
