@@ -522,6 +522,24 @@ describe("a branch out of an archive", () => {
     await expectRefsRight(copy);
   });
 
+  test("is not there before as much came as its end says, and a page that is sent again changes nothing", async () => {
+    const original = await freshBranch();
+    for (const path of ["a", "b", "c"]) await put(original, path);
+    const all = await exported(original);
+    const branch = branchOf(freshBucket());
+    const archive = archiveId();
+    const started = await begun(branch, all, archive);
+    await sent(branch, { ...all, files: all.files.slice(0, -1) }, started);
+    const end = { import: started.import, counts: countsOf(all) };
+    expect(await branch.imports.finish(end)).toMatchObject({ reason: "bad-archive", path: "counts.files" });
+    const left = await begun(branch, all, archive);
+    await sent(branch, all, left);
+    await sent(branch, all, left);
+    expect(await branch.imports.finish(end)).toMatchObject({ ok: true });
+    expect(await logOf(branch)).toEqual(await logOf(original));
+    expect(await entriesOf(branch)).toEqual(await entriesOf(original));
+  });
+
   test("is nowhere to be seen before all of it is there", async () => {
     const bucket = freshBucket();
     const all = await exported(await everyKind(freshBucket()));
