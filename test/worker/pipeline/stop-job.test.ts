@@ -1,5 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import { AttemptStore } from "../../../worker/pipeline/attempts/attempt-store.ts";
+import type { JobWork } from "../../../worker/pipeline/context.ts";
+import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
+import { endStep, runningStep } from "../../../worker/pipeline/work/guards.ts";
 import {
   allJobs,
   commit,
@@ -52,6 +57,42 @@ describe("a job that is stopped", () => {
       .poll(() => query("kill", "SELECT DISTINCT state FROM attempts"))
       .toEqual([{ state: "killed" }]);
     expect(await query("kill", "SELECT id FROM results")).toEqual([]);
+  });
+
+  it("records nothing under its leases from that moment on, before its attempts are called off", async () => {
+    await makeRepo("moment-in");
+    const pipeline = await makePipeline({ name: "moment", globs: { "moment-in": "/*" } });
+    await commit("moment-in", { a: "1", b: "2" });
+    const { datums } = await leaseSome(pipeline);
+    const leases = datums.map(({ lease }) => lease);
+    const callOff = vi.spyOn(AttemptStore.prototype, "callOff").mockImplementation(() => {
+      throw new Error("not yet");
+    });
+    await pipeline.jobs.stop(datums[0]?.job ?? "");
+    const renewed = await pipeline.leases.renew({ worker: "w1", leases });
+    const finished = await pipeline.leases.finish({ worker: "w1", outcomes: datums.map(success) });
+    callOff.mockRestore();
+    expect([renewed.lost, finished.lost]).toEqual([leases, leases]);
+    expect(await query("moment", "SELECT id FROM results")).toEqual([]);
+  });
+
+  it("does no further step that was prepared before", async () => {
+    await makeRepo("step-in");
+    const pipeline = await makePipeline({ name: "step", globs: { "step-in": "/*" } });
+    await commit("step-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const done = await runInDurableObject(env.PIPELINE.getByName("step"), (_, { storage }) => {
+      const ledger = new Ledger(storage);
+      const [definition, job] = [ledger.active(), ledger.jobs.byId(datums[0]?.job ?? "")];
+      const of = { ledger, definition, job } as JobWork;
+      const steps = () => [runningStep(of, () => "run"), endStep(of, () => "end")];
+      const before = steps();
+      storage.sql.exec("UPDATE jobs SET finishedAt = 1");
+      const after = steps();
+      storage.sql.exec("UPDATE jobs SET finishedAt = NULL");
+      return { before, after };
+    });
+    expect(done).toEqual({ before: ["run", "end"], after: [undefined, undefined] });
   });
 
   it("can be stopped again, which changes nothing; one that has ended can't be", async () => {
