@@ -222,6 +222,32 @@ describe("a lease", () => {
     expect((await allJobs(pipeline))[0]?.datums.processed).toBe(1);
   });
 
+  it("of a datum that comes back while it runs is for both jobs, and no other worker gets that datum", async () => {
+    await makeRepo("back-in");
+    const pipeline = await makePipeline({ name: "back", globs: { "back-in": "/*" }, workers: 2 });
+    await commit("back-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    await commit("back-in", { a: "2" });
+    await commit("back-in", { a: "1" });
+    await expect
+      .poll(async () => (await allJobs(pipeline)).map(({ datums: { total } }) => total))
+      .toEqual([1, 1, 1]);
+    const others = await leaseSome(pipeline, { worker: "w2" });
+    expect(others.datums.map(({ job }) => job)).toEqual([(await allJobs(pipeline))[1]?.id]);
+    await pipeline.leases.finish({ worker: "w2", outcomes: others.datums.map(success) });
+    await pipeline.leases.finish({ worker: "w1", outcomes: datums.map(success) });
+    await workUntil(pipeline, { jobs: 3 });
+    const counts = (await allJobs(pipeline)).map(({ datums: { processed, skipped } }) => [
+      processed,
+      skipped,
+    ]);
+    expect(counts).toEqual([
+      [1, 0],
+      [1, 0],
+      [0, 1],
+    ]);
+  });
+
   it("lives on when it is renewed, and is named when it is lost", async () => {
     await makeRepo("renew-in");
     const pipeline = await makePipeline({ name: "renew", globs: { "renew-in": "/*" } });
