@@ -89,6 +89,16 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("cross")).toEqual({ all: "<a+x><b+x><a+y><b+y>" });
   });
 
+  it("is each in its own order if the same parts go to two paths in two orders", async () => {
+    await makeRepo("turned-in");
+    const pipeline = await makePipeline({ name: "turned", globs: { "turned-in": "/*" } });
+    await commit("turned-in", { a: "1", b: "1" });
+    const command: Command = (datum) =>
+      pathsOf(datum)[0] === "a" ? { one: "<x>", other: "<y>" } : { one: "<y>", other: "<x>" };
+    await workUntil(pipeline, { jobs: 1, command });
+    expect(await textsOfOutput("turned")).toEqual({ one: "<x><y>", other: "<y><x>" });
+  });
+
   it("is merged again only if one of them changed", async () => {
     await makeRepo("touch-in");
     const pipeline = await makePipeline({ name: "touch", globs: { "touch-in": "/*" } });
