@@ -15,7 +15,7 @@ describe("a byte budget", () => {
     const small = budget.take(1).then(() => admitted.push("small"));
     expect(budget.tryTake(1)).toBe(false);
     budget.give(1);
-    await Promise.resolve();
+    await scheduler.wait(0);
     expect(admitted).toEqual([]);
     budget.give(7);
     await Promise.all([large, small]);
