@@ -2,6 +2,8 @@ import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Context } from "../../../../worker/app.ts";
 import { BranchSettingsTable } from "../../../../worker/catalogue/branch-settings.ts";
+import { NOT_SIGNED } from "../../../../worker/s3/answer/errors.ts";
+import { refuseUnsigned } from "../../../../worker/s3/auth/unsigned.ts";
 import { handleS3 } from "../../../../worker/s3/gateway.ts";
 import {
   BUCKET_OPERATIONS,
@@ -9,6 +11,7 @@ import {
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
 } from "../../../../worker/s3/operations.ts";
+import { MEMBERS } from "../../../../worker/s3/request/members.ts";
 import { openAgain } from "../open-commits/support.ts";
 import { answer, CONFIG, failure, good, s3, testContext, unsigned, xml } from "../support.ts";
 import { anybody, publicBranch, putAll, told } from "./support.ts";
@@ -153,6 +156,14 @@ test("without a signature just six operations are done", () => {
     "ListObjects",
     "ListObjectsV2",
   ]);
+});
+
+test("an operation that is not one of those is refused without a look at what it is asked", () => {
+  const asked = new Map<string, string>();
+  expect(() => refuseUnsigned(asked, { members: MEMBERS.GetObject })).toThrow(NOT_SIGNED);
+  expect(() =>
+    refuseUnsigned(asked, { members: MEMBERS.GetObject, ...OBJECT_OPERATIONS.GetObject }),
+  ).not.toThrow();
 });
 
 describe("of a branch that is not public, anybody without a key", () => {
