@@ -2,11 +2,12 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { ERASED_SILENCE_MS, type ErasedSince } from "../../../protocol/runner.ts";
 import type { Cache, CacheOptions } from "../../../runner/cache/cache.ts";
 import { ErasedPlaceFile } from "../../../runner/cache/erasures.ts";
+import { CacheFiles } from "../../../runner/cache/files.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { findTool } from "../../../runner/lib/system-calls.ts";
@@ -32,6 +33,7 @@ beforeEach(async () => {
   steady = 0;
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await client.close();
   await stage.close();
 });
@@ -227,6 +229,28 @@ describe("what is on its way while it is erased", () => {
     // The fetch is over when the file that it brought is gone.
     await soon(() => readdir(join(dir, "agents/1/incoming"))).toEqual([]);
     expect(contents.map((content) => existsSync(cache.pathOf(content)))).toEqual([false, false]);
+  });
+});
+
+describe("what is erased in the moment when it is put into the cache", () => {
+  test("does not stay there, whichever of the two comes first", async () => {
+    const cache = await toldAgent();
+    const [content] = store("secret") as [ContentId];
+    const { promise: putting, resolve: isPutting } = Promise.withResolvers<undefined>();
+    const { promise: erased, resolve: isErased } = Promise.withResolvers<undefined>();
+    const { keep } = CacheFiles.prototype;
+    vi.spyOn(CacheFiles.prototype, "keep").mockImplementation(async function (this: CacheFiles, ...given) {
+      isPutting(undefined);
+      await erased;
+      return await keep.apply(this, given);
+    });
+    const placing = place(cache, content);
+    await putting;
+    await told(cache, { upTo: at(1), contents: [contentName(content)] });
+    isErased(undefined);
+    expect(await readFile(await placing, "utf8")).toBe("secret");
+    await soon(() => readdir(join(dir, "agents/1/incoming"))).toEqual([]);
+    expect(existsSync(cache.pathOf(content))).toBe(false);
   });
 });
 
