@@ -165,6 +165,11 @@ async function imported(all: Archive, bucket = freshBucket()): Promise<BranchStu
   return branch;
 }
 
+/** All of a row of files but its path. */
+function tailOf([, ...tail]: ArchivedFile) {
+  return tail;
+}
+
 function pagesOf<T>(items: readonly T[], size: number): T[][] {
   const pages: T[][] = [];
   for (let from = 0; from < items.length; from += size) pages.push(items.slice(from, from + size));
@@ -538,6 +543,33 @@ describe("a branch out of an archive", () => {
     expect(await branch.imports.finish(end)).toMatchObject({ ok: true });
     expect(await logOf(branch)).toEqual(await logOf(original));
     expect(await entriesOf(branch)).toEqual(await entriesOf(original));
+  });
+
+  test.each([1, 3])("is refused if a file of it is below another one, %i rows a page", async (rows) => {
+    const original = await freshBranch();
+    await put(original, "a");
+    await put(original, "z");
+    const all = await exported(original);
+    const [first] = all.files;
+    const below = all.files.slice(0, 1).map((file): ArchivedFile => ["a/b", ...tailOf(file)]);
+    const branch = branchOf(freshBucket());
+    expect(first?.[0]).toBe("a");
+    const files = [...all.files.slice(0, 1), ...below, ...all.files.slice(1)];
+    const sending = sent(branch, { ...all, files }, await begun(branch, all), rows);
+    await expect(sending).rejects.toThrow(/bad-archive.*'a\/b' is below 'a'/);
+  });
+
+  test("is refused if fewer files are there than its commits count", async () => {
+    const original = await freshBranch();
+    for (const path of ["a", "b"]) await put(original, path);
+    const all = await exported(original);
+    const less = { ...all, files: all.files.slice(0, 1) };
+    const branch = branchOf(freshBucket());
+    const started = await begun(branch, all);
+    await sent(branch, less, started);
+    const end = { import: started.import, counts: countsOf(less) };
+    expect(await branch.imports.finish(end)).toMatchObject({ reason: "bad-archive", path: "commits" });
+    expect(await branch.lifecycle.status()).toMatchObject({ reason: "no-such-branch" });
   });
 
   test("is nowhere to be seen before all of it is there", async () => {
