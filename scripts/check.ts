@@ -15,6 +15,7 @@ const CHECKS = [
   "tsc -p test/node/console",
   "tsc -p tsconfig.json",
   "node scripts/check-rooms.ts",
+  "node test/mutants/check.ts",
   "node scripts/check-words.ts",
   "node scripts/console-size.ts",
 ];
