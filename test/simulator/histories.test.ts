@@ -87,6 +87,9 @@ describe("the model finds", () => {
     message: null,
     origin: null,
     tree: new Map(),
+    born: new Map(),
+    beside: new Map(),
+    at: 0,
   };
   const red: State = { ...nothing, since: 3, commit: "C1", message: "1", tree: new Map([["a", "red"]]) };
   const put: Taken = {

@@ -1,3 +1,4 @@
+import type { Chunk } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { digestOf } from "./bytes.ts";
 import { shownFacts } from "./facts.ts";
@@ -61,15 +62,24 @@ async function textOf(
   const read = await branch.files.read(request);
   if (!read.ok) return undefined;
   const { body } = read;
-  if (body.kind === "inline") return new TextDecoder().decode(body.bytes);
-  if (body.kind !== "chunks") return undefined;
   const { blobs } = stage.simulation.blobs;
-  return body.chunks
-    .map(({ blob, offset, length }) => {
-      const bytes = blobs.get(blob);
-      return bytes ? new TextDecoder().decode(bytes.subarray(offset, offset + length)) : "";
-    })
-    .join("");
+  const textAt = (blob: string, offset: number, length: number) =>
+    new TextDecoder().decode(blobs.get(blob)?.subarray(offset, offset + length));
+  const joined = (chunks: readonly Chunk[]) =>
+    chunks.map(({ blob, offset, length }) => textAt(blob, offset, length)).join("");
+  switch (body.kind) {
+    case "inline":
+      return new TextDecoder().decode(body.bytes);
+    case "chunks":
+      return joined(body.chunks);
+    case "manifest": {
+      const listed = <T>(list: { blob: string; length: number }): T[] =>
+        JSON.parse(textAt(list.blob, 0, list.length) || "[]");
+      return listed<{ blob: string; length: number }>(body)
+        .map((page) => joined(listed<Chunk>(page)))
+        .join("");
+    }
+  }
 }
 
 async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Promise<string[]> {
@@ -100,7 +110,8 @@ export async function keptFaults(stage: Stage): Promise<string[]> {
 /** What is left of commits that are kept no more: rows of files, and blobs of contents. */
 export function leftFaults(stage: Stage): string[] {
   const { simulation, facts, known } = stage;
-  const needed = new Set([...facts.keys()].flatMap((bucket) => neededOf(stage, bucket)));
+  const shown = [...facts.keys()].flatMap((bucket) => neededOf(stage, bucket));
+  const needed = new Set(shown.flatMap((digest) => [digest, ...(stage.madeOf.get(digest) ?? [])]));
   const isLeft = (name: string) => {
     const bytes = simulation.blobs.blobs.get(name);
     return bytes !== undefined && !needed.has(digestOf(new TextDecoder().decode(bytes)));

@@ -1,3 +1,4 @@
+import { besideFaults, type Ending, type Filling } from "./beside.ts";
 import type { BranchObserver, State, Tree } from "./observer.ts";
 
 /** Something that was asked of a branch. */
@@ -13,6 +14,10 @@ export interface Taken {
   readonly answer: Answer;
   /** Whether it may lead from one state of the branch to the next. Absent: it makes no commit. */
   readonly leads?: (change: Change) => boolean;
+  /** What it adds to an open commit, or to a multipart upload. */
+  readonly fills?: Filling;
+  /** The open commit, or multipart upload, that it may end without a commit. */
+  readonly ends?: Ending;
 }
 
 export interface Change {
@@ -26,6 +31,8 @@ export type Answer =
   | { readonly kind: "unknown" }
   /** A commit was made, or null: nothing had to be changed. */
   | { readonly kind: "made"; readonly commit: string | null }
+  /** It went into what it fills. */
+  | { readonly kind: "filled" }
   /** What was answered is true of these states. */
   | { readonly kind: "saw"; readonly what: string; readonly of: (state: State) => boolean };
 
@@ -52,7 +59,7 @@ export function faultsOf(
   for (const [bucket, { states }] of observed) {
     for (const [at, after] of states.entries()) {
       const before = states[at - 1];
-      if (after.commit === null || !before) continue;
+      if (after.commit === null || !before || after.commit === before.commit) continue;
       const one = byId.get(`${bucket} ${after.message}`);
       if (one) faults.push(...changeFaults(one, { before, after }, made));
       else if (!othersMake(bucket, { before, after }))
@@ -62,6 +69,7 @@ export function faultsOf(
     }
   }
   for (const one of taken) faults.push(...answerFaults(one, { observed, made: made.get(one) }));
+  faults.push(...besideFaults(taken, observed));
   return faults;
 }
 
@@ -91,6 +99,7 @@ function answerFaults(
     return made.since <= ended ? [] : [`${bucket}: ${text} was answered before its commit was on the disk`];
   }
   if (made) return [`${bucket}: ${text} made ${made.commit}, and was answered otherwise`];
+  if (answer.kind === "filled") return [];
   const moments = observed.get(bucket)?.between(begun, ended) ?? [];
   const holds = (state: State) =>
     answer.kind === "saw" ? answer.of(state) : (one.leads?.({ before: state, after: state }) ?? true);
@@ -99,10 +108,6 @@ function answerFaults(
   return [
     `${bucket}: ${text} was answered ${what}, which was true of none of ${moments.map(shownState).join(" | ")}`,
   ];
-}
-
-export function isSame(one: Tree, other: Tree): boolean {
-  return one.size === other.size && [...one].every(([path, digest]) => other.get(path) === digest);
 }
 
 /** A tree with some paths put or, with null, deleted. */

@@ -3,6 +3,20 @@ import type { SimulatedObject } from "../platform/objects.ts";
 /** Digests by path. */
 export type Tree = ReadonlyMap<string, string>;
 
+/** What clients fill call by call before it becomes a file or a commit: a multipart upload, an open commit. */
+export interface Filled {
+  /** The open commit that an upload goes into. */
+  readonly goesInto: string | null;
+  /** Lifecycle rules fill it. */
+  readonly isByRule: boolean;
+  /** It becomes a large commit, and takes nothing any more. */
+  readonly isApplying: boolean;
+  /** Of an upload the digests of parts by their numbers, of an open commit `operationText`s by their paths. */
+  readonly entries: Entries;
+}
+
+export type Entries = ReadonlyMap<string, string>;
+
 /** What a branch was from one moment on, up to the next one. */
 export interface State {
   /** When it was on the disk, in the count of all that the history noted. 0: from the beginning. */
@@ -16,6 +30,12 @@ export interface State {
   /** The job that made it. */
   readonly origin: string | null;
   readonly tree: Tree;
+  /** The numbers of the commits that wrote what the tree has. */
+  readonly born: ReadonlyMap<string, number>;
+  /** What is filled beside the tree, by its id. */
+  readonly beside: ReadonlyMap<string, Filled>;
+  /** When it was written, by the clock. */
+  readonly at: number;
 }
 
 const NOTHING: State = {
@@ -25,6 +45,9 @@ const NOTHING: State = {
   message: null,
   origin: null,
   tree: new Map(),
+  born: new Map(),
+  beside: new Map(),
+  at: 0,
 };
 
 interface CommitRow {
@@ -41,6 +64,31 @@ const GENERATIONS = `
 const NEW_COMMITS = `
   SELECT seq, id, annotation, origin FROM commits WHERE gen = ? AND seq > ? AND kind = 0 ORDER BY seq`;
 
+/** Of (?1 gen): what is filled, each by itself, and then all that is in it. */
+const FILLED = `
+  SELECT id AS name, state, NULL AS goesInto, NULL AS entry, NULL AS value,
+    ifnull(annotation, '') LIKE '%expired by the lifecycle rule%' AS isByRule FROM open_commits
+  WHERE gen = ?1 AND origin IS NULL AND state < 2
+  UNION ALL
+  SELECT id, state, NULL, path,
+    ifnull(lower(hex(digest)), '') || ' ' || ifnull(precondition, '') || ' ' || iif(bytesAt IS NULL, '', 'tags'), 0
+  FROM open_commits JOIN staged ON openCommit = number WHERE gen = ?1 AND origin IS NULL AND state < 2
+  UNION ALL
+  SELECT upload, 0, openCommit, NULL, NULL, 0 FROM multiparts
+  WHERE gen = ?1 AND (openCommit IS NULL OR openCommit IN (SELECT id FROM open_commits WHERE state < 2))
+  UNION ALL
+  SELECT upload, 0, openCommit, number, lower(hex(parts.digest)), 0 FROM multiparts JOIN parts USING (upload)
+  WHERE gen = ?1 AND (openCommit IS NULL OR openCommit IN (SELECT id FROM open_commits WHERE state < 2))`;
+
+interface FilledRow {
+  readonly name: string;
+  readonly state: number;
+  readonly goesInto: string | null;
+  readonly entry: string | number | null;
+  readonly value: string | null;
+  readonly isByRule: 0 | 1;
+}
+
 interface GenerationRow {
   readonly gen: number;
   readonly deletedAt: number | null;
@@ -54,6 +102,7 @@ export class BranchObserver {
   readonly states: State[] = [NOTHING];
   readonly #object: SimulatedObject;
   readonly #stamp: () => number;
+  readonly #now: () => number;
   /** The newest generation that was seen, and its newest commit. */
   #newest = 0;
   #seq = 0;
@@ -62,9 +111,13 @@ export class BranchObserver {
   /** What is not on the disk yet. */
   #written: State[] = [];
 
-  constructor(object: SimulatedObject, stamp: () => number) {
+  constructor(
+    object: SimulatedObject,
+    { stamp, now }: { readonly stamp: () => number; readonly now: () => number },
+  ) {
     this.#object = object;
     this.#stamp = stamp;
+    this.#now = now;
     object.storage.watch({
       wrote: () => this.#look(),
       flushed: () => this.#keep(),
@@ -94,12 +147,26 @@ export class BranchObserver {
 
   #look(): void {
     const { storage } = this.#object;
+    const seen = this.#written.length;
     // One that came and went between two looks was there, too.
     for (const { gen, deletedAt } of storage.read<GenerationRow>(GENERATIONS, this.#newest)) {
       if (gen > this.#newest) this.#begin(gen);
       for (const commit of storage.read<CommitRow>(NEW_COMMITS, gen, this.#seq)) this.#commit(gen, commit);
       if (deletedAt !== null && (this.#written.at(-1) ?? this.last).generation !== null) this.#add(NOTHING);
     }
+    this.#lookBeside(seen);
+  }
+
+  /** What is filled changed together with the last of the states that were just seen, or alone. */
+  #lookBeside(seen: number): void {
+    const last = this.#written.at(-1) ?? this.last;
+    if (last.generation === null) return;
+    const rows = this.#object.storage.read<FilledRow>(FILLED, last.generation);
+    if (rows.length === 0 && last.beside.size === 0) return;
+    const beside = filledOf(rows, last.beside);
+    if (isFilledAlike(beside, last.beside)) return;
+    if (this.#written.length > seen) this.#written.pop();
+    this.#add({ ...last, beside });
   }
 
   #begin(generation: number): void {
@@ -111,22 +178,59 @@ export class BranchObserver {
   #commit(generation: number, { seq, id, annotation, origin }: CommitRow): void {
     this.#seq = seq;
     const message = annotation === null ? null : ((JSON.parse(annotation).message as string) ?? null);
-    this.#add({ generation, commit: id, message, origin, tree: this.#tree(generation, seq) });
+    const { beside } = this.#written.at(-1) ?? this.last;
+    this.#add({ generation, commit: id, message, origin, beside, ...this.#tree(generation, seq) });
   }
 
-  #add(state: Omit<State, "since">): void {
-    this.#written.push({ ...state, since: 0 });
+  #add(state: Omit<State, "since" | "at">): void {
+    this.#written.push({ ...state, since: 0, at: this.#now() });
   }
 
-  #tree(generation: number, seq: number): Tree {
-    const rows = this.#object.storage.read<{ path: string; digest: Uint8Array }>(
-      `SELECT path, digest FROM files
+  #tree(generation: number, seq: number): Pick<State, "tree" | "born"> {
+    const rows = this.#object.storage.read<{ path: string; digest: Uint8Array; born: number }>(
+      `SELECT path, digest, born FROM files
        WHERE gen = ?1 AND kind < 2 AND born <= ?2 AND (died IS NULL OR died > ?2)`,
       generation,
       seq,
     );
-    return new Map(rows.map(({ path, digest }) => [path, Buffer.from(digest).toString("hex")]));
+    return {
+      tree: new Map(rows.map(({ path, digest }) => [path, Buffer.from(digest).toString("hex")])),
+      born: new Map(rows.map(({ path, born }) => [path, born])),
+    };
   }
+}
+
+/** While an open commit is applied, what it has goes bit by bit into the commit: it counts as it was when that began. */
+function filledOf(
+  rows: readonly FilledRow[],
+  before: ReadonlyMap<string, Filled>,
+): ReadonlyMap<string, Filled> {
+  const beside = new Map<string, Filled & { readonly entries: Map<string, string> }>();
+  for (const { name, state, goesInto, entry, value, isByRule } of rows) {
+    const isApplying = state === 1;
+    const known = beside.get(name);
+    if (!known) {
+      const entries = new Map(isApplying ? before.get(name)?.entries : []);
+      beside.set(name, { goesInto, isByRule: isByRule === 1, isApplying, entries });
+    } else if (!isApplying && !known.isByRule && entry !== null)
+      known.entries.set(String(entry), value ?? "");
+  }
+  return beside;
+}
+
+function isFilledAlike(one: ReadonlyMap<string, Filled>, other: ReadonlyMap<string, Filled>): boolean {
+  return (
+    one.size === other.size &&
+    [...one].every(([name, { isApplying, entries }]) => {
+      const same = other.get(name);
+      return same?.isApplying === isApplying && isSame(entries, same.entries);
+    })
+  );
+}
+
+/** Whether two maps have the same. */
+export function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+  return one.size === other.size && [...one].every(([name, value]) => other.get(name) === value);
 }
 
 /** Of states in their order, those that were there at some time between two moments. */

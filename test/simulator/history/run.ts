@@ -6,6 +6,9 @@ import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
 import { KEEP_KINDS } from "./kinds/keep.ts";
 import { dueFaults, isExpiry, LIFECYCLE_KINDS } from "./kinds/lifecycle.ts";
+import { OPEN_COMMIT_KINDS } from "./kinds/open-commits.ts";
+import { PART_KINDS } from "./kinds/parts.ts";
+import { REVERT_KINDS } from "./kinds/revert.ts";
 import { SETTING_KINDS } from "./kinds/settings.ts";
 import { TAG_KINDS } from "./kinds/tags.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
@@ -23,11 +26,14 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...LIFECYCLE_KINDS,
   ...TAG_KINDS,
   ...SETTING_KINDS,
+  ...OPEN_COMMIT_KINDS,
+  ...REVERT_KINDS,
+  ...PART_KINDS,
 };
 
 const CLIENTS = 3;
 /** Of each client. */
-const STEPS = 16;
+const STEPS = 24;
 /** How long a branch that is idle takes at most to let go of what is kept no more; milliseconds. */
 const SHORT_REST_MS = 60 * 60_000;
 /** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
@@ -93,7 +99,8 @@ async function played(
 
 async function taking(stage: Stage, { number, kind, seed }: Plan["steps"][number]): Promise<void> {
   const random = new Random(seed);
-  const bucket = bucketOf(random.pick(BRANCHES));
+  // The first one is mostly there.
+  const bucket = bucketOf(random.pick(random.chance(0.5) ? BRANCHES.slice(0, 1) : BRANCHES));
   const take = KINDS[kind]?.take;
   if (!take) throw new Error(`there is no kind of steps '${kind}'`);
   await stage.tally

@@ -6,7 +6,7 @@ import { digestOf } from "./bytes.ts";
 import { FactsObserver } from "./facts.ts";
 import { isMishap } from "./mishaps.ts";
 import { type Answer, type Taken, UNKNOWN } from "./model.ts";
-import { BranchObserver, type Tree } from "./observer.ts";
+import { BranchObserver, type State, type Tree } from "./observer.ts";
 import type { Tally } from "./tally.ts";
 
 export const REPO = "photos";
@@ -39,7 +39,7 @@ export interface Kind {
 }
 
 /** What was asked of a branch, before its answer. */
-type Asked = Pick<Taken, "id" | "bucket" | "text" | "leads">;
+export type Asked = Pick<Taken, "id" | "bucket" | "text" | "leads" | "fills" | "ends">;
 
 /** Somebody asked that a version with this content goes for good. */
 export interface Erased {
@@ -59,6 +59,26 @@ interface Renewed {
   readonly stamp: number;
 }
 
+/** How long whoever asks again is told at least; milliseconds. */
+const TOLD_FOR_MS = 23 * 60 * 60_000;
+
+/** Somebody asks what became of an open commit or of an upload, at this time by the clock. */
+interface AskedAgain {
+  readonly name: string;
+  readonly state: State;
+  readonly digest?: string;
+  readonly now: number;
+}
+
+/** What came of something that clients filled. */
+export interface End {
+  /** When somebody was told. */
+  readonly at: number;
+  readonly commit: string | null;
+  /** Of the object that parts became. */
+  readonly digest?: string;
+}
+
 /** Where a history takes place: the simulated gateway, and notes of all that was asked. */
 export class Stage {
   readonly simulation: Simulation;
@@ -76,6 +96,14 @@ export class Stage {
   readonly known = new Set<string>();
   /** Until then, by the clock, no client begins a step. */
   quietUntil = 0;
+  /** What came of open commits and of multipart uploads, as whoever asked first was told. */
+  readonly ends = new Map<string, End>();
+  /** Open commits that somebody finished without a word: their commits have what was said when they began. */
+  readonly silent = new Set<string>();
+  /** Of objects in parts, by their digests: digests of the blobs that they are made of. */
+  readonly madeOf = new Map<string, Set<string>>();
+  /** Multipart uploads that somebody saw. */
+  readonly uploads = new Set<string>();
   #stamp = 0;
 
   constructor(simulation: Simulation, tally: Tally) {
@@ -85,7 +113,8 @@ export class Stage {
       const bucket = bucketOf(branch);
       const object = simulation.branches.object(bucket);
       const stamp = () => this.stamp();
-      this.observers.set(bucket, new BranchObserver(object, stamp));
+      const now = () => simulation.world.now;
+      this.observers.set(bucket, new BranchObserver(object, { stamp, now }));
       const others = () => simulation.branches.all().filter(({ name }) => name !== bucket);
       this.facts.set(bucket, new FactsObserver(object, { world: simulation.world, stamp, others }));
     }
@@ -119,6 +148,22 @@ export class Stage {
     const blob = `b/${crypto.randomUUID()}`;
     await this.simulation.blobs.put(blob, new TextEncoder().encode(text));
     return blob;
+  }
+
+  /** What was said of a commit that is on the disk. */
+  messageOf(bucket: string, commit: string): string | null | undefined {
+    return this.#made(bucket, commit)?.message;
+  }
+
+  /** Whether an open commit or an upload became a commit of this generation, of which whoever asks by then must be told. */
+  isMade(bucket: string, { name, state, digest, now }: AskedAgain): boolean {
+    const end = this.ends.get(name);
+    if (!end || end.commit === null || end.digest !== digest || now > end.at + TOLD_FOR_MS) return false;
+    return this.#made(bucket, end.commit)?.generation === state.generation;
+  }
+
+  #made(bucket: string, commit: string): State | undefined {
+    return this.observers.get(bucket)?.states.find((state) => state.commit === commit);
   }
 
   /** Whether a tree is another one, but for what somebody wanted to be erased since. */

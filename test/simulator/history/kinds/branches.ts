@@ -1,4 +1,5 @@
-import { type Answer, type Change, isSame, UNKNOWN } from "../model.ts";
+import { type Answer, type Change, UNKNOWN } from "../model.ts";
+import { isSame } from "../observer.ts";
 import { BRANCHES, bucketOf, type Kind, type Stage, type Turn } from "../stage.ts";
 import { refusal } from "./answers.ts";
 import { noteCreation } from "./settings.ts";

@@ -53,5 +53,7 @@ function wentBack(states: readonly State[], path: string, { before, after }: Cha
     ({ generation, since, tree }) =>
       generation === before.generation && since < before.since && tree.get(path) === now,
   );
-  return others(before) === others(after) && hadIt;
+  // Of two versions that differ in their tags alone, the bytes are the same.
+  const isOther = before.born.get(path) !== after.born.get(path);
+  return others(before) === others(after) && isOther && hadIt;
 }

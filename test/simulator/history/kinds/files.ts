@@ -1,8 +1,8 @@
 import type { WriteCondition } from "../../../../worker/branch/contract/files.ts";
 import type { Random } from "../../platform/random.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
-import { type Answer, type Change, changed, isSame } from "../model.ts";
-import type { Tree } from "../observer.ts";
+import { type Answer, type Change, changed } from "../model.ts";
+import { isSame, type Tree } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { refusal, writeAnswer } from "./answers.ts";
 
@@ -59,7 +59,7 @@ async function put(stage: Stage, turn: Turn): Promise<void> {
   if (answer?.ok) stage.known.add(blob);
 }
 
-interface Expected {
+export interface Expected {
   readonly text: string;
   readonly condition: WriteCondition;
   readonly holds: (tree: Tree, path: string) => boolean;
@@ -67,7 +67,7 @@ interface Expected {
   readonly refused: (reason: string, path: string) => Answer | undefined;
 }
 
-function conditionOf(random: Random): Expected | undefined {
+export function conditionOf(random: Random): Expected | undefined {
   if (random.chance(0.6)) return undefined;
   const text = random.chance(0.5) ? undefined : random.pick(TEXTS);
   const holds = (tree: Tree, path: string) =>

@@ -1,7 +1,8 @@
 import { type LifecycleRule, midnightAfter, midnightOf } from "../../../../worker/core/lifecycle-rules.ts";
 import { idOf, inline } from "../bytes.ts";
 import type { Expired, Facts } from "../facts.ts";
-import { type Change, isSame } from "../model.ts";
+import type { Change } from "../model.ts";
+import { isSame } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { refusal, writeAnswer } from "./answers.ts";
 import { changeSettings } from "./settings.ts";

@@ -3,7 +3,8 @@ import type { LifecycleRule } from "../../../../worker/core/lifecycle-rules.ts";
 import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts";
 import { inline } from "../bytes.ts";
 import type { Facts } from "../facts.ts";
-import { type Change, changed, isSame } from "../model.ts";
+import { type Change, changed } from "../model.ts";
+import { isSame } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { writeAnswer } from "./answers.ts";
 
