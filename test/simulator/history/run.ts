@@ -2,6 +2,7 @@ import { Random } from "../platform/random.ts";
 import { asideFaults } from "./asides.ts";
 import { destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
+import { ENTRY_KINDS } from "./kinds/entry.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
 import { KEEP_KINDS } from "./kinds/keep.ts";
@@ -29,6 +30,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...OPEN_COMMIT_KINDS,
   ...REVERT_KINDS,
   ...PART_KINDS,
+  ...ENTRY_KINDS,
 };
 
 const CLIENTS = 3;

@@ -15,6 +15,7 @@ const real = {
   getRandomValues: crypto.getRandomValues.bind(crypto),
   randomUUID: crypto.randomUUID.bind(crypto),
   random: Math.random,
+  error: console.error,
 } as const;
 
 /** A timer of a simulation. */
@@ -90,6 +91,11 @@ export function replaceGlobals(): void {
   Date.now = () => {
     const actor = actorNow();
     return actor ? Math.floor(actor.world.now) : real.now();
+  };
+  console.error = (...what: unknown[]) => {
+    const actor = actorNow();
+    if (actor) actor.world.errors.push(what);
+    else real.error(...what);
   };
   Math.random = () => actorNow()?.world.random.next() ?? real.random();
   Object.assign(globalThis, {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Branch } from "../../../worker/branch/branch.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import entry from "../../../worker/index.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
@@ -12,6 +13,8 @@ import { replaceGlobals } from "./globals.ts";
 import { SimulatedNamespace } from "./objects.ts";
 import { SimulatedR2 } from "./r2.ts";
 import { Remote } from "./remote.ts";
+import { type S3Request, signedRequest } from "./sign.ts";
+import { addStreams } from "./streams.ts";
 import { type Actor, runAs, World } from "./world.ts";
 
 /** When a simulation begins: 2026-03-01, at noon. */
@@ -23,6 +26,9 @@ const SCHEMA = readdirSync(MIGRATIONS)
   .map((file) => readFileSync(join(MIGRATIONS, file), "utf8"));
 
 replaceGlobals();
+addStreams();
+
+const ROOT = { keyId: "simulated-root", secret: "simulated-root-secret" };
 
 /** Whoever is no object: it writes nothing, and never ends. */
 export class Client implements Actor {
@@ -61,8 +67,9 @@ export class Simulation {
       PIPELINE: this.pipelines,
       DB: this.catalogue,
       BLOBS: this.blobs,
-      SLUICE_ACCESS_KEY_ID: "simulated-root",
-      SLUICE_SECRET_ACCESS_KEY: "simulated-root-secret",
+      SLUICE_ACCESS_KEY_ID: ROOT.keyId,
+      SLUICE_SECRET_ACCESS_KEY: ROOT.secret,
+      SLUICE_REQUEST_LOG: "off",
     };
   }
 
@@ -87,6 +94,12 @@ export class Simulation {
   /** A pipeline as a client has it. */
   pipeline(name: string): PipelineApi {
     return clientOf<PipelineApi>(this.pipelines.getByName(name));
+  }
+
+  /** A request of a client that signs with the root key, by the entry of the Worker. */
+  async s3(request: S3Request): Promise<Response> {
+    const signed = signedRequest(request, { ...ROOT, now: this.world.now });
+    return await entry.fetch(signed as never, this.#env as never);
   }
 
   /** Lets so much time pass. */

@@ -48,6 +48,8 @@ export class World {
   now: number;
   /** Events that ran. */
   events = 0;
+  /** What was logged as an error. */
+  readonly errors: unknown[][] = [];
   readonly #events = new Heap();
   /** When the last event of each lane runs. */
   readonly #lanes = new Map<object, number>();

@@ -1,0 +1,209 @@
+import type { S3Request } from "../../platform/sign.ts";
+import { digestOf, idOf } from "../bytes.ts";
+import { isMishap } from "../mishaps.ts";
+import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
+import { isSame, type State } from "../observer.ts";
+import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { someText } from "./files.ts";
+
+/** Requests of S3 clients, by the entry of the Worker. */
+export const ENTRY_KINDS = { "S3 request": { weight: 3, take } } satisfies Record<string, Kind>;
+
+/** Longer than what a row keeps. */
+const LONG = 5_000;
+
+async function take(stage: Stage, turn: Turn): Promise<void> {
+  await turn.random.pick([
+    putObject,
+    putObject,
+    getObject,
+    getObject,
+    headObject,
+    deleteObject,
+    list,
+    copyObject,
+  ])(stage, turn);
+}
+
+interface Heard {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Of an error. */
+  readonly code: string | undefined;
+}
+
+/** Sends a request. What fails in the gateway must be a mishap: all else is a fault of its own. */
+async function send(stage: Stage, request: S3Request): Promise<Heard> {
+  const { simulation } = stage;
+  const answer = await simulation.s3(request);
+  const text = await answer.text();
+  for (const [what, told] of simulation.world.errors.splice(0)) {
+    const error = typeof told === "object" && told !== null && "error" in told ? told.error : told;
+    if (!isMishap(error))
+      throw new Error(`${request.method} of ${request.bucket}: ${what}`, { cause: error });
+  }
+  // A long answer may have begun before it failed.
+  const [, code] = /<Error><Code>(\w+)/.exec(text) ?? [];
+  return { status: answer.status, headers: answer.headers, text, code };
+}
+
+/** A bucket that is not there, or whatever else was refused; undefined: it was done. */
+function refusedBy({ status, code }: Heard): Answer | undefined {
+  if (status >= 500 || code === "InternalError" || code === "ServiceUnavailable") return UNKNOWN;
+  if (code === "NoSuchBucket")
+    return { kind: "saw", what: code, of: ({ generation }) => generation === null };
+  return status >= 300 ? { kind: "saw", what: code ?? String(status), of: () => true } : undefined;
+}
+
+/** The answer of a write: its commit is the version, unless nothing had to be changed. */
+function wrote(stage: Stage, heard: Heard, { bucket, id }: Pick<Turn, "bucket" | "id">): Answer {
+  const refused = refusedBy(heard);
+  if (refused) return refused;
+  const version = heard.headers.get("x-amz-version-id");
+  const isOwn = version !== null && stage.messageOf(bucket, version) === id;
+  return { kind: "made", commit: isOwn ? version : null };
+}
+
+function message(id: string): Record<string, string> {
+  return { "x-sluice-commit-message": id };
+}
+
+async function putObject(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  const key = random.pick(PATHS);
+  const isLong = random.chance(0.5);
+  const text = isLong ? `text ${id} `.padEnd(LONG, "-") : someText(turn);
+  const digest = stage.text(text);
+  const mustBeNew = random.chance(0.2);
+  const isFree = ({ tree }: State) => !tree.has(key);
+  const asked: Asked = {
+    id,
+    bucket,
+    text: `PutObject ${id} of ${key} = ${digest.slice(0, 6)}${mustBeNew ? " if nothing is there" : ""}`,
+    leads: ({ before, after }) =>
+      (!mustBeNew || isFree(before)) && isSame(after.tree, changed(before.tree, [[key, digest]])),
+  };
+  const headers = { ...message(id), ...(mustBeNew && { "if-none-match": "*" }) };
+  const body = new TextEncoder().encode(text);
+  await stage.ask(
+    asked,
+    () => send(stage, { method: "PUT", bucket, key, headers, body }),
+    (heard): Answer => {
+      if (heard.status === 412) {
+        const of = (state: State) => state.generation !== null && !isFree(state);
+        return { kind: "saw", what: "412", of };
+      }
+      const answer = wrote(stage, heard, turn);
+      // Nobody else writes a text like this.
+      if (answer.kind === "made" && isLong) {
+        for (const blob of stage.simulation.blobs.blobs.keys())
+          if (blob.includes(digest)) stage.known.add(blob);
+      }
+      return answer;
+    },
+  );
+}
+
+async function getObject(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const key = random.pick(PATHS);
+  await stage.ask(
+    { id, bucket, text: `GetObject ${id} of ${key}` },
+    () => send(stage, { method: "GET", bucket, key }),
+    (heard) => {
+      // Byte for byte: the digest is that of what came.
+      return found(heard, { key, digest: heard.status === 200 ? digestOf(heard.text) : undefined });
+    },
+  );
+}
+
+async function headObject(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const key = random.pick(PATHS);
+  await stage.ask(
+    { id, bucket, text: `HeadObject ${id} of ${key}` },
+    () => send(stage, { method: "HEAD", bucket, key }),
+    (heard) => {
+      const digest = digestOfTag(heard.headers.get("etag") ?? "");
+      const text = stage.texts.get(digest);
+      const length = heard.headers.get("content-length");
+      if (heard.status === 200 && (text === undefined || length !== String(idOf(text).size)))
+        return { kind: "saw", what: `head ${digest} of ${length}`, of: () => false };
+      return found(heard, { key, digest: heard.status === 200 ? digest : undefined });
+    },
+  );
+}
+
+/** What a read saw at a key. */
+function found(heard: Heard, { key, digest }: { key: string; digest: string | undefined }): Answer {
+  const refused = refusedBy(heard);
+  // An answer to HEAD does not say whether it is the bucket that is not there.
+  if (refused && (heard.status !== 404 || heard.code === "NoSuchBucket")) return refused;
+  const isThere = (state: State) => state.tree.get(key) === digest;
+  return { kind: "saw", what: `read ${digest?.slice(0, 6) ?? "nothing"}`, of: isThere };
+}
+
+/** ETags are `"<digest>-<size>"`. */
+function digestOfTag(tag: string): string {
+  return /([0-9a-f]{64})-\d+/.exec(tag)?.[1] ?? "";
+}
+
+async function deleteObject(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  const key = random.pick(PATHS);
+  const asked: Asked = {
+    id,
+    bucket,
+    text: `DeleteObject ${id} of ${key}`,
+    leads: ({ before, after }: Change) => isSame(after.tree, changed(before.tree, [[key, null]])),
+  };
+  await stage.ask(
+    asked,
+    () => send(stage, { method: "DELETE", bucket, key, headers: message(id) }),
+    (heard) => wrote(stage, heard, turn),
+  );
+}
+
+async function list(stage: Stage, { id, bucket }: Turn): Promise<void> {
+  await stage.ask(
+    { id, bucket, text: `ListObjectsV2 ${id}` },
+    () => send(stage, { method: "GET", bucket, query: { "list-type": "2" } }),
+    (heard) => {
+      const refused = refusedBy(heard);
+      if (refused) return refused;
+      const rows = heard.text.matchAll(/<Contents><Key>([^<]*)<.*?<ETag>([^<]*)</g);
+      const tree = new Map([...rows].map(([, key = "", tag = ""]) => [key, digestOfTag(tag)]));
+      const of = (state: State) => state.generation !== null && isSame(state.tree, tree);
+      return { kind: "saw", what: `listed ${JSON.stringify([...tree])}`, of };
+    },
+  );
+}
+
+/** From the same branch, or from another one, whose bytes are then copied. */
+async function copyObject(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  const [from, key] = [random.pick(PATHS), random.pick(PATHS)];
+  const source = random.chance(0.6) ? bucket : bucketOf(random.pick(BRANCHES));
+  const since = stage.stamp();
+  const asked: Asked = {
+    id,
+    bucket,
+    text: `CopyObject ${id} of ${from} of ${source} to ${key}`,
+    leads: ({ before, after }) => {
+      const states = stage.observers.get(source)?.between(since, after.since) ?? [];
+      const digests = new Set(states.map(({ tree }) => tree.get(from)));
+      return [...digests].some(
+        (digest) => digest !== undefined && isSame(after.tree, changed(before.tree, [[key, digest]])),
+      );
+    },
+  };
+  const headers = { ...message(id), "x-amz-copy-source": `/${source}/${from}` };
+  await stage.ask(
+    asked,
+    () => send(stage, { method: "PUT", bucket, key, headers }),
+    (heard) => {
+      // The one that is not there may be the source.
+      if (heard.status === 404) return { kind: "saw", what: heard.code ?? "404", of: () => true };
+      return wrote(stage, heard, turn);
+    },
+  );
+}
