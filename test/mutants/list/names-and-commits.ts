@@ -1,4 +1,32 @@
-import { type Invariant, inWorker } from "../mutant.ts";
+import { type Invariant, inNode, inWorker } from "../mutant.ts";
+
+/** What is named is on the disk of one machine, and what is deleted is gone from it. */
+export const FLUSHED: Invariant = {
+  id: "1a",
+  mutants: [
+    {
+      name: "A blob is said to be written before it is on the disk",
+      file: "worker/blobs/stores.ts",
+      text: "    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {",
+      replacement: "    void this.#flush?.({ written: [name], removed: [] }).catch((error) => {",
+      tests: [inWorker("blobs/flushed-store")],
+    },
+    {
+      name: "The names of deleted blobs are not flushed",
+      file: "worker/blobs/stores.ts",
+      text: "    if (removed.length > 0) {\n",
+      replacement: "    if (removed.length < 0) {\n",
+      tests: [inWorker("blobs/flushed-store")],
+    },
+    {
+      name: "A blob that could not be flushed is told to nobody",
+      file: "embedded/data/flushed-blobs.ts",
+      text: "      if (error) throw error;\n",
+      replacement: "      void error;\n",
+      tests: [inNode("embedded/flushed-blobs")],
+    },
+  ],
+};
 
 /** A name never points at missing bytes. */
 export const NAMES: Invariant = {
