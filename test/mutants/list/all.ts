@@ -4,14 +4,14 @@ import { ANSWERS, DISK, MEMORY, RESTS } from "./bounds.ts";
 import { CACHES, ERASED, ERASED_INPUTS, REDACTED, SCRUBBED } from "./erasures.ts";
 import { FAILURES, ONE_JOB, ONE_RESULT, OUTPUTS } from "./jobs.ts";
 import { DELETIONS, FORKS, HISTORY, LOANS, ORPHANS, WHOLE_BODIES } from "./kept-bytes.ts";
-import { FLUSHED, NAMES, ORDER, WHOLE } from "./names-and-commits.ts";
+import { NAMES, ORDER, POWER_CUTS, WHOLE } from "./names-and-commits.ts";
 import { PROTECTED, PUBLIC, RULES, SCOPES, SECRETS } from "./permissions.ts";
 import { ANNOTATIONS, CIRCLES, LATE_UPLOADS, PROVENANCE, RELEASES } from "./pipelines.ts";
 import { BORDERS, EGRESS, PLACES } from "./runners.ts";
 
 /** In the order of the page. */
 export const INVARIANTS: readonly Invariant[] = [
-  ...[NAMES, FLUSHED, ORDER, WHOLE, ONE_JOB, ONE_RESULT, OUTPUTS, FAILURES],
+  ...[NAMES, POWER_CUTS, ORDER, WHOLE, ONE_JOB, ONE_RESULT, OUTPUTS, FAILURES],
   ...[SCOPES, SECRETS, PUBLIC, PROTECTED, RULES, MEMORY],
   ...[DELETIONS, FORKS, HISTORY, ORPHANS, WHOLE_BODIES, ERASED, ERASED_INPUTS],
   ...[ARCHIVES, COPIES, LOANS, IMPORTS, CACHES, EGRESS, BORDERS, PLACES],

@@ -1,33 +1,5 @@
 import { type Invariant, inNode, inWorker } from "../mutant.ts";
 
-/** What is named is on the disk of one machine, and what is deleted is gone from it. */
-export const FLUSHED: Invariant = {
-  id: "1a",
-  mutants: [
-    {
-      name: "A blob is said to be written before it is on the disk",
-      file: "worker/blobs/stores.ts",
-      text: "    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {",
-      replacement: "    void this.#flush?.({ written: [name], removed: [] }).catch((error) => {",
-      tests: [inWorker("blobs/flushed-store")],
-    },
-    {
-      name: "The names of deleted blobs are not flushed",
-      file: "worker/blobs/stores.ts",
-      text: "    if (removed.length > 0) {\n",
-      replacement: "    if (removed.length < 0) {\n",
-      tests: [inWorker("blobs/flushed-store")],
-    },
-    {
-      name: "A blob that could not be flushed is told to nobody",
-      file: "embedded/data/flushed-blobs.ts",
-      text: "      if (error) throw error;\n",
-      replacement: "      void error;\n",
-      tests: [inNode("embedded/flushed-blobs")],
-    },
-  ],
-};
-
 /** A name never points at missing bytes. */
 export const NAMES: Invariant = {
   id: "1",
@@ -61,6 +33,41 @@ export const NAMES: Invariant = {
       text: "if (upload !== undefined && !ledger.uploads.find(upload, live.gen)) {",
       replacement: "if (upload !== undefined && live.gen < 0) {",
       tests: [inWorker("branch/uploads"), inWorker("branch/commits")],
+    },
+  ],
+};
+
+/** On one machine that holds for a power cut, too. */
+export const POWER_CUTS: Invariant = {
+  id: "1a",
+  mutants: [
+    {
+      name: "A blob counts as written before it is flushed",
+      file: "worker/blobs/stores.ts",
+      text: "    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {\n",
+      replacement: "    void this.#flush?.({ written: [name], removed: [] }).catch((error) => {\n",
+      tests: [inWorker("blobs/flushed-store")],
+    },
+    {
+      name: "Blobs count as gone whose names a power cut brings back",
+      file: "worker/blobs/stores.ts",
+      text: "    if (removed.length > 0) {\n",
+      replacement: "    if (removed.length > names.length) {\n",
+      tests: [inWorker("blobs/flushed-store")],
+    },
+    {
+      name: "A flush that failed counts as one, unless the disk is full",
+      file: "worker/blobs/stores.ts",
+      text: "      if (failure) throw new UnflushedError(",
+      replacement: "      if (failure?.isFull) throw new UnflushedError(",
+      tests: [inWorker("blobs/flushed-store")],
+    },
+    {
+      name: "Who asks together with others does not hear that a blob could not be flushed",
+      file: "embedded/data/flushed-blobs.ts",
+      text: "      if (error) throw error;\n",
+      replacement: "      void error;\n",
+      tests: [inNode("embedded/flushed-blobs")],
     },
   ],
 };
