@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { INLINE_LIMIT_BYTES } from "../../../protocol/content.ts";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import { output as branchOutput } from "../../../worker/branch/calls/output.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { REST } from "../../support/suite.ts";
 import {
@@ -25,6 +26,10 @@ import {
 } from "./support.ts";
 import { FakeStore } from "./tasks.ts";
 
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
 const SKIP = { onDatumFailure: "skip", datumTries: 2 } as const;
 
 /** Fails datums of files that hold this. */
@@ -43,6 +48,24 @@ interface Begun {
 }
 
 /** A pipeline of one input that goes on without bad datums. */
+/** The next claim of a branch comes there only when it is told to. */
+function claimIsLate(): { begun(): Promise<void>; goesOn(): void } {
+  const { claim } = branchOutput;
+  // An object can't wait for a promise that was made outside of it.
+  const state = { hasBegun: false, goesOn: false };
+  vi.spyOn(branchOutput, "claim").mockImplementationOnce(async (reach, owner) => {
+    state.hasBegun = true;
+    while (!state.goesOn) await scheduler.wait(1);
+    return await claim(reach, owner);
+  });
+  return {
+    begun: () => expect.poll(() => state.hasBegun).toBe(true),
+    goesOn() {
+      state.goesOn = true;
+    },
+  };
+}
+
 async function begin(which: string, more: SpecOptions["more"] = {}): Promise<Begun> {
   const name = `bad-${which}`;
   const input = `${name}-in`;
@@ -422,6 +445,22 @@ describe("the errors branch", () => {
     const { name, pipeline } = await begin("kept");
     await pipeline.lifecycle.destroy({ keepOutput: true });
     expect(await branchOf(errorsOf(name)).lifecycle.status()).toMatchObject({ ok: true, claimedBy: null });
+  });
+
+  it("is nobody's if the pipeline is deleted while an update claims it", async () => {
+    await makeRepo("bad-ended-in");
+    const options = { name: "bad-ended", globs: { "bad-ended-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    const claim = claimIsLate();
+    const spec = specOf({ ...options, more: SKIP });
+    const updated = pipeline.specification.update({ spec, reprocess: false });
+    await claim.begun();
+    expect(await pipeline.lifecycle.destroy({ keepOutput: false })).toMatchObject({ ok: true });
+    claim.goesOn();
+    expect((await updated).ok).toBe(false);
+    const branch = branchOf(errorsOf("bad-ended"));
+    expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
+    expect((await branch.lifecycle.create()).ok).toBe(true);
   });
 
   it("is refused if somebody has it: a creation is undone, an update changes nothing", REST, async () => {

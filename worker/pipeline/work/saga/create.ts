@@ -153,7 +153,8 @@ async function claimErrorsToo(context: PipelineContext, definition: Definition):
   if (claimed.ok) {
     whileIn(context.ledger, { uid, state: "creating", work: () => context.ledger.errorsClaim.settle(uid) });
   }
-  return claimed.ok;
+  // One that is being deleted is refused nothing more.
+  return claimed.ok || claimed.reason === "gone";
 }
 
 /** From here on events make jobs. If every input has data already, one job is made for what is there. */

@@ -26,7 +26,9 @@ import { flowsOf, outputsOf, wayBack } from "../../../core/circles.ts";
 import { WATCH_MS } from "../../../objects/loop.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Circle } from "../../contract.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../../lifecycle/definition.ts";
+import type { StoredState } from "../../lifecycle/pipeline-store.ts";
 
 /** What a pipeline is to read and to write. */
 export interface Edges {
@@ -104,31 +106,63 @@ export function addsEdges({ sources }: Definition, inputs: readonly BranchAddres
  *
  * A crash, or a refusal, between 1 and 3: a creation goes on with 2, or is undone like a deletion. Of an update the claim
  * is taken back once no call holds it. If another update claims the branch just then, its claim or this end of it comes
- * last: whoever writes next claims it again (work/finish/commit.ts).
+ * last: whoever writes next claims it again (work/finish/commit.ts). If the pipeline is deleted meanwhile, the deletion gives
+ * the branch back, and so does who claims it: the claim may come to the branch last.
  */
 
 type Owner = Pick<Definition, "name" | "uid">;
 
-/** Steps 1 and 2. Refused: the branch is somebody else's, and nothing is left of the claim. */
+/**
+ * Steps 1 and 2. Refused: the branch is somebody else's, or the pipeline is being deleted (`gone`), and nothing is left of the
+ * claim.
+ */
 export async function claimErrors(
-  { ledger, peers }: PipelineContext,
+  context: PipelineContext,
   { name, uid }: Owner,
-): Promise<{ readonly ok: true } | Refused<"errors-exist" | "catalogue-unavailable">> {
+): Promise<{ readonly ok: true } | Refused<"errors-exist" | "catalogue-unavailable" | "gone">> {
+  const { ledger, peers } = context;
   const { errorsClaim } = ledger;
   if (errorsClaim.get(uid)?.settled) return { ok: true };
-  ledger.transaction(() => errorsClaim.begin(uid));
-  const claimed = await peers.branch(errorsOf({ name })).output.claim({ pipeline: name, uid });
+  if (!whileStands(ledger, uid, () => errorsClaim.begin(uid))) return { ok: false, reason: "gone" };
+  const branch = errorsOf({ name });
+  const claimed = await peers.branch(branch).output.claim({ pipeline: name, uid });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     return { ok: false, reason: "catalogue-unavailable" };
   }
+  const keep = () => (claimed.ok ? errorsClaim.take(uid, claimed.epoch) : errorsClaim.remove(uid));
+  if (!whileStands(ledger, uid, keep)) {
+    if (claimed.ok) await releaseLate(context, { uid, branch });
+    return { ok: false, reason: "gone" };
+  }
+  return claimed.ok ? { ok: true } : { ok: false, reason: "errors-exist" };
+}
+
+/** Does something in one transaction, unless this life of the pipeline is to end or has ended. Returns whether it did. */
+function whileStands(ledger: Ledger, uid: string, work: () => void): boolean {
   return ledger.transaction(() => {
-    if (claimed.ok) {
-      errorsClaim.take(uid, claimed.epoch);
-      return { ok: true };
-    }
-    errorsClaim.remove(uid);
-    return { ok: false, reason: "errors-exist" };
+    if (isEnding(ledger.pipeline.row()?.state) || ledger.pipeline.definition()?.uid !== uid) return false;
+    work();
+    return true;
   });
+}
+
+/**
+ * Gives back a branch that was granted when the pipeline was already being deleted: the deletion may have come to the branch
+ * before the claim. Does nothing if it comes after.
+ */
+async function releaseLate(
+  { ledger, peers }: PipelineContext,
+  { uid, branch }: { readonly uid: string; readonly branch: BranchAddress },
+): Promise<void> {
+  const isLater = ledger.pipeline.uid() !== uid;
+  if (!isLater && !isEnding(ledger.pipeline.row()?.state)) return;
+  // Of an earlier life nothing can be here but the empty branch that the claim made.
+  const destroy = isLater || ledger.pipeline.row()?.keepOutput === 0;
+  await peers.branch(branch).output.release({ uid, destroy });
+}
+
+function isEnding(state: StoredState | undefined): boolean {
+  return state === undefined || state === "deleting" || state === "purging" || state === "deleted";
 }
 
 /** Gives the branch up; does nothing if the pipeline has none. */

@@ -88,10 +88,11 @@ async function claimFor(
   context: PipelineContext,
   before: Definition,
   request: UpdateCall,
-): Promise<"errors-exist" | "catalogue-unavailable" | undefined> {
+): Promise<"errors-exist" | "catalogue-unavailable" | "busy" | undefined> {
   if (!addsErrors(context.ledger, before, request)) return undefined;
   const claimed = await claimErrors(context, before);
-  return claimed.ok ? undefined : claimed.reason;
+  if (claimed.ok) return undefined;
+  return claimed.reason === "gone" ? "busy" : claimed.reason;
 }
 
 interface Prepared {
