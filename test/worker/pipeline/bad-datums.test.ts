@@ -48,15 +48,19 @@ interface Begun {
 }
 
 /** A pipeline of one input that goes on without bad datums. */
-/** The next claim of a branch comes there only when it is told to. */
-function claimIsLate(): { begun(): Promise<void>; goesOn(): void } {
+/** The next claim of a branch comes there only when it is told to. `untold`: it can't tell the catalogue. */
+function claimIsLate({ untold = false }: { untold?: boolean | undefined }): {
+  begun(): Promise<void>;
+  goesOn(): void;
+} {
   const { claim } = branchOutput;
   // An object can't wait for a promise that was made outside of it.
   const state = { hasBegun: false, goesOn: false };
   vi.spyOn(branchOutput, "claim").mockImplementationOnce(async (reach, owner) => {
     state.hasBegun = true;
     while (!state.goesOn) await scheduler.wait(1);
-    return await claim(reach, owner);
+    const claimed = await claim(reach, owner);
+    return untold ? { ok: false, reason: "catalogue-unavailable" } : claimed;
   });
   return {
     begun: () => expect.poll(() => state.hasBegun).toBe(true),
@@ -447,18 +451,22 @@ describe("the errors branch", () => {
     expect(await branchOf(errorsOf(name)).lifecycle.status()).toMatchObject({ ok: true, claimedBy: null });
   });
 
-  it("is nobody's if the pipeline is deleted while an update claims it", async () => {
-    await makeRepo("bad-ended-in");
-    const options = { name: "bad-ended", globs: { "bad-ended-in": "/*" } };
+  it.each([
+    { but: "", options: {} },
+    { but: ", of which the catalogue does not hear", options: { untold: true } },
+  ])("is nobody's if the pipeline is deleted while an update claims it$but", async ({ options: late }) => {
+    const name = late.untold ? "bad-ended-untold" : "bad-ended";
+    await makeRepo(`${name}-in`);
+    const options = { name, globs: { [`${name}-in`]: "/*" } };
     const pipeline = await makePipeline(options);
-    const claim = claimIsLate();
+    const claim = claimIsLate(late);
     const spec = specOf({ ...options, more: SKIP });
     const updated = pipeline.specification.update({ spec, reprocess: false });
     await claim.begun();
     expect(await pipeline.lifecycle.destroy({ keepOutput: false })).toMatchObject({ ok: true });
     claim.goesOn();
     expect((await updated).ok).toBe(false);
-    const branch = branchOf(errorsOf("bad-ended"));
+    const branch = branchOf(errorsOf(name));
     expect(await branch.lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
     expect((await branch.lifecycle.create()).ok).toBe(true);
   });

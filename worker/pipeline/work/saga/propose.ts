@@ -127,6 +127,8 @@ export async function claimErrors(
   const branch = errorsOf({ name });
   const claimed = await peers.branch(branch).output.claim({ pipeline: name, uid });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
+    // The branch is the pipeline's all the same, and only the catalogue has not heard of it.
+    await releaseLate(context, { uid, branch });
     return { ok: false, reason: "catalogue-unavailable" };
   }
   const keep = () => (claimed.ok ? errorsClaim.take(uid, claimed.epoch) : errorsClaim.remove(uid));
@@ -148,7 +150,7 @@ function whileStands(ledger: Ledger, uid: string, work: () => void): boolean {
 
 /**
  * Gives back a branch that was granted when the pipeline was already being deleted: the deletion may have come to the branch
- * before the claim. Does nothing if it comes after.
+ * before the claim. Does nothing if it comes after, or if nobody deletes the pipeline.
  */
 async function releaseLate(
   { ledger, peers }: PipelineContext,
