@@ -47,7 +47,7 @@ describe("the type of an object", () => {
 });
 
 describe("what is kept of a PUT's headers", () => {
-  test("are the standard ones and user metadata, and comes back in the same headers", () => {
+  test("is the standard ones and user metadata, and comes back in the same headers", () => {
     const sent = {
       "cache-control": "max-age=60",
       "content-disposition": 'attachment; filename="ü.txt"',

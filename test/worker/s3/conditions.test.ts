@@ -33,7 +33,7 @@ describe("conditions", () => {
     [{ "if-unmodified-since": AT }, "proceed"],
     [{ "if-unmodified-since": AFTER }, "proceed"],
     [{ "if-unmodified-since": "yesterday" }, "proceed"],
-  ])("%o: %s", (headers, expected) => {
+  ])("%o come to '%s'", (headers, expected) => {
     expect(verdict(headers)).toBe(expected);
   });
 

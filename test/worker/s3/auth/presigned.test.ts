@@ -208,7 +208,7 @@ describe("a URL presigned by the AWS SDK for JavaScript", () => {
 test.each([
   ["the CRC of an empty body, which is no promise about the real one", "AAAAAA==", undefined],
   ["another CRC, which the body must have", "NhCmhg==", "NhCmhg=="],
-])("a presigned URL with %s", (_, value, counts) => {
+])("a presigned URL may have %s", (_, value, counts) => {
   const { target } = exampleRequest({ "x-amz-checksum-crc32": value });
   expect(operationHeaders(new Map(), target).get("x-amz-checksum-crc32")).toBe(counts);
 });

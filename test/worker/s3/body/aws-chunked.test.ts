@@ -119,7 +119,7 @@ test("a body that was cancelled has no fault of its own", async () => {
   expect(source.fault()).toBeUndefined();
 });
 
-describe("framing that is refused", () => {
+describe("framing is refused", () => {
   const size = (decoded: number) => ({ "x-amz-decoded-content-length": String(decoded) });
   const A = "a".repeat(64);
 
@@ -172,7 +172,7 @@ describe("framing that is refused", () => {
   });
 });
 
-describe("a trailer that is refused", () => {
+describe("a trailer is refused", () => {
   const headers = { "x-amz-decoded-content-length": "5", "x-amz-trailer": "x-amz-checksum-crc32" };
   const CRC_LINE = "x-amz-checksum-crc32:NhCmhg==\r\n";
 

@@ -207,7 +207,7 @@ describe("the name of a part", () => {
     ['form-data; name="f"; filename="Zoë.txt"', "f", "Zoë.txt"],
     [`form-data; name="f"; filename="x"; filename*=UTF-8''Zo%C3%AB.txt`, "f", "Zoë.txt"],
     [`form-data; name="f"; filename="x"; filename*=UTF-8''%FF`, "f", "x"],
-  ])("in %s", (disposition, name, filename) => {
+  ])("is read from %s", (disposition, name, filename) => {
     expect(parsePartHead(`Content-Type: text/plain\r\nContent-Disposition: ${disposition}`)).toEqual({
       name,
       filename,

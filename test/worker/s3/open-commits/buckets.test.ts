@@ -16,7 +16,7 @@ import {
 } from "../support.ts";
 import { finish, keys, openAgain, openOn } from "./support.ts";
 
-test("the bucket is there, somewhere, and without versions", async () => {
+test("the bucket of an open commit is there, somewhere, and without versions", async () => {
   const { bucket } = await openOn("there");
   await good(`HEAD ${bucket}`);
   // Tools that make a bucket to be sure of it go on at this code.
@@ -25,14 +25,14 @@ test("the bucket is there, somewhere, and without versions", async () => {
   expect((await xml(good(`GET ${bucket}?versioning`))).VersioningConfiguration).toEqual("");
 });
 
-test("it is in no list of buckets", async () => {
+test("the bucket of an open commit is in no list of buckets", async () => {
   const { repo } = await openOn("hidden");
   const { ListAllMyBucketsResult: all } = await xml(good("GET /"));
   const names = all.Buckets.Bucket.map(({ Name }: { Name: string }) => Name);
   expect(names.filter((name: string) => name.endsWith(`.${repo}`))).toEqual(["master.hidden"]);
 });
 
-test("its session is found in upper and in lower case", async () => {
+test("the session in the bucket's name is found in upper and in lower case", async () => {
   const { bucket, openCommit } = await openOn("cased");
   const upper = bucket.replace(openCommit.toLowerCase(), openCommit);
   expect(bucket).toBe(bucket.toLowerCase());
@@ -42,7 +42,7 @@ test("its session is found in upper and in lower case", async () => {
   expect(ListBucketResult.Name).toBe(upper.slice(1));
 });
 
-test("it is reached by a host of its own, too", async () => {
+test("the bucket of an open commit is reached by a host of its own, too", async () => {
   const { bucket } = await openOn("hosted");
   const client = new AwsClient({
     accessKeyId: ROOT_KEY.id,
@@ -111,7 +111,7 @@ test.each([
   expect(await failure(s3(`GET ${bucket}`))).toMatchObject({ status: 400, Code: "InvalidBucketName" });
 });
 
-test("a presigned URL reads and writes in it, and opens no other bucket", async () => {
+test("a presigned URL reads and writes in the bucket of an open commit, and opens no other", async () => {
   const { bucket, branch } = await openOn("presigned");
   const client = new AwsClient({
     accessKeyId: ROOT_KEY.id,
@@ -132,7 +132,7 @@ test("a presigned URL reads and writes in it, and opens no other bucket", async 
   expect([refused.status, await keys(branch)]).toEqual([403, []]);
 });
 
-test("a key may do with it what it may do with the repo", async () => {
+test("a key may do with the bucket of an open commit what it may do with the repo", async () => {
   const { bucket } = await openOn("scoped");
   const put = (level: "read" | "write", repo: string) =>
     s3(`PUT ${bucket}/key`, { body: "x", key: scopedKey({ level, repos: [repo] }) });

@@ -83,7 +83,7 @@ describe("x-amz-copy-source-range", () => {
     ["bytes=0-0", { offset: 0, length: 1 }],
     ["bytes=3-9", { offset: 3, length: 7 }],
     ["bytes=0-9", { offset: 0, length: 10 }],
-  ])("%s of 10 bytes", (header, range) => {
+  ])("%s of 10 bytes is a range", (header, range) => {
     expect(parseCopyRange(header, 10)).toEqual(range);
   });
 

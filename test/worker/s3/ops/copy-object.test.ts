@@ -69,7 +69,7 @@ describe("a copy inside a branch", () => {
     expect(await text(`${BUCKET}/versioned`)).toBe("one");
   });
 
-  test.each(["a b+c", "100%", "日本 😀", "it's(ok)!*~", "q?versionId=1"])("of the key '%s'", async (key) => {
+  test.each(["a b+c", "100%", "日本 😀", "it's(ok)!*~", "q?versionId=1"])("of '%s' is whole", async (key) => {
     await put(`${BUCKET}/${encodeURIComponent(key)}`, key);
     const done = await copy(
       `${BUCKET}/${encodeURIComponent(`copy of ${key}`)}`,
@@ -351,7 +351,7 @@ describe("a copy that cannot be made", () => {
     expect((await answer(request)).status).toBe(403);
   });
 
-  test("is of a repo that the key may not read, is refused, whatever is there", async () => {
+  test("is refused if it is of a repo that the key may not read, whatever is there", async () => {
     const key = scopedKey({ level: "write", repos: ["copies"] });
     for (const source of ["other.elsewhere/small", "other.elsewhere/missing", "master.nowhere/key"]) {
       const asked = s3(`PUT ${BUCKET}/stolen`, { headers: { "x-amz-copy-source": source }, key });

@@ -91,7 +91,7 @@ describe("a version", () => {
   });
 });
 
-describe("is refused", () => {
+describe("a deletion is refused", () => {
   test("for an empty version, for a version under a condition, and for one to a key that may only write", async () => {
     const version = (await put("kept")).headers.get("x-amz-version-id");
     const target = `DELETE ${BUCKET}/kept?versionId=${version}`;

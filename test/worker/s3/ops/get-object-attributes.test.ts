@@ -37,7 +37,7 @@ const ask = (target: string, wanted: string, headers: Record<string, string> = {
 const described = async (...asked: Parameters<typeof ask>): Promise<any> =>
   (await xml(ask(...asked))).GetObjectAttributesResponse;
 
-test("tells of an object what is asked for and nothing else", async () => {
+test("GetObjectAttributes tells of an object what is asked for and nothing else", async () => {
   const etag = (await good(`HEAD ${BUCKET}/plain`)).headers.get("etag")?.slice(1, -1);
   const { "@_xmlns": _, ...all } = await described("plain?attributes", ALL);
   expect(all).toEqual({ ETag: etag, StorageClass: "STANDARD", ObjectSize: "5" });
@@ -45,7 +45,7 @@ test("tells of an object what is asked for and nothing else", async () => {
   expect(size).toEqual({ ObjectSize: "5" });
 });
 
-test("says the version and when it was made in headers", async () => {
+test("GetObjectAttributes says the version and when it was made in headers", async () => {
   const head = await good(`HEAD ${BUCKET}/plain`);
   const response = await ask("plain?attributes", "ETag");
   for (const name of ["last-modified", "x-amz-version-id"]) {
@@ -55,7 +55,7 @@ test("says the version and when it was made in headers", async () => {
   expect((await ask(`plain?attributes&versionId=${version}`, "ETag")).status).toBe(200);
 });
 
-test("tells the checksum and the parts of an object that was put together from parts", async () => {
+test("GetObjectAttributes tells the checksum and the parts of an object that was put together from parts", async () => {
   const { Checksum, ObjectParts } = await described("parts?attributes", "Checksum, ObjectParts");
   expect(Checksum).toEqual({ ChecksumSHA1: "all-5", ChecksumType: "COMPOSITE" });
   expect(ObjectParts).toEqual({
@@ -72,7 +72,7 @@ test("tells the checksum and the parts of an object that was put together from p
   });
 });
 
-test.each([1, 2, 3, 5])("pages through the parts, %i at a time", async (limit) => {
+test.each([1, 2, 3, 5])("GetObjectAttributes pages through the parts, %i at a time", async (limit) => {
   const seen: string[] = [];
   let marker = "0";
   for (let more = true; more; ) {
@@ -89,7 +89,7 @@ test.each([1, 2, 3, 5])("pages through the parts, %i at a time", async (limit) =
   expect(seen).toEqual(["1:1", "2:1", "3:3", "4:3", "5:2"]);
 });
 
-describe("is refused", () => {
+describe("GetObjectAttributes is refused", () => {
   test.each(["Size", "ETag,", "etag"])("for the attributes '%s'", async (wanted) => {
     expect(await failure(ask("plain?attributes", wanted))).toMatchObject({
       status: 400,
@@ -98,7 +98,7 @@ describe("is refused", () => {
     });
   });
 
-  test("if the header that lists them is missing or empty, and if the object is, too, says that", async () => {
+  test("if the header that lists them is missing or empty; if the object is missing, too, the answer says that", async () => {
     expect((await failure(s3(`GET ${BUCKET}/plain?attributes`))).Code).toBe("InvalidRequest");
     expect((await failure(ask("plain?attributes", ""))).Code).toBe("InvalidRequest");
     expect((await failure(ask("absent?attributes", ""))).Code).toBe("NoSuchKey");

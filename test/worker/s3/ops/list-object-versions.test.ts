@@ -188,14 +188,14 @@ describe("ListObjectVersions", () => {
   });
 });
 
-describe("is refused", () => {
+describe("ListObjectVersions is refused", () => {
   test.each([
     ["max-keys=-1", "max-keys"],
     ["max-keys=abc", "max-keys"],
     ["delimiter=-", "delimiter"],
     ["encoding-type=base64", "encoding-type"],
     ["version-id-marker=01ABC", "key-marker"],
-  ])("%s, which the message names", async (query, name) => {
+  ])("for %s, which the message names", async (query, name) => {
     expect(await failure(s3(`GET ${BUCKET}?versions&${query}`))).toMatchObject({
       status: 400,
       Code: "InvalidArgument",
@@ -203,7 +203,7 @@ describe("is refused", () => {
     });
   });
 
-  test("a bucket that is not there, and a request without a signature", async () => {
+  test("for a bucket that is not there, and without a signature", async () => {
     expect((await failure(s3("GET /master.nowhere?versions"))).Code).toBe("NoSuchBucket");
     expect((await failure(s3("GET /master.nowhere?versions&max-keys=0"))).Code).toBe("NoSuchBucket");
     expect((await answer(unsigned(`GET ${BUCKET}?versions`))).status).toBe(403);

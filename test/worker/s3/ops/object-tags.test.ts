@@ -21,7 +21,7 @@ async function tagsOf(path: string): Promise<string[][]> {
 const tagging = (...tags: readonly (readonly [string, string])[]): string =>
   `<Tagging><TagSet>${tags.map(([key, value]) => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`).join("")}</TagSet></Tagging>`;
 
-describe("by header", () => {
+describe("tags by header", () => {
   test.each([
     ["a=b", [["a", "b"]]],
     [

@@ -171,7 +171,7 @@ test("a part inside the branch refers to the blobs of its source, and outlives i
   expect(hashOf(await bytesOf("outlives"))).toBe(hashOf(LARGE.subarray(MIB, 6 * MIB)));
 });
 
-describe("is refused", () => {
+describe("UploadPartCopy is refused", () => {
   let upload = "";
   beforeAll(async () => {
     upload = await begin("refused");
