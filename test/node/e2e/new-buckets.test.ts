@@ -75,7 +75,7 @@ describe("a gateway that is set to keep the newest commit, and to delete empty b
     expect(await ok("branch", "delete", "master.full")).toBe("removed s3://master.full\n");
   });
 
-  test("are no business of forks, imports and outputs of pipelines", async () => {
+  test("sets nothing of forks, imports and outputs of pipelines", async () => {
     const control = new Control(server);
     const runner = startRunner(server, { node: "n1" });
     try {

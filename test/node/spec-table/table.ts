@@ -82,7 +82,7 @@ export const FIELDS: readonly Held[] = [
     "worker/pipeline/leases.test.ts",
     "go to exactly as many workers as the specification says",
   ],
-  ["parallelism_spec.coefficient", SPREAD, "%j on %i nodes: %i"],
+  ["parallelism_spec.coefficient", SPREAD, "of %j on %i nodes are %i"],
   ["inputs", PIPELINES, "must agree with itself and with the repos there are, all of it said at once"],
   [
     "inputs",
@@ -161,7 +161,7 @@ export const RULES: readonly Held[] = [
     "worker/pipeline/leases.test.ts",
     "go to exactly as many workers as the specification says",
   ],
-  ["Pipeline specification, parallelism_spec: COEFFICIENT times nodes", SPREAD, "%j on %i nodes: %i"],
+  ["Pipeline specification, parallelism_spec: COEFFICIENT times nodes", SPREAD, "of %j on %i nodes are %i"],
   [
     "Pipeline specification, parallelism_spec: two per node at 2.0",
     SPREAD,

@@ -23,7 +23,7 @@ describe("what a body holds, before it is parsed", () => {
     ['"\\', { depth: 1, values: 1 }, undefined],
     ["]]]]", { depth: 1, values: 1 }, undefined],
     ["", { depth: 0, values: 0 }, undefined],
-  ] as const)("%s within %j: %s", (text, limits, expected) => {
+  ] as const)("%s is held to %j: %s", (text, limits, expected) => {
     expect(brokenLimit(bytes(text), { keys: 9, ...limits })).toBe(expected);
   });
 

@@ -98,7 +98,7 @@ describe("POST /keys", () => {
     }
   });
 
-  test("of before the right to run pipelines, for some repos, does not have it", async () => {
+  test("a key of before the right to run pipelines, for some repos, does not have it", async () => {
     const { id } = await made({ level: "admin", repos: ["images"], pipelines: true });
     const columns = "sealedSecret, level, repos, description, createdAt";
     const old = "SLUICE0000000000000D";

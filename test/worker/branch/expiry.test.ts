@@ -42,7 +42,7 @@ function alarmOf(branch: BranchStub): Promise<number | null> {
 }
 
 describe("what runs out", () => {
-  test("a multipart upload to which nothing was added for its time, with its parts", async () => {
+  test("a multipart upload to which nothing was added for its time goes, with its parts", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
     await branch.multipart.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
@@ -311,7 +311,7 @@ describe("what runs out", () => {
     expect(condemned.filter((blob) => blobs.some(([name]) => name === blob))).toEqual([]);
   });
 
-  test("uploads of a branch that was deleted", async () => {
+  test("uploads of a branch that was deleted go, and those of the next one of its name stay", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
     await branch.multipart.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });

@@ -150,7 +150,7 @@ describe("beginning a multipart upload", () => {
     expect(await output.multipart.create(request)).toEqual({ ok: false, reason: "pipeline-output" });
   });
 
-  test("a name that was never created answers that there is no upload, and of which there is no trace", async () => {
+  test("a name that was never created answers that there is no upload, and leaves no trace", async () => {
     const branch = branchOf(freshBucket());
     const upload = "x";
     const content = part("p");

@@ -37,7 +37,7 @@ function statementsOf(branch: BranchStub, call: (object: BranchApi) => Promise<u
 }
 
 describe("whose time and version a read answers", () => {
-  test("at HEAD: the branch's time or the file's own, and always the commit that wrote it", async () => {
+  test("at HEAD: the time is the branch's or the file's own, and the version always the commit that wrote it", async () => {
     const branch = await freshBranch();
     const first = await branch.files.put({ path: "a", content: inline("a"), attributes: {} });
     const last = await branch.files.put({ path: "b", content: inline("b"), attributes: {} });

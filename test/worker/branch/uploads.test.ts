@@ -284,7 +284,7 @@ describe("uploads of a pipeline's output", () => {
       expect(await branch.uploads.open({ lease })).toMatchObject({ ok: true });
   });
 
-  test("they run out like others once the pipeline has given the branch up", async () => {
+  test("run out like others once the pipeline has given the branch up", async () => {
     const branch = branchOf(freshBucket());
     await branch.output.claim({ pipeline: "p", uid: "u" });
     const upload = await open(branch, "lease-1");
@@ -296,7 +296,7 @@ describe("uploads of a pipeline's output", () => {
     expect(await branch.uploads.renew({ upload })).toEqual(REFUSED);
   });
 
-  test("without a lease it is refused; with one, a branch that no pipeline has is", async () => {
+  test("are refused without a lease, and so are those with one in a branch that no pipeline has", async () => {
     const output = branchOf(freshBucket());
     await output.output.claim({ pipeline: "p", uid: "u" });
     expect(await output.uploads.open({})).toEqual({ ok: false, reason: "pipeline-output" });

@@ -88,7 +88,7 @@ describe("what a branch takes up", () => {
 });
 
 describe("what holds most back", () => {
-  test("nothing, if there is no history", async () => {
+  test("is nothing, if there is no history", async () => {
     expect(await usageOf(await rewritten(1))).toMatchObject({ holder: null });
   });
 

@@ -72,7 +72,7 @@ describe("a wildcard", () => {
     ["prefix*", "bla.prefix", false],
     ["aba*aba", "aba", false],
     ["a.c", "abc", false],
-  ])("in the origin %s: %s, %s", (pattern, origin, fits) => {
+  ])("in the origin %s fits %s: %s", (pattern, origin, fits) => {
     const answer = allowed([rule({ origins: [pattern] })], { origin });
     expect(answer?.["access-control-allow-origin"]).toBe(fits ? origin : undefined);
   });
@@ -84,7 +84,7 @@ describe("a wildcard", () => {
     ["*", "anything", true],
     ["Content-Type", "content-type", true],
     ["content-type", "content-types", false],
-  ])("in the header %s: %s, %s, whatever the case", (pattern, name, fits) => {
+  ])("in the header %s fits %s, whatever the case: %s", (pattern, name, fits) => {
     const answer = allowed([rule({ headers: [pattern] })], { headers: [name] });
     expect(answer?.["access-control-allow-headers"]).toBe(fits ? name.toLowerCase() : undefined);
   });

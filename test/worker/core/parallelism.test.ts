@@ -18,7 +18,7 @@ describe("worker counts", () => {
     [{ strategy: "COEFFICIENT", coefficient: 0.001 }, 10, 1],
     [{ strategy: "COEFFICIENT", coefficient: 0.29 }, 100, 29],
     [{ strategy: "COEFFICIENT", coefficient: 2.999 }, 1, 2],
-  ] as const)("%j on %i nodes: %i", (parallelism, nodes, expected) => {
+  ] as const)("of %j on %i nodes are %i", (parallelism, nodes, expected) => {
     const live = named(...Array.from({ length: nodes }, (_, n) => `n${n}`));
     expect(workerCount({ parallelism }, live)).toBe(expected);
   });

@@ -320,7 +320,7 @@ describe("why a job ran a datum", () => {
     expect(await whyOf("whole", 2)).toEqual({ "": [{ reason: "changed", changes, more: false }] });
   });
 
-  it("is new in a branch that was deleted and made again", REST, async () => {
+  it("is that it is new in a branch that was deleted and made again", REST, async () => {
     await makeRepo("anew-in");
     const pipeline = await makePipeline({ name: "anew", globs: { "anew-in": "/*" } });
     await commit("anew-in", { a: "1" });

@@ -12,7 +12,7 @@ import {
   workUntil,
 } from "./support.ts";
 
-describe("jobs of a pipeline with one input", () => {
+describe("a pipeline with one input", () => {
   it("runs nothing again for files that have other tags", async () => {
     await makeRepo("tagged-in");
     const pipeline = await makePipeline({ name: "tagged", globs: { "tagged-in": "/*" } });
@@ -213,7 +213,7 @@ describe("jobs of a pipeline with one input", () => {
   });
 });
 
-describe("directories as datums", () => {
+describe("a pipeline with directories as datums", () => {
   it("runs a directory again when something under it changes, and only then", async () => {
     await makeRepo("tree-in");
     const pipeline = await makePipeline({ name: "tree", globs: { "tree-in": "/*" } });
