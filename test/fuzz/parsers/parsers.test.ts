@@ -11,7 +11,7 @@ test.for(PARSERS)("$name: what is whole is read as it was, and what is not is re
   expect(tally.sums.sent).toBeGreaterThanOrEqual(200);
 });
 
-test.for(PARSERS)("$name: the same of many more", REST, async ({ play }) => {
+test.for(PARSERS)("$name: the same holds for many more", REST, async ({ play }) => {
   const tally = new Tally();
   await play({ runs: 1000, seed: 28 }, tally);
   // A grammar that is refused at the first look finds nothing.

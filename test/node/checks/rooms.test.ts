@@ -116,7 +116,7 @@ test.each([
   expect(faults[0]).toContain("what both need belongs into a room below");
 });
 
-describe("the map holds", () => {
+describe("what the map does not allow is told", () => {
   test.each([
     [
       "a room that the row does not name",
@@ -168,7 +168,7 @@ describe("the map holds", () => {
   test.each([
     ["a room", "commands | `protocol/`", "commands | `protocol/`, `embedded/`", "cli import embedded"],
     ["a package", "| zod |", "| zod, yaml |", "protocol import yaml"],
-  ])("what it allows in vain: %s", (_, text, instead, told) => {
+  ])("what it allows in vain is told, too: %s", (_, text, instead, told) => {
     expect(faultsWith({ "ARCHITECTURE.md": MAP.replace(text, instead) })).toContain(
       `the map lets ${told}, and it does not: take that out of ARCHITECTURE.md`,
     );

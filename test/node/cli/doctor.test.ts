@@ -40,7 +40,7 @@ async function withGateway(
   await new Promise((resolve) => server.close(resolve));
 }
 
-describe("what sluice doctor says", () => {
+describe("sluice doctor says", () => {
   const HOUR_MS = 3_600_000;
 
   const NOON = Date.UTC(2026, 0, 31, 12);

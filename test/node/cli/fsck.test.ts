@@ -113,7 +113,7 @@ test("blobs of a body in which the gateway was killed are told while the upload 
   expect((await report()).branches.map(({ orphans }) => orphans.blobs)).toEqual([0, 0]);
 });
 
-test("bytes that were altered, cut off or are gone end it with 1, with each name and its commit", async () => {
+test("bytes that were altered, cut off or are gone end fsck with 1, with each name and its commit", async () => {
   const [damaged = ""] = blobs().filter((path) => statSync(path).size === 4 * MIB);
   writeFileSync(damaged, Buffer.alloc(4 * MIB, 9));
   const altered = await sluice(server, "fsck");
@@ -187,7 +187,7 @@ test("a person who looks on is told how far it is, first of the names and then o
   }
 });
 
-test("a branch whose object is damaged or lost ends it with 1 and is named, and the others are checked all the same", async () => {
+test("a branch whose object is damaged or lost ends fsck with 1 and is named, and the others are checked all the same", async () => {
   const objects = join(server.data, "state/do/sluice-Branch");
   const before = new Set(readdirSync(objects));
   await s3.createBucket("master.broken");

@@ -31,7 +31,7 @@ function partsOf(file: string): Map<string, string> {
   }
 }
 
-describe("what is taken out", () => {
+describe("secrets are taken out", () => {
   test.each([
     ["a presigned address", "GET /b/k?X-Amz-Credential=AKID%2F2026&X-Amz-Signature=HUSHHUSH&x=1", "x=1"],
     ["one of the older form", "/b/k?AWSAccessKeyId=id&Signature=HUSHHUSH%3D&Expires=1", "Expires=1"],
@@ -80,7 +80,7 @@ describe("what is taken out", () => {
     expect(told).toContain(stays);
   });
 
-  test("every form of what is known, and nothing of what is no secret", () => {
+  test("in every form of what is known, and nothing of what is no secret", () => {
     const redactor = new Redactor();
     const secret = 'p+w/"d=ä secret';
     redactor.add(secret);

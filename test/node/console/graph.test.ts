@@ -272,7 +272,7 @@ describe.skipIf(!HAS_CHROMIUM)("a graph of 1,000 pipelines", () => {
     await page.getByText("1 found; ", { exact: false }).waitFor();
   });
 
-  test("leads to a pipeline's creation if there is none", async () => {
+  test("a graph of no pipelines leads to the creation of one", async () => {
     await page.route("**/api/v1/graph", (route) => route.fulfill({ json: { pipelines: [] } }));
     await logIn("/graph");
     await page.getByRole("link", { name: "Create a pipeline" }).click();

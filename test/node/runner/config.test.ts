@@ -54,7 +54,7 @@ test("the AWS names work where Sluice's are absent", () => {
   });
 });
 
-test("without an endpoint it is the one of `sluice dev`", () => {
+test("the endpoint that nobody names is the one of `sluice dev`", () => {
   expect(readRunnerConfig({}, KEYS).endpoint).toBe("http://127.0.0.1:8787");
 });
 

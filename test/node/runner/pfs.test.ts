@@ -322,7 +322,7 @@ describe("sending outputs", () => {
     expect(stage.gateway.requests.filter((request) => request.startsWith("PUT"))).toHaveLength(5 + 2);
   });
 
-  test("goes in one body if it is no larger than a part", async () => {
+  test("one that is no larger than a part goes in one body", async () => {
     const bytes = randomBytes(9 * MIB);
     await mkdir(join(dir, "out"));
     await writeFile(join(dir, "out", "large"), bytes);

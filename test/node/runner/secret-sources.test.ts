@@ -302,7 +302,7 @@ describe("the source that --secrets names", () => {
     await expect(open("/no/such").read("key", signal)).rejects.toThrow("/no/such/key");
   });
 
-  test.skipIf(noOpenssl)("kubernetes, with and without a namespace (openssl)", async () => {
+  test.skipIf(noOpenssl)("may be kubernetes, with and without a namespace (openssl)", async () => {
     const cluster = await FakeKubernetes.start();
     const { KUBECONFIG } = process.env;
     process.env.KUBECONFIG = await cluster.kubeconfig();

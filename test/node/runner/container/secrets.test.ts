@@ -132,7 +132,7 @@ describe("where secrets may go", () => {
     ["//pfs//out/", /in \/pfs/],
     ["/.sluice/x", /in \/.sluice/],
   ];
-  test.each(REFUSED)("not at %s", (path, why) => {
+  test.each(REFUSED)("is not at %s", (path, why) => {
     expect(() => planSecrets([mounted(path, { key: "x" })])).toThrow(why);
   });
 
