@@ -64,6 +64,16 @@ test("histories that several processes share are those that one process runs", R
   expect(shared).toEqual(await counts(1));
 });
 
+test("a step that is under way when its history is broken off is beside no step of another one", async () => {
+  const tally = new Tally();
+  void tally.ofHistory().during("put", () => new Promise(() => {}));
+  await tally.ofHistory().during("list", async () => {});
+  expect([...tally.counts]).toEqual([
+    ["step put", 1],
+    ["step list", 1],
+  ]);
+});
+
 test("a table says what occurred too rarely for so many histories, also what never did", () => {
   const tally = new Tally();
   tally.add("step put", 10);

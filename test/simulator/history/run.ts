@@ -54,7 +54,8 @@ export function historyOf(seed: number): Plan {
 }
 
 /** Runs a history: its clients take their steps, side by side, while things go wrong. In the end all is compared. */
-export async function runHistory(plan: Plan, tally = new Tally()): Promise<HistoryResult> {
+export async function runHistory(plan: Plan, counted = new Tally()): Promise<HistoryResult> {
+  const tally = counted.ofHistory();
   const { simulation, calm } = mishapSimulation(plan.schedule, tally);
   calm.is = plan.isCalm ?? false;
   const stage = new Stage(simulation, tally);

@@ -1,7 +1,16 @@
 /** How often something occurred: kinds of steps, pairs of kinds that ran at the same time, faults. */
 export class Tally {
-  readonly counts = new Map<string, number>();
+  readonly counts: Map<string, number>;
   readonly #underWay: string[] = [];
+
+  constructor(counts = new Map<string, number>()) {
+    this.counts = counts;
+  }
+
+  /** One for a history, that counts into this one: what is under way when a history is broken off is so in no other. */
+  ofHistory(): Tally {
+    return new Tally(this.counts);
+  }
 
   add(what: string, times = 1): void {
     this.counts.set(what, (this.counts.get(what) ?? 0) + times);

@@ -26,7 +26,8 @@ export async function runJobs(seed: number, tally = new Tally()): Promise<string
 }
 
 /** The history of a plan. */
-export async function runJobsPlan(plan: JobsPlan, tally = new Tally()): Promise<string[]> {
+export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promise<string[]> {
+  const tally = counted.ofHistory();
   const { simulation, calm } = mishapSimulation(plan.schedule, tally);
   calm.is = plan.isCalm ?? false;
   const world = new JobsWorld(simulation, { ...plan, tally });
