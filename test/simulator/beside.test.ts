@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { besideFaults, LEAST_TTL_MS } from "./history/beside.ts";
-import { type Entries, type Filled, type State, statesBetween } from "./history/observer.ts";
+import { type Entries, type Filled, type State, statesBetween } from "./history/states.ts";
 
 const UPLOAD = "master.photos.1";
 

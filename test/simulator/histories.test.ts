@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { REST } from "../support/suite.ts";
 import { type Change, faultsOf, type Taken } from "./history/model.ts";
-import { type BranchObserver, type State, statesBetween } from "./history/observer.ts";
 import { type Plan, shrunk } from "./history/plan.ts";
 import { reportOfSeed } from "./history/report.ts";
 import { historyOf, runHistory } from "./history/run.ts";
 import { runShares } from "./history/shares.ts";
+import { type Seen, type State, statesBetween } from "./history/states.ts";
 import { tableOf } from "./history/table.ts";
 import { Tally } from "./history/tally.ts";
 
@@ -113,7 +113,7 @@ describe("the model finds", () => {
   };
 
   const faults = (taken: readonly Taken[], states: readonly State[]) => {
-    const observer: Pick<BranchObserver, "states" | "between"> = {
+    const observer: Seen = {
       states: [...states],
       between: (from, to) => statesBetween(states, { from, to }),
     };

@@ -1,4 +1,4 @@
-import { type BranchObserver, type Entries, isSame, type State } from "./observer.ts";
+import { type Entries, isSame, type Seen, type State } from "./states.ts";
 
 /*
  * The naive rule of what clients fill before it becomes a commit: open commits and multipart uploads. Each holds what was added to
@@ -37,10 +37,7 @@ export const LEAST_TTL_MS = 150;
 const AT_ONCE = 3;
 
 /** What is wrong with what was filled. */
-export function besideFaults(
-  taken: readonly Noted[],
-  observed: ReadonlyMap<string, Pick<BranchObserver, "states" | "between">>,
-): string[] {
+export function besideFaults(taken: readonly Noted[], observed: ReadonlyMap<string, Seen>): string[] {
   const faults: string[] = [];
   for (const [bucket, observer] of observed) {
     const { states } = observer;

@@ -3,8 +3,8 @@ import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { digestOf } from "./bytes.ts";
 import { shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
-import type { Tree } from "./observer.ts";
 import { BRANCHES, bucketOf, REPO, type Stage } from "./stage.ts";
+import type { Tree } from "./states.ts";
 
 /*
  * What is looked at when a history has ended and nothing goes wrong any more.

@@ -4,7 +4,7 @@ import type { Keep, Lifecycle } from "../../../worker/branch/contract/settings.t
 import { IS_NAMED } from "../../../worker/branch/retention/name-store.ts";
 import type { SimulatedObject } from "../platform/objects.ts";
 import type { World } from "../platform/world.ts";
-import { statesBetween } from "./observer.ts";
+import { statesBetween } from "./states.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 

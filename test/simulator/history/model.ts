@@ -1,5 +1,5 @@
 import { besideFaults, type Ending, type Filling } from "./beside.ts";
-import type { BranchObserver, State, Tree } from "./observer.ts";
+import type { Seen, State, Tree } from "./states.ts";
 
 /** Something that was asked of a branch. */
 export interface Taken {
@@ -39,7 +39,7 @@ export type Answer =
 export const UNKNOWN: Answer = { kind: "unknown" };
 
 /** Branches as they were, by their buckets. */
-export type Observed = ReadonlyMap<string, Pick<BranchObserver, "states" | "between">>;
+export type Observed = ReadonlyMap<string, Seen>;
 
 /**
  * What is wrong with a history, by the naive rule: each branch is one sequence of states. What leads from one to the next was

@@ -6,7 +6,8 @@ import { digestOf } from "./bytes.ts";
 import { FactsObserver } from "./facts.ts";
 import { isMishap } from "./mishaps.ts";
 import { type Answer, type Taken, UNKNOWN } from "./model.ts";
-import { BranchObserver, type State, type Tree } from "./observer.ts";
+import { BranchObserver } from "./observer.ts";
+import type { State, Tree } from "./states.ts";
 import type { Tally } from "./tally.ts";
 
 export const REPO = "photos";

@@ -1,6 +1,6 @@
 import { type Answer, type Change, UNKNOWN } from "../model.ts";
-import { isSame } from "../observer.ts";
 import { BRANCHES, bucketOf, type Kind, type Stage, type Turn } from "../stage.ts";
+import { isSame } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { noteCreation } from "./settings.ts";
 

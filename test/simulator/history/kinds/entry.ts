@@ -2,8 +2,8 @@ import type { S3Request } from "../../platform/sign.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
-import { isSame, type State } from "../observer.ts";
 import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { isSame, type State } from "../states.ts";
 import { someText } from "./files.ts";
 
 /** Requests of S3 clients, by the entry of the Worker. */

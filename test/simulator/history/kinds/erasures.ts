@@ -1,7 +1,7 @@
 import { eraseThroughForks } from "../../../../worker/erase.ts";
 import type { Change } from "../model.ts";
-import type { State } from "../observer.ts";
 import { type Kind, REPO, type Stage, type Turn } from "../stage.ts";
+import type { State } from "../states.ts";
 
 export const ERASURE_KINDS = { erase: { weight: 2, take: erase } } satisfies Record<string, Kind>;
 

@@ -2,8 +2,8 @@ import type { WriteCondition } from "../../../../worker/branch/contract/files.ts
 import type { Random } from "../../platform/random.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
 import { type Answer, type Change, changed } from "../model.ts";
-import { isSame, type Tree } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { isSame, type Tree } from "../states.ts";
 import { refusal, writeAnswer } from "./answers.ts";
 
 /** What some clients write again and again, so that the same bytes meet. */

@@ -1,8 +1,8 @@
 import type { Keep } from "../../../../worker/branch/contract/settings.ts";
 import { askAside, refusedAside } from "../asides.ts";
 import { shownTree } from "../model.ts";
-import type { Tree } from "../observer.ts";
 import type { Kind, Stage, Turn } from "../stage.ts";
+import type { Tree } from "../states.ts";
 import { changeSettings } from "./settings.ts";
 
 /** How much of the history stays; time that passes; reads of the past. */

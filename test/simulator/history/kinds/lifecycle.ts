@@ -2,8 +2,8 @@ import { type LifecycleRule, midnightAfter, midnightOf } from "../../../../worke
 import { idOf, inline } from "../bytes.ts";
 import type { Expired, Facts } from "../facts.ts";
 import type { Change } from "../model.ts";
-import { isSame } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { isSame } from "../states.ts";
 import { refusal, writeAnswer } from "./answers.ts";
 import { changeSettings } from "./settings.ts";
 

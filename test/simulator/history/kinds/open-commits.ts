@@ -3,8 +3,8 @@ import type { OpenCommitEnd } from "../../../../worker/branch/contract/open-comm
 import type { Filling } from "../beside.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
 import { type Answer, type Change, changed } from "../model.ts";
-import { type Entries, type Filled, isSame, type State, type Tree } from "../observer.ts";
 import { type Asked, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { type Entries, type Filled, isSame, type State, type Tree } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { conditionOf, type Expected, someText } from "./files.ts";
 

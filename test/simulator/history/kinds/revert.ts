@@ -1,7 +1,7 @@
 import type { Change } from "../model.ts";
 import { UNKNOWN } from "../model.ts";
-import type { State } from "../observer.ts";
 import type { Asked, Kind, Stage, Turn } from "../stage.ts";
+import type { State } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { finish } from "./open-commits.ts";
 

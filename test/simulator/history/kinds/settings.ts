@@ -4,8 +4,8 @@ import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts
 import { inline } from "../bytes.ts";
 import type { Facts } from "../facts.ts";
 import { type Change, changed } from "../model.ts";
-import { isSame } from "../observer.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
+import { isSame } from "../states.ts";
 import { writeAnswer } from "./answers.ts";
 
 /** What a branch is set to. */
