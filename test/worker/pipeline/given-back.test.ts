@@ -1,4 +1,4 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { bucketName } from "../../../protocol/names.ts";
 import { feed } from "../../../worker/branch/calls/feed.ts";
@@ -282,6 +282,52 @@ describe("a result that goes for another reason", () => {
 const catalogue = openCatalogue(env.DB);
 /** As variables are by default. */
 const KEPT_JOBS = 10_000;
+
+describe("what outcomes share that were reported together", () => {
+  it("stays while a result names it, and goes an hour later if the gateway died before it recorded any", async () => {
+    await makeRepo("shared-in");
+    const pipeline = await makePipeline({ name: "shared", globs: { "shared-in": "/*" } });
+    await commit("shared-in", { a: "1" });
+    const { datums, output } = await leaseSome(pipeline);
+    const branch = branchOf(output);
+    const lease = datums[0]?.lease ?? "";
+    const share = async (text: string) => {
+      const opened = await branch.uploads.open({ lease: `shared.${lease}.${crypto.randomUUID()}` });
+      if (!opened.ok) throw new Error(opened.reason);
+      await branch.uploads.add({ upload: opened.upload, contents: [contentOf(text)] });
+      return opened.upload;
+    };
+    await share("never recorded");
+    const upload = await share("recorded");
+    const { digest, size } = contentOf("recorded");
+    const outputs = [{ path: "a.out", digest, size }];
+    const ran = { executor: "process", image: null } as const;
+    const outcome = { lease, state: "success", exitCode: 0, outputs, upload, millis: 1, ran } as const;
+    expect(await pipeline.leases.finish({ worker: "w1", outcomes: [outcome] })).toEqual({ lost: [] });
+    const stub = env.BRANCH.getByName(bucketName(output));
+    await runInDurableObject(stub, (_, { storage }) => storage.setAlarm(Date.now()));
+    await runDurableObjectAlarm(stub);
+    expect(await held("shared")).toEqual({ uploads: 2, holds: 2 });
+
+    // An hour later: the time that is in an id is one of long ago.
+    const earlier = (column: string) => `${column} = replace(${column}, '.01', '.00')`;
+    await query("shared", `UPDATE results SET ${earlier("upload")}`);
+    await runInDurableObject(stub, async (_, { storage }) => {
+      storage.sql.exec(`UPDATE uploads SET ${earlier("id")}`);
+      storage.sql.exec(`UPDATE holds SET ${earlier("upload")}`);
+      await storage.setAlarm(Date.now());
+    });
+    await runDurableObjectAlarm(stub);
+    await expect.poll(() => held("shared")).toEqual({ uploads: 1, holds: 1 });
+    expect(await branch.files.content({ digest, size })).toMatchObject({ ok: true });
+    const never = contentOf("never recorded");
+    expect((await branch.files.content(never)).ok).toBe(false);
+    // It has asked, and rests.
+    const isDue = async () =>
+      (await branch.admin.loops())?.loops.find(({ name }) => name === "shared uploads")?.due;
+    expect(await isDue()).toBeNull();
+  });
+});
 
 describe("jobs that are listed no more", () => {
   it("are neither in the catalogue nor in the pipeline's list; their commits still tell of them", async () => {
