@@ -148,7 +148,8 @@ export async function addLogs(asked: ApiRequest): Promise<Response> {
 
 /**
  * `POST /runner/finish`: contents first, results second. A crash in between leaves contents that an upload keeps and no
- * result names, and never a result without its contents. If no result came of them, they go again.
+ * result names, and never a result without its contents. If no result came of them, they go again: at once, or if the gateway
+ * died in between, when the branch has asked for them (worker/branch/work/shared-uploads.ts).
  */
 export async function finish(asked: ApiRequest): Promise<Response> {
   const { pipeline: name, worker, outcomes } = await readJson(asked, FinishRequest);

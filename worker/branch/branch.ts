@@ -23,6 +23,7 @@ import { uploads } from "./calls/uploads.ts";
 import { openPuts } from "./calls/write.ts";
 import type { BranchContext } from "./context.ts";
 import type { BranchApi } from "./contract/api.ts";
+import type { WakeUpCalls } from "./contract/pipelines.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { blobReaper } from "./work/blob-reaper.ts";
 import { forkCheck } from "./work/forks/fork-check.ts";
@@ -34,6 +35,7 @@ import { applier } from "./work/large-commit/applier.ts";
 import { lifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
 import { orphanScan } from "./work/orphan-scan.ts";
 import { openReceivers, setCatalogueBack } from "./work/outbox.ts";
+import { sharedUploads } from "./work/shared-uploads.ts";
 import { Committer } from "./write/committer.ts";
 import { Gate } from "./write/gate.ts";
 
@@ -80,8 +82,10 @@ export class Branch extends DurableObject<Env> implements Faceted {
       durable: () => storage.sync(),
     };
     const branch = (of: string) => clientOf<BranchApi>(this.env.BRANCH.getByName(of));
+    const pipeline = (name: string) =>
+      clientOf<{ readonly wakeUps: WakeUpCalls }>(this.env.PIPELINE.getByName(name));
     const object = () => `branch ${bucket()}`;
-    const told = { ledger, env: () => this.env, bucket };
+    const told = { ledger, env: () => this.env, bucket, pipeline };
     const outbox = new OutboxDispatcher({ ...context, object, receivers: openReceivers(told) });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
     const committer = new Committer(context);
@@ -94,6 +98,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
       loops: [
         outbox,
         housekeeping(context),
+        sharedUploads({ ...context, pipeline }),
         blobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
         orphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
         applier({ ...context, committer, gate }),

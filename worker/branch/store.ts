@@ -4,6 +4,7 @@ import { Store } from "../objects/store.ts";
 export type BranchLoop =
   | "outbox"
   | "housekeeping"
+  | "shared uploads"
   | "blob reaper"
   | "orphan scan"
   | "large commit"

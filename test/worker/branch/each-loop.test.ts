@@ -207,6 +207,23 @@ const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    loop: "shared uploads",
+    what: "no result names an upload that several outcomes were to share",
+    wokenBy: ["UploadStore.open"],
+    async prepare() {
+      const bucket = freshBucket();
+      const branch = branchOf(bucket);
+      await branch.output.claim({ pipeline: "nobody", uid: ulid() });
+      return {
+        name: bucket,
+        begin: () => branch.uploads.open({ lease: `shared.${ulid()}.1` }),
+        // The time of its id is one of long ago.
+        passes: "UPDATE uploads SET id = replace(id, '.01', '.00')",
+        isDone: isEmpty(bucket, "SELECT 1 FROM uploads WHERE lost = 0"),
+      };
+    },
+  },
+  {
     loop: "housekeeping",
     what: "an export ends whose reader is gone",
     wokenBy: ["ExportStore.open"],

@@ -182,4 +182,6 @@ export interface WakeUpCalls {
    * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
    */
   outputKept(request: { uid: string }): Promise<void>;
+  /** Which of these uploads to the output branch a result or a merge names. None if a pipeline of another `uid` is there, or none. */
+  named(request: { uid: string; uploads: readonly string[] }): Promise<{ named: string[] }>;
 }

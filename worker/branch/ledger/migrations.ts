@@ -602,5 +602,13 @@ const SCHEMA = `
   ) WITHOUT ROWID;
 ${OUTBOX}`;
 
+/** Uploads of what several outcomes share, of which nobody knows yet whether results name them. */
+const SHARED_UPLOADS = `
+  -- 1, of what outcomes share: the pipeline said that results name what it holds.
+  ALTER TABLE uploads ADD COLUMN isNamed INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX uploads_shared ON uploads (id)
+    WHERE isNamed = 0 AND lost = 0 AND lease >= 'shared.' AND lease < 'shared/';
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA];
+export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS];

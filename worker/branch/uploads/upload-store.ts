@@ -1,4 +1,4 @@
-import { encodeTime } from "ulid";
+import { decodeTime, encodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
@@ -11,6 +11,8 @@ import type { SweepStore } from "./sweep-store.ts";
 
 /** Characters of an id's time. */
 const ULID_TIME_LENGTH = 10;
+/** Those whose pipeline is to be asked about them are put together by so much time; milliseconds. */
+const ASKED_TOGETHER_MS = 10 * 60 * 1000;
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
 const ANSWER_BYTES = 8 * 1024 * 1024;
 /** Most contents, and parts, that one transaction takes from uploads that ended. */
@@ -20,6 +22,19 @@ export const RELEASED = 500;
 const HELD = `
   SELECT kind, body, octet_length(body) AS bytes FROM holds CROSS JOIN ${contentOf("holds", "?2")}
   WHERE holds.upload = ?1 AND holds.digest = unhex(?3) AND holds.size = ?4`;
+
+/** Of an upload that several outcomes share (worker/api/runner.ts). */
+const SHARED_LEASE = /^shared\./;
+
+function ulidOf(id: string): string {
+  return id.slice(id.lastIndexOf(".") + 1);
+}
+
+/** When the pipeline is to be asked about an upload that was opened for what outcomes share: later than any call takes. */
+function askAt(id: string): number {
+  const since = decodeTime(ulidOf(id)) + UPLOAD_LEASE_MS;
+  return Math.ceil(since / ASKED_TOGETHER_MS) * ASKED_TOGETHER_MS;
+}
 
 export interface UploadRow {
   readonly id: string;
@@ -73,6 +88,7 @@ export class UploadStore extends BranchStore {
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
     if (due !== null) this.wake("housekeeping", due);
+    if (lease !== null && SHARED_LEASE.test(lease)) this.wake("shared uploads", askAt(id));
     return id;
   }
 
@@ -154,6 +170,32 @@ export class UploadStore extends BranchStore {
   nextDue(): number | undefined {
     return this.sql.first<{ due: number }>`
       SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  }
+
+  /**
+   * Those of what outcomes share about which the pipeline is to be asked by now, since nobody knows whether results name them; oldest
+   * first.
+   */
+  unasked(now: number, limit: number): string[] {
+    return this.#shared(limit).filter((id) => askAt(id) <= now);
+  }
+
+  /** When the pipeline is to be asked next; undefined if there is nothing to ask about. */
+  nextAsk(): number | undefined {
+    const [oldest] = this.#shared(1);
+    return oldest === undefined ? undefined : askAt(oldest);
+  }
+
+  /** The pipeline said that results name it. */
+  setNamed(id: string): void {
+    this.sql.run`UPDATE uploads SET isNamed = 1 WHERE id = ${id}`;
+  }
+
+  #shared(limit: number): string[] {
+    return this.sql.all<{ id: string }>`
+      SELECT id FROM uploads INDEXED BY uploads_shared
+      WHERE isNamed = 0 AND lost = 0 AND lease >= 'shared.' AND lease < 'shared/' AND id > ''
+      ORDER BY id LIMIT ${limit}`.map(({ id }) => id);
   }
 
   /** Registers contents and keeps them for the upload. */
@@ -243,8 +285,7 @@ export class UploadStore extends BranchStore {
 
   /** Whether an earlier instance opened it, which may have died with the gateway: then a body may have been cut off. */
   #isOfEarlier(id: string): boolean {
-    const time = id.slice(id.lastIndexOf(".") + 1).slice(0, ULID_TIME_LENGTH);
-    return time < this.#since;
+    return ulidOf(id).slice(0, ULID_TIME_LENGTH) < this.#since;
   }
 
   /** Ends an upload that nothing names any more. That of a lease leaves its row for a while: a late call opens no other one. */

@@ -36,11 +36,15 @@ interface ReceiverOptions {
   readonly ledger: Ledger;
   readonly env: () => Env;
   readonly bucket: () => string;
+  readonly pipeline: (name: string) => { readonly wakeUps: WakeUpCalls };
 }
 
-export function openReceivers({ ledger, env, bucket }: ReceiverOptions): Record<BranchReceiver, Send> {
-  const pipelineOf = (name: string) =>
-    clientOf<{ readonly wakeUps: WakeUpCalls }>(env().PIPELINE.getByName(name));
+export function openReceivers({
+  ledger,
+  env,
+  bucket,
+  pipeline,
+}: ReceiverOptions): Record<BranchReceiver, Send> {
   return {
     async catalogue() {
       const { address, generation, deleted, version, forking } = newest(ledger, bucket());
@@ -71,13 +75,13 @@ export function openReceivers({ ledger, env, bucket }: ReceiverOptions): Record<
     async pipeline(uid) {
       const subscriber = ledger.subscribers.all().find((each) => each.uid === uid);
       const owner = ledger.claim.get();
-      if (subscriber) await pipelineOf(subscriber.pipeline).wakeUps.ring({ uid });
+      if (subscriber) await pipeline(subscriber.pipeline).wakeUps.ring({ uid });
       // The pipeline whose output this is hears of nothing but erasures.
-      else if (owner?.uid === uid) await pipelineOf(owner.pipeline).wakeUps.ring({ uid, output: true });
+      else if (owner?.uid === uid) await pipeline(owner.pipeline).wakeUps.ring({ uid, output: true });
     },
     async owner(uid) {
       const owner = ledger.claim.get();
-      if (owner?.uid === uid) await pipelineOf(owner.pipeline).wakeUps.outputKept({ uid });
+      if (owner?.uid === uid) await pipeline(owner.pipeline).wakeUps.outputKept({ uid });
     },
     parent: (fork) => giveSomeBack(ledger, fork, (of) => clientOf<BranchApi>(env().BRANCH.getByName(of))),
   };

@@ -91,6 +91,11 @@ export class ResultStore extends Store {
       WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
 
+  /** Whether a result names an upload. */
+  hasUpload(upload: string): boolean {
+    return this.sql.has`SELECT 1 FROM results INDEXED BY results_by_upload WHERE upload = ${upload} LIMIT 1`;
+  }
+
   /** What results that name an upload wrote, each content once; as many as `limit`. */
   contentsOf(upload: string, limit: number): ContentId[] {
     return this.sql.all<ContentId>`

@@ -129,7 +129,7 @@ export const admin: PipelineFacet<AdminCalls> = {
   },
 };
 
-/** What Branch objects call. Each leaves a mark, which stays until what it is for is done, and ignores an earlier pipeline of the name. */
+/** What Branch objects call. What wakes leaves a mark, which stays until what it is for is done, and ignores an earlier pipeline of the name. */
 export const wakeUps: PipelineFacet<WakeUpCalls> = {
   async ring({ ledger, memory, engine }, { uid, output }) {
     const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
@@ -149,5 +149,11 @@ export const wakeUps: PipelineFacet<WakeUpCalls> = {
     if (state === undefined || state === "purging" || state === "deleted") return;
     if (ledger.pipeline.uid() !== uid) return;
     ledger.transaction(() => ledger.pipeline.addOutputNews());
+  },
+
+  async named({ ledger }, { uid, uploads }) {
+    if (!ledger.exists || ledger.pipeline.uid() !== uid) return { named: [] };
+    const { results, merges } = ledger;
+    return { named: uploads.filter((upload) => results.hasUpload(upload) || merges.hasUpload(upload)) };
   },
 };

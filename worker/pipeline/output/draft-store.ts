@@ -330,6 +330,10 @@ export class MergeStore extends Store {
       WHERE upload = ${upload} AND digest = ${digest} AND size = ${size} LIMIT 1`;
   }
 
+  hasUpload(upload: string): boolean {
+    return this.sql.has`SELECT 1 FROM merges INDEXED BY merges_by_upload WHERE upload = ${upload} LIMIT 1`;
+  }
+
   contentsOf(upload: string): ContentId[] {
     return this.sql.all<ContentId>`
       SELECT digest, size FROM merges INDEXED BY merges_by_upload WHERE upload = ${upload}`;

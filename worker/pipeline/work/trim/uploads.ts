@@ -22,7 +22,8 @@ const LEASES = 500;
  *  - A late call under the lease is refused, whether it adds to the upload or opens one: the branch remembers the lease
  *    for longer than a call can take. What such a call has brought is discarded with the refusal.
  *  - Small contents that come with the outcomes of several leases are kept under a name of their own
- *    (`worker/api/runner.ts`), which is never lost.
+ *    (`worker/api/runner.ts`), which is never lost. Of one that no result names the branch learns by itself
+ *    (`worker/branch/work/shared-uploads.ts`).
  * What is lost is only that the next try might have found some of its bytes there: it sends them again.
  */
 export async function endLostUploads({ ledger, peers }: PipelineContext): Promise<void> {
