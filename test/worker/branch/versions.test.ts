@@ -143,6 +143,30 @@ describe("versions", () => {
     expect(all.filter((entry) => "latest" in entry && entry.latest)).toHaveLength(3);
   });
 
+  test("what is the newest of its path is said so behind a version that was erased since the page before, too", async () => {
+    const branch = await freshBranch();
+    const commits: (string | null)[] = [];
+    for (const text of ["1", "2"]) commits.push(await put(branch, "a", text));
+    const { next } = await page(branch, { limit: 1 });
+    expect(next).toEqual({ path: "a", version: commits[1] });
+    await branch.erasures.erase({ versions: [{ path: "a", version: commits[1] ?? "" }] });
+    const after = next ?? { path: "a" };
+    expect((await page(branch, { after })).entries.map(shown)).toEqual([`a@${commits[0]}*`]);
+    await commitFiles(branch, { deletes: ["a"] });
+    expect((await page(branch, { after })).entries.map(shown)).toEqual([`a@${commits[0]}`]);
+  });
+
+  test("of a path within a folder are folded into it, also behind one of them", async () => {
+    const branch = await freshBranch();
+    const commits: (string | null)[] = [];
+    for (const text of ["1", "2"]) commits.push(await put(branch, "dir/a", text));
+    await put(branch, "dir/b");
+    await put(branch, "e");
+    const after = { path: "dir/a", version: commits[1] ?? "" };
+    const { entries } = await page(branch, { delimiter: "/", after });
+    expect(entries.map(({ path }) => path)).toEqual(["dir/", "e"]);
+  });
+
   test("are those of the branch as it is now, not of one that was deleted", async () => {
     const branch = await freshBranch();
     await put(branch, "old");

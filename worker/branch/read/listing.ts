@@ -78,6 +78,6 @@ export function commonPrefix(path: string, prefix: string): string | undefined {
   return slash < 0 ? undefined : path.slice(0, slash + 1);
 }
 
-export function isCommonPrefix(text: string, prefix: string): boolean {
+function isCommonPrefix(text: string, prefix: string): boolean {
   return text.startsWith(prefix) && commonPrefix(text, prefix) === text;
 }

@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { PLACEHOLDER } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
-import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
+import { commonPrefix, pageStart } from "./listing.ts";
 
 /**
  * The queries behind a listing of versions, of (?1 gen, ?2 lower, ?3 upper, ?4 limit): rows of `files`, alive and
@@ -163,12 +163,27 @@ class VersionPage {
   #finishPath(after: VersionMark | undefined): void {
     const { prefix, delimiter } = this.#request;
     if (after?.version === undefined || !isUlid(after.version) || !after.path.startsWith(prefix)) return;
-    if (delimiter && isCommonPrefix(after.path, prefix)) return;
+    // What is within a folder is folded into it.
+    if (delimiter && commonPrefix(after.path, prefix)) return;
     // The version may have been given back since it was listed, and its commit with it: ids grow as commits do.
     const { commits } = this.#ledger;
     const isThere = commits.byId(after.version)?.gen === this.#gen;
     const seq = commits.seqUpTo(this.#gen, after.version);
     this.#addPath(after.path, isThere ? seq : seq + 1);
+    // So may all that was newer: then one behind it is the newest by now.
+    const newest = this.#newestOf(after.path);
+    for (const [index, entry] of this.#entries.entries())
+      if ("seq" in entry) this.#entries[index] = { ...entry, latest: entry.seq === newest };
+  }
+
+  /** The commit that names the newest event of a path; undefined if that was erased, so that there is none. */
+  #newestOf(path: string): number | undefined {
+    const [row] = this.#ledger.sql.query<BirthRow>(OLDER_VERSIONS, [this.#gen, path, this.#next, 1]);
+    if (!row || row.kind === PLACEHOLDER) return row?.born;
+    const { born, died, version, unmarked } = row;
+    const isDead = died !== null && died < this.#next;
+    if (isDead) return unmarked === null ? died : undefined;
+    return version ?? born;
   }
 
   #readPaths({ lower, upper }: PathRange): void {
