@@ -6,6 +6,35 @@ export interface TestedObject {
   inside<T>(work: Inside<T>): Promise<T>;
   /** A stub for several calls. */
   stub(): Pick<TestedObject, "inside">;
+  /** A call of the object's own, as others call it: its arguments are copied, and a function among them is one to call back. */
+  call(name: string, args: readonly unknown[]): Promise<unknown>;
+}
+
+/** A call that an object has for the time of a test, beside its own. */
+type TestCall = (state: DurableObjectState, ...args: never[]) => unknown;
+const TEST_CALL = "call of a test";
+
+/** Gives the object's class one more call while something is done. */
+async function withCall(object: TestedObject, call: TestCall, work: () => Promise<unknown>): Promise<void> {
+  interface Called {
+    readonly ctx: DurableObjectState;
+    call(name: string, args: readonly unknown[]): Promise<unknown>;
+  }
+  const type = await object.inside((_, instance) => {
+    // The class itself: what tests run in may put others before it.
+    let found = instance as object;
+    while (!Object.hasOwn(found, "call")) found = Object.getPrototypeOf(found);
+    return { is: () => found as Called };
+  });
+  const own = type.is().call;
+  type.is().call = async function (this: Called, name, args) {
+    return name === TEST_CALL ? await call(this.ctx, ...(args as never[])) : await own.call(this, name, args);
+  };
+  try {
+    await work();
+  } finally {
+    type.is().call = own;
+  }
 }
 
 type Inside<T> = (state: DurableObjectState, instance: { alarm?(): unknown }) => T | Promise<T>;
@@ -177,6 +206,59 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     expect(arrived).toEqual(numbers);
   },
 
+  async "a function among the arguments of a call is called where it is from, and its answer comes back"(
+    object,
+  ) {
+    const asked: number[] = [];
+    const double = (value: number): number => {
+      asked.push(value);
+      return 2 * value;
+    };
+    const sum = async (_: DurableObjectState, back: typeof double) => (await back(1)) + (await back(2));
+    await withCall(object, sum, async () => {
+      expect(await object.call(TEST_CALL, [double])).toBe(6);
+    });
+    expect(asked).toEqual([1, 2]);
+  },
+
+  async "an error of a function that is called back is one where it was called"(object) {
+    const fails = () => {
+      throw new Error("the function fails");
+    };
+    const caught = async (_: DurableObjectState, back: () => unknown) => {
+      try {
+        await back();
+      } catch (error) {
+        return String(error);
+      }
+      return "nothing failed";
+    };
+    await withCall(object, caught, async () => {
+      expect(await object.call(TEST_CALL, [fails])).toContain("the function fails");
+    });
+  },
+
+  async "a function is called back only once what the object wrote before is durable"(object) {
+    await object.inside(({ storage }) => {
+      storage.sql.exec("CREATE TABLE t (a)");
+      return storage.sync();
+    });
+    const told: unknown[][] = [];
+    const tell = async () => {
+      await ends(object, (state) => state.abort("it ends"));
+      told.push(await rowsOf(object));
+    };
+    const writes = async ({ storage }: DurableObjectState, back: () => unknown) => {
+      storage.sql.exec("INSERT INTO t VALUES (1)");
+      await back();
+    };
+    await withCall(object, writes, async () => {
+      await expect(object.call(TEST_CALL, [tell])).rejects.toThrow("it ends");
+      while (told.length === 0) await object.inside(() => scheduler.wait(10)).catch(() => {});
+    });
+    expect(told).toEqual([[{ a: 1 }]]);
+  },
+
   async "an alarm rings when it is due, and is gone when its handler has done its work"(object) {
     let rang = 0;
     await object.inside(({ storage }, instance) => {
@@ -216,6 +298,27 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     });
     await until(object, () => rang > 1);
     expect(await object.inside(({ storage }) => storage.getAlarm())).toBe(null);
+  },
+};
+
+/** Rules that take minutes of a real clock. */
+export const SLOW_RULES: typeof RULES = {
+  async "an alarm whose handler fails again and again is tried six times more, and then is no more"(object) {
+    let rang = 0;
+    await object.inside(({ storage }, instance) => {
+      instance.alarm = () => {
+        rang++;
+        throw new Error("the handler fails");
+      };
+      return storage.setAlarm(Date.now() + 20);
+    });
+    await until(object, async ({ storage }) => rang > 6 && (await storage.getAlarm()) === null);
+    expect(rang).toBe(7);
+    await object.inside((_, instance) => {
+      instance.alarm = () => void rang++;
+    });
+    await object.inside(() => scheduler.wait(5_000));
+    expect(rang).toBe(7);
   },
 };
 

@@ -252,7 +252,7 @@ function calledBack(owner: Actor, work: (...args: unknown[]) => unknown) {
       world.after(onTheWay(), () => {
         if (!owner.isAlive) return;
         const done = (settle: () => void) => world.after(onTheWay(), () => from.isAlive && settle());
-        Promise.resolve(runAs(owner, () => work(...args))).then(
+        runAs(owner, async () => await work(...args)).then(
           (value) => done(() => resolve(value)),
           (error) => done(() => reject(error)),
         );

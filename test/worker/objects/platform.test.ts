@@ -1,9 +1,20 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { test } from "vitest";
-import { RULES, type TestedObject } from "../../simulator/rules.ts";
+import { RULES, SLOW_RULES, type TestedObject } from "../../simulator/rules.ts";
+import { REST } from "../../support/suite.ts";
 import { branchOf, freshBranch, freshBucket } from "../branch/support.ts";
 
 test.each(Object.entries(RULES))("workerd: %s", async (_, rule) => {
+  await rule(await testedObject());
+});
+
+// Its alarms are tried again after seconds, then minutes of the real clock.
+test.each(Object.entries(SLOW_RULES))("workerd: %s", { ...REST, timeout: 300_000 }, async (_, rule) => {
+  await rule(await testedObject());
+});
+
+/** A branch at rest. */
+async function testedObject(): Promise<TestedObject> {
   const bucket = freshBucket();
   await freshBranch(bucket);
   const stub: TestedObject["stub"] = () => {
@@ -14,8 +25,12 @@ test.each(Object.entries(RULES))("workerd: %s", async (_, rule) => {
     };
   };
   // A stub whose object was reset is of no use any more.
-  const object: TestedObject = { stub, inside: (work) => stub().inside(work) };
+  const object: TestedObject = {
+    stub,
+    inside: (work) => stub().inside(work),
+    call: (name, args) => branchOf(bucket).call(name, args),
+  };
   while ((await object.inside(({ storage }) => storage.getAlarm())) !== null)
     await runDurableObjectAlarm(branchOf(bucket));
-  await rule(object);
-});
+  return object;
+}
