@@ -7,6 +7,8 @@ const UPLOAD = "master.photos.1";
 function state(since: number, entries: Record<string, string> | null): State {
   const filled: Filled | null = entries && {
     goesInto: null,
+    path: null,
+    initiatedAt: null,
     isByRule: false,
     isApplying: false,
     entries: new Map(Object.entries(entries)),
@@ -19,6 +21,7 @@ function state(since: number, entries: Record<string, string> | null): State {
     origin: null,
     tree: new Map(),
     born: new Map(),
+    attributes: new Map(),
     beside: new Map(filled ? [[UPLOAD, filled]] : []),
     at: since,
   };

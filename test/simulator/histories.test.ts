@@ -98,6 +98,7 @@ describe("the model finds", () => {
     origin: null,
     tree: new Map(),
     born: new Map(),
+    attributes: new Map(),
     beside: new Map(),
     at: 0,
   };

@@ -1,6 +1,8 @@
 import { type Facts, type FactsObserver, shownFacts } from "./facts.ts";
 import { isMishap } from "./mishaps.ts";
+import type { BranchObserver } from "./observer.ts";
 import type { Stage } from "./stage.ts";
+import type { State } from "./states.ts";
 
 /*
  * What is asked that is about no tree at HEAD: tags, settings, reads of the past. Its answers are compared with what the branch
@@ -22,7 +24,7 @@ export type Said =
   | {
       readonly kind: "saw";
       readonly what: string;
-      readonly of: (facts: Facts, observer: FactsObserver) => boolean;
+      readonly of: (facts: Facts, observer: FactsObserver, state: State) => boolean;
     };
 
 export interface Aside {
@@ -71,9 +73,11 @@ export function refusedAside({ reason }: { readonly reason: string }): Said {
 
 /** What is wrong with what was answered, and what nobody asked for. */
 export function asideFaults(stage: Stage): string[] {
-  const { asides, facts } = stage;
+  const { asides, facts, observers } = stage;
   return [
-    ...asides.flatMap((one) => answerFaults(one, facts.get(one.bucket))),
+    ...asides.flatMap((one) =>
+      answerFaults(one, { facts: facts.get(one.bucket), states: observers.get(one.bucket) }),
+    ),
     ...protectionFaults(stage),
     ...[...facts].flatMap(([bucket, observer]) => [
       ...observer.faults,
@@ -82,9 +86,14 @@ export function asideFaults(stage: Stage): string[] {
   ];
 }
 
-function answerFaults(one: Aside, observer: FactsObserver | undefined): string[] {
+interface Observed {
+  readonly facts: FactsObserver | undefined;
+  readonly states: BranchObserver | undefined;
+}
+
+function answerFaults(one: Aside, { facts: observer, states }: Observed): string[] {
   const { bucket, text, said } = one;
-  if (!observer || said.kind === "unknown" || isTrue(one, observer)) return [];
+  if (!observer || !states || said.kind === "unknown" || isTrue(one, { facts: observer, states })) return [];
   const moments = observer.between(one.begun, one.ended).map(shownFacts);
   return [`${bucket}: ${text} was answered ${said.what}, which was true of none of ${moments.join(" | ")}`];
 }
@@ -114,10 +123,16 @@ function unaskedFaults(
   });
 }
 
-function isTrue({ said, begun, ended }: Aside, observer: FactsObserver): boolean {
+function isTrue(
+  { said, begun, ended }: Aside,
+  { facts: observer, states }: { readonly facts: FactsObserver; readonly states: BranchObserver },
+): boolean {
   const moments = observer.between(begun, ended);
   if (said.kind === "unknown") return true;
-  if (said.kind === "saw") return moments.some((facts) => said.of(facts, observer));
+  if (said.kind === "saw") {
+    const trees = states.between(begun, ended);
+    return moments.some((facts) => trees.some((state) => said.of(facts, observer, state)));
+  }
   return moments.some((after, at) => {
     const before = moments[at - 1];
     return before !== undefined && said.by({ before, after });

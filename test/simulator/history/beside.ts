@@ -1,4 +1,4 @@
-import { type Entries, isSame, type Seen, type State } from "./states.ts";
+import { type Entries, type Filled, isSame, type Seen, type State } from "./states.ts";
 
 /*
  * The naive rule of what clients fill before it becomes a commit: open commits and multipart uploads. Each holds what was added to
@@ -36,8 +36,24 @@ export const LEAST_TTL_MS = 150;
 /** Most calls whose effect is seen at once: those of all clients may share a transaction. */
 const AT_ONCE = 3;
 
+/** How something that is filled may end by itself. */
+export interface Endings {
+  /** How long it lives at least after it was last filled; milliseconds. */
+  ttlOf(name: string): number;
+  /** Whether a lifecycle rule may end an upload then. */
+  isByRule(
+    ended: { readonly bucket: string; readonly filled: Filled } & Pick<Step, "before" | "after">,
+  ): boolean;
+}
+
+const LEAST: Endings = { ttlOf: () => LEAST_TTL_MS, isByRule: () => false };
+
 /** What is wrong with what was filled. */
-export function besideFaults(taken: readonly Noted[], observed: ReadonlyMap<string, Seen>): string[] {
+export function besideFaults(
+  taken: readonly Noted[],
+  observed: ReadonlyMap<string, Seen>,
+  ending: Endings = LEAST,
+): string[] {
   const faults: string[] = [];
   for (const [bucket, observer] of observed) {
     const { states } = observer;
@@ -47,7 +63,8 @@ export function besideFaults(taken: readonly Noted[], observed: ReadonlyMap<stri
     for (const [index, after] of states.entries()) {
       const before = states[index - 1];
       if (!before || before.beside === after.beside) continue;
-      const step: Step = { before, after, heads: states.slice(Math.max(0, index - 2), index + 1), here };
+      const heads = states.slice(Math.max(0, index - 2), index + 1);
+      const step: Step = { bucket, before, after, heads, here, ending };
       faults.push(...stepFaults(step, filledAt).map((fault) => `${bucket}: ${fault}`));
     }
     for (const one of here) {
@@ -61,6 +78,8 @@ export function besideFaults(taken: readonly Noted[], observed: ReadonlyMap<stri
 }
 
 interface Step {
+  readonly bucket: string;
+  readonly ending: Endings;
   readonly before: State;
   readonly after: State;
   /** Calls that share a transaction may have seen what each other made of HEAD. */
@@ -93,7 +112,14 @@ function isMadeBy(name: string, step: Step & { readonly filledAt: Map<string, nu
 /** Whether what is filled may be no more: somebody asked for that, or its time was over. */
 function isEndedBy(
   name: string,
-  { before, after, here, filledAt }: Step & { readonly filledAt: ReadonlyMap<string, number> },
+  {
+    bucket,
+    ending,
+    before,
+    after,
+    here,
+    filledAt,
+  }: Step & { readonly filledAt: ReadonlyMap<string, number> },
 ): boolean {
   const filled = before.beside.get(name);
   if (!filled) return false;
@@ -101,7 +127,8 @@ function isEndedBy(
   if (isByRule) return true;
   // An upload into an open commit ends with it.
   if (goesInto !== null && !after.beside.has(goesInto)) return true;
-  if (!isApplying && after.at >= (filledAt.get(name) ?? 0) + LEAST_TTL_MS) return true;
+  if (!isApplying && after.at >= (filledAt.get(name) ?? 0) + ending.ttlOf(name)) return true;
+  if (ending.isByRule({ bucket, filled, before, after })) return true;
   const asked = here.filter(({ ends, begun }) => ends?.what === name && begun <= after.since);
   if (after.commit !== before.commit) return isApplying || asked.length > 0;
   // A revert that changes nothing makes no commit.
@@ -114,7 +141,14 @@ const NONE: Entries = new Map();
 function leadsTo(
   to: Entries,
   from: Entries,
-  { name, before, after, heads, here, must }: Step & { readonly name: string; readonly must?: Noted },
+  {
+    name,
+    before,
+    after,
+    heads,
+    here,
+    must,
+  }: Omit<Step, "bucket" | "ending"> & { readonly name: string; readonly must?: Noted },
 ): boolean {
   const underWay = here.filter(
     ({ fills, begun, ended }) => fills?.into === name && begun <= after.since && ended > before.since,

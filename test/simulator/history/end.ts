@@ -1,9 +1,9 @@
-import type { Chunk } from "../../../worker/blobs/content.ts";
+import type { Body, Chunk } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { digestOf } from "./bytes.ts";
 import { shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
-import { BRANCHES, bucketOf, REPO, type Stage } from "./stage.ts";
+import { BUCKETS, type Stage } from "./stage.ts";
 import type { Tree } from "./states.ts";
 
 /*
@@ -13,8 +13,7 @@ import type { Tree } from "./states.ts";
 /** What is wrong with what the branches show: commits that are not what they were, lost bytes, erased versions. */
 export async function shownFaults(stage: Stage): Promise<string[]> {
   const faults: string[] = [];
-  for (const name of BRANCHES) {
-    const bucket = bucketOf(name);
+  for (const bucket of BUCKETS) {
     const branch = stage.branch(bucket);
     const log = await branch.history.list({ limit: 1000 });
     if (log.ok) {
@@ -40,7 +39,7 @@ async function commitFaults(
   const page = await branch.files.list({ prefix: "", limit: 1000, commit });
   if (!page.ok) return [`${bucket} has no commit ${commit}: ${page.reason}`];
   const tree: Tree = new Map(
-    page.entries.flatMap((entry) => (entry.kind === "file" ? [[entry.path, entry.digest]] : [])),
+    page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
   );
   const faults: string[] = [];
   if (!stage.isButErased(made.tree, tree))
@@ -60,8 +59,11 @@ async function textOf(
   request: { path: string; commit: string },
 ): Promise<string | undefined> {
   const read = await branch.files.read(request);
-  if (!read.ok) return undefined;
-  const { body } = read;
+  return read.ok ? textOfBody(stage, read.body) : undefined;
+}
+
+/** The bytes of a content, by the blobs that are in the store. */
+export function textOfBody(stage: Stage, body: Body): string {
   const { blobs } = stage.simulation.blobs;
   const textAt = (blob: string, offset: number, length: number) =>
     new TextDecoder().decode(blobs.get(blob)?.subarray(offset, offset + length));
@@ -84,11 +86,15 @@ async function textOf(
 
 async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Promise<string[]> {
   const page = await branch.files.versions({ prefix: "", limit: 1000 });
-  const shown = page.ok ? page.entries.flatMap((entry) => (entry.kind === "version" ? [entry] : [])) : [];
-  return stage.erased
-    .filter((one) => one.isDone && one.bucket === bucket)
-    .filter((one) => shown.some(({ path, version }) => path === one.path && version === one.version))
-    .map(({ path, version }) => `${bucket} shows ${path} of ${version}, which was erased`);
+  const shown = page.ok ? page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [entry])) : [];
+  const generation = stage.facts.get(bucket)?.last.generation ?? 0;
+  return (
+    stage.erased
+      // An archive may bring it back.
+      .filter((one) => one.bucket === bucket && one.goneFrom === generation)
+      .filter((one) => shown.some(({ path, version }) => path === one.path && version === one.version))
+      .map(({ path, version }) => `${bucket} shows ${path} of ${version}, which was erased`)
+  );
 }
 
 /** What is wrong with which commits can be read, by the naive rule of what is kept: neither fewer nor more. */
@@ -128,7 +134,14 @@ function neededOf({ facts, observers }: Stage, bucket: string): string[] {
   const shown = new Set(observer?.shown());
   const states = observers.get(bucket)?.states ?? [];
   const isKept = (commit: string) => shown.has(commit) || observer?.isForked(commit);
-  return states.flatMap(({ commit, tree }) => (commit !== null && isKept(commit) ? [...tree.values()] : []));
+  // Some uploads live longer than a history.
+  const filled = [...(observers.get(bucket)?.last.beside.values() ?? [])].flatMap(({ path, entries }) =>
+    path === null ? [] : [...entries.values()],
+  );
+  return [
+    ...filled,
+    ...states.flatMap(({ commit, tree }) => (commit !== null && isKept(commit) ? [...tree.values()] : [])),
+  ];
 }
 
 /** Rows of files that no commit shows. */
@@ -154,10 +167,13 @@ const ROWS =
   "SELECT path, born, died FROM files WHERE gen = ? AND kind < 2 AND (died IS NULL OR died > born)";
 
 export async function destroyAll(stage: Stage): Promise<void> {
-  for (const name of BRANCHES) {
-    const answer = await stage.branch(bucketOf(name)).lifecycle.destroy({ withFiles: true });
+  for (const bucket of BUCKETS) {
+    const branch = stage.branch(bucket);
+    // One that came out of an archive may be protected, as the one in it was.
+    await branch.settings.change({ writer: null });
+    const answer = await branch.lifecycle.destroy({ withFiles: true });
     if (!answer.ok && answer.reason !== "no-such-branch")
-      throw new Error(`${name}.${REPO} is not deleted: ${answer.reason}`);
+      throw new Error(`${bucket} is not deleted: ${answer.reason}`);
   }
 }
 
@@ -176,7 +192,7 @@ const EMPTIED = [
     "parts",
   ],
   ...["completions", "open_commits", "staged", "applying", "reverting", "fork_holds", "give_backs"],
-  ...["held", "outbox", "roots WHERE goneAt IS NULL"],
+  ...["held", "outbox", "exports", "imports WHERE state <> 1", "revived", "roots WHERE goneAt IS NULL"],
 ];
 
 /** What is left of branches that are all deleted. */

@@ -122,9 +122,10 @@ export class FactsObserver {
   readonly #stamp: () => number;
   /** All other branches, which may be forks of this one. */
   readonly #others: () => readonly SimulatedObject[];
-  readonly #made = new Map<string, Made>();
+  /** Commits by their ids; one that came back out of an archive is of several generations. */
+  readonly #made = new Map<string, Made[]>();
   /** Of those, what is not on the disk yet. */
-  #unsafe: string[] = [];
+  #unsafe: Made[] = [];
   #known = { text: "", now: NOTHING };
   #written: Facts[] = [];
 
@@ -157,8 +158,8 @@ export class FactsObserver {
 
   /** Whether a commit could be read. */
   shows({ generation, head, gone }: Facts, commit: string): boolean {
-    const made = this.#made.get(commit);
-    return made !== undefined && made.gen === generation && made.seq <= head && !gone.has(commit);
+    const made = this.#madeIn(generation, commit);
+    return made !== undefined && made.seq <= head && !gone.has(commit);
   }
 
   /** Those of the branch as it is now, that can be read. */
@@ -168,7 +169,25 @@ export class FactsObserver {
 
   /** When a commit was made, by the branch's clock. */
   madeAt(commit: string): number {
-    return this.#made.get(commit)?.createdAt ?? 0;
+    return this.#made.get(commit)?.[0]?.createdAt ?? 0;
+  }
+
+  /** Those of a moment that can be read, the newest first. */
+  listed(facts: Facts): { readonly id: string; readonly seq: number }[] {
+    return [...this.#made.keys()]
+      .filter((commit) => this.shows(facts, commit))
+      .flatMap((id) => this.seqsOf([id]).map((seq) => ({ id, seq })))
+      .sort((one, other) => other.seq - one.seq);
+  }
+
+  /** The number of a commit of the branch, whether it can be read or not; undefined: it is none of it, or not yet. */
+  seqIn({ generation, head }: Facts, commit: string): number | undefined {
+    const made = this.#madeIn(generation, commit);
+    return made && made.seq <= head ? made.seq : undefined;
+  }
+
+  #madeIn(generation: number | null, commit: string): Made | undefined {
+    return this.#made.get(commit)?.find(({ gen }) => gen === generation);
   }
 
   filesAtHead(): Expired[] {
@@ -177,13 +196,13 @@ export class FactsObserver {
 
   /** The numbers of commits. */
   seqsOf(commits: Iterable<string>): number[] {
-    return [...commits].flatMap((commit) => this.#made.get(commit)?.seq ?? []);
+    return [...commits].flatMap((commit) => this.#made.get(commit)?.[0]?.seq ?? []);
   }
 
   /** By the naive rule: whether a commit that can be read is to stay, as the branch is and at this time. */
   isToStay(facts: Facts, commit: string): boolean {
-    const made = this.#made.get(commit);
-    if (!made || made.gen !== facts.generation) return false;
+    const made = this.#madeIn(facts.generation, commit);
+    if (!made) return false;
     const { tags, graces, horizon } = facts;
     if (made.seq >= horizon && this.#isInRange(facts, made)) return true;
     if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#now) return true;
@@ -204,7 +223,7 @@ export class FactsObserver {
     if (seq === head || (commits === undefined && days === undefined)) return true;
     if (commits !== undefined && seq > head - commits) return true;
     if (days === undefined) return false;
-    const next = [...this.#made.values()].find((other) => other.gen === gen && other.seq === seq + 1);
+    const next = [...this.#made.values()].flat().find((other) => other.gen === gen && other.seq === seq + 1);
     return (next?.createdAt ?? this.#now) > this.#now - days * DAY_MS;
   }
 
@@ -220,7 +239,11 @@ export class FactsObserver {
 
   #forget(): void {
     this.#written = [];
-    for (const commit of this.#unsafe) this.#made.delete(commit);
+    for (const { id, gen } of this.#unsafe) {
+      const others = this.#made.get(id)?.filter((made) => made.gen !== gen) ?? [];
+      if (others.length > 0) this.#made.set(id, others);
+      else this.#made.delete(id);
+    }
     this.#unsafe = [];
     this.#known = { text: "", now: this.last };
   }
@@ -240,8 +263,8 @@ export class FactsObserver {
     if (text === this.#known.text) return;
     const isSame = before.generation === gen;
     for (const made of storage.read<Made>(NEW_COMMITS, gen, isSame ? before.head : 0)) {
-      this.#made.set(made.id, made);
-      this.#unsafe.push(made.id);
+      this.#made.set(made.id, [...(this.#made.get(made.id) ?? []), made]);
+      this.#unsafe.push(made);
       if (isSame) this.#admit(before.settled, made);
       if (made.annotation?.includes("expired by"))
         this.expired.set(made.id, storage.read<TaggedRow>(DIED, gen, made.seq).map(taggedOf));
@@ -275,7 +298,7 @@ export class FactsObserver {
 
   #compareGone(before: Facts, after: Facts): void {
     const { name } = this.#object;
-    for (const made of this.#made.values()) {
+    for (const made of [...this.#made.values()].flat()) {
       const { gen, seq, id } = made;
       const isPassed = gen === after.generation && seq >= before.horizon && seq < after.horizon;
       if (isPassed && this.#isInRange(after, made))
@@ -291,6 +314,7 @@ export class FactsObserver {
   #goneOf(generation: number, readable: ReadonlySet<string>): ReadonlySet<string> {
     return new Set(
       [...this.#made.values()]
+        .flat()
         .filter(({ id, gen }) => gen === generation && !readable.has(id))
         .map(({ id }) => id),
     );

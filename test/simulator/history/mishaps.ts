@@ -62,6 +62,21 @@ export function isMishap(error: unknown): boolean {
   return /Network connection lost|was reset|could not be reached/.test(String(error));
 }
 
+/** How often somebody asks again who heard nothing. */
+const TRIES = 4;
+
+/** Asks until an answer comes. Undefined: none did. */
+export async function insisted<T>(call: () => Promise<T>): Promise<T | undefined> {
+  for (let n = 0; n < TRIES; n++) {
+    const answer = await call().catch((error) => {
+      if (!isMishap(error)) throw error;
+      return undefined;
+    });
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
+}
+
 /** Calls until it is done. */
 export async function insist(
   call: () => Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>,
@@ -78,16 +93,14 @@ export async function insist(
 
 /**
  * What still waits for an alarm, although nothing is due. A branch that keeps erased bytes for a fork may: it asks the fork once
- * a week.
+ * a week. One that has an upload in parts waits for the time when that ends.
  */
 export function ended({ branches, pipelines }: Pick<Simulation, "branches" | "pipelines">): string[] {
   return [...branches.all(), ...pipelines.all()].flatMap(({ name, storage }) => {
     const { durableAlarm } = storage;
-    if (
-      durableAlarm === null ||
-      (storage.has("fork_holds") && storage.read("SELECT 1 FROM fork_holds").length > 0)
-    )
-      return [];
+    const waits = (table: string) =>
+      storage.has(table) && storage.read(`SELECT 1 FROM ${table} LIMIT 1`).length > 0;
+    if (durableAlarm === null || waits("fork_holds") || waits("multiparts")) return [];
     return [`${name} has an alarm at ${new Date(durableAlarm).toISOString()}`];
   });
 }

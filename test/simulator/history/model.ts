@@ -1,4 +1,4 @@
-import { besideFaults, type Ending, type Filling } from "./beside.ts";
+import { besideFaults, type Ending, type Endings, type Filling } from "./beside.ts";
 import type { Seen, State, Tree } from "./states.ts";
 
 /** Something that was asked of a branch. */
@@ -46,12 +46,18 @@ export type Observed = ReadonlyMap<string, Seen>;
  * asked before it was there and answered after, by one commit each; and what was answered is true of some state between
  * question and answer. Empty: nothing is.
  *
- * `othersMake`: of a commit that no client asked for, whether it may be.
+ * `othersMake`: of a commit that no client asked for, whether it may be. `endings`: how what is filled may end by itself.
  */
 export function faultsOf(
   taken: readonly Taken[],
   observed: Observed,
-  othersMake: (bucket: string, change: Change) => boolean = () => false,
+  {
+    othersMake = () => false,
+    endings,
+  }: {
+    readonly othersMake?: (bucket: string, change: Change) => boolean;
+    readonly endings?: Endings;
+  } = {},
 ): string[] {
   const byId = new Map(taken.map((one) => [`${one.bucket} ${one.id}`, one]));
   const faults: string[] = [];
@@ -59,7 +65,9 @@ export function faultsOf(
   for (const [bucket, { states }] of observed) {
     for (const [at, after] of states.entries()) {
       const before = states[at - 1];
-      if (after.commit === null || !before || after.commit === before.commit) continue;
+      if (!before) continue;
+      faults.push(...stateFaults({ before, after }).map((fault) => `${bucket}: ${fault}`));
+      if (after.commit === null || after.commit === before.commit || after.archive !== undefined) continue;
       const one = byId.get(`${bucket} ${after.message}`);
       if (one) faults.push(...changeFaults(one, { before, after }, made));
       else if (!othersMake(bucket, { before, after }))
@@ -69,8 +77,23 @@ export function faultsOf(
     }
   }
   for (const one of taken) faults.push(...answerFaults(one, { observed, made: made.get(one) }));
-  faults.push(...besideFaults(taken, observed));
+  faults.push(...besideFaults(taken, observed, endings));
   return faults;
+}
+
+/** What is wrong with a state, whoever asked for it: what was not written anew is as it was, and no file is below a file. */
+function stateFaults({ before, after }: Change): string[] {
+  if (after.generation === null || after.tree === before.tree) return [];
+  const isSame = (path: string) =>
+    before.generation !== after.generation ||
+    before.born.get(path) !== after.born.get(path) ||
+    before.attributes.get(path) === after.attributes.get(path);
+  return [...after.tree.keys()].flatMap((path) => [
+    ...(isSame(path) ? [] : [`${path} has other attributes at ${after.commit}, and was not written`]),
+    ...[...after.tree.keys()]
+      .filter((other) => other.startsWith(`${path}/`))
+      .map((other) => `${other} is below the file ${path} at ${after.commit}`),
+  ]);
 }
 
 function changeFaults(one: Taken, change: Change, made: Map<Taken, State>): string[] {

@@ -1,5 +1,5 @@
 import type { SimulatedObject } from "../platform/objects.ts";
-import { type Filled, isSame, NOTHING, type State, statesBetween } from "./states.ts";
+import { attributesOf, type Filled, isSame, NOTHING, type State, statesBetween } from "./states.ts";
 
 interface CommitRow {
   readonly seq: number;
@@ -17,32 +17,50 @@ const NEW_COMMITS = `
 
 /** Of (?1 gen): what is filled, each by itself, and then all that is in it. */
 const FILLED = `
-  SELECT id AS name, state, NULL AS goesInto, NULL AS entry, NULL AS value,
+  SELECT id AS name, state, NULL AS goesInto, NULL AS path, NULL AS initiatedAt, NULL AS entry, NULL AS value,
     ifnull(annotation, '') LIKE '%expired by the lifecycle rule%' AS isByRule FROM open_commits
   WHERE gen = ?1 AND origin IS NULL AND state < 2
   UNION ALL
-  SELECT id, state, NULL, path,
+  SELECT id, state, NULL, NULL, NULL, path,
     ifnull(lower(hex(digest)), '') || ' ' || ifnull(precondition, '') || ' ' || iif(bytesAt IS NULL, '', 'tags'), 0
   FROM open_commits JOIN staged ON openCommit = number WHERE gen = ?1 AND origin IS NULL AND state < 2
   UNION ALL
-  SELECT upload, 0, openCommit, NULL, NULL, 0 FROM multiparts
+  SELECT upload, 0, openCommit, path, initiatedAt, NULL, NULL, 0 FROM multiparts
   WHERE gen = ?1 AND (openCommit IS NULL OR openCommit IN (SELECT id FROM open_commits WHERE state < 2))
   UNION ALL
-  SELECT upload, 0, openCommit, number, lower(hex(parts.digest)), 0 FROM multiparts JOIN parts USING (upload)
+  SELECT upload, 0, openCommit, NULL, NULL, number, lower(hex(parts.digest)), 0 FROM multiparts JOIN parts USING (upload)
   WHERE gen = ?1 AND (openCommit IS NULL OR openCommit IN (SELECT id FROM open_commits WHERE state < 2))`;
 
 interface FilledRow {
   readonly name: string;
   readonly state: number;
   readonly goesInto: string | null;
+  readonly path: string | null;
+  readonly initiatedAt: number | null;
   readonly entry: string | number | null;
   readonly value: string | null;
   readonly isByRule: 0 | 1;
 }
 
+interface FileRow {
+  readonly path: string;
+  readonly digest: Uint8Array;
+  readonly born: number;
+  readonly attributes: string | null;
+}
+
 interface GenerationRow {
   readonly gen: number;
   readonly deletedAt: number | null;
+}
+
+/** Of (? gen): the archive that a generation came out of, and the last commit that came so. */
+const ARCHIVE = `
+  SELECT archive, head FROM imports JOIN generations USING (uid) WHERE generations.gen = ? AND state = 1`;
+
+interface ArchiveRow {
+  readonly archive: string;
+  readonly head: number;
 }
 
 /**
@@ -82,7 +100,7 @@ export class BranchObserver {
 
   /** What it may have been between two moments: from what was on the disk at the first up to what was at the second. */
   between(from: number, to: number): readonly State[] {
-    return statesBetween(this.states, { from, to });
+    return statesBetween(this.states, { from, to }).filter(({ isPassed }) => !isPassed);
   }
 
   #keep(): void {
@@ -101,8 +119,10 @@ export class BranchObserver {
     const seen = this.#written.length;
     // One that came and went between two looks was there, too.
     for (const { gen, deletedAt } of storage.read<GenerationRow>(GENERATIONS, this.#newest)) {
-      if (gen > this.#newest) this.#begin(gen);
-      for (const commit of storage.read<CommitRow>(NEW_COMMITS, gen, this.#seq)) this.#commit(gen, commit);
+      const came = gen > this.#newest ? storage.read<ArchiveRow>(ARCHIVE, gen)[0] : undefined;
+      if (gen > this.#newest) this.#begin(gen, came);
+      for (const commit of storage.read<CommitRow>(NEW_COMMITS, gen, this.#seq))
+        this.#commit(gen, { commit, came });
       if (deletedAt !== null && (this.#written.at(-1) ?? this.last).generation !== null) this.#add(NOTHING);
     }
     this.#lookBeside(seen);
@@ -117,29 +137,47 @@ export class BranchObserver {
     const beside = filledOf(rows, last.beside);
     if (isFilledAlike(beside, last.beside)) return;
     if (this.#written.length > seen) this.#written.pop();
-    this.#add({ ...last, beside });
+    // It is no longer only what an archive had.
+    const { archive: _, isPassed: __, ...now } = last;
+    this.#add({ ...now, beside });
   }
 
-  #begin(generation: number): void {
+  #begin(generation: number, came: ArchiveRow | undefined): void {
     this.#newest = generation;
     this.#seq = 0;
-    this.#add({ ...NOTHING, generation });
+    const ofArchive = came && { archive: came.archive, isPassed: came.head > 0, isOfArchive: true };
+    this.#add({ ...NOTHING, generation, ...ofArchive });
   }
 
-  #commit(generation: number, { seq, id, annotation, origin }: CommitRow): void {
+  #commit(
+    generation: number,
+    { commit: { seq, id, annotation, origin }, came }: { commit: CommitRow; came: ArchiveRow | undefined },
+  ): void {
     this.#seq = seq;
     const message = annotation === null ? null : ((JSON.parse(annotation).message as string) ?? null);
     const { beside } = this.#written.at(-1) ?? this.last;
-    this.#add({ generation, commit: id, message, origin, beside, ...this.#tree(generation, seq) });
+    const ofArchive = came && seq <= came.head && { archive: came.archive, isPassed: seq < came.head };
+    const last = this.#written.at(-1) ?? this.last;
+    const isOfArchive = last.generation === generation && last.isOfArchive === true;
+    this.#add({
+      generation,
+      commit: id,
+      message,
+      origin,
+      beside,
+      ...this.#tree(generation, seq),
+      ...ofArchive,
+      ...(isOfArchive && { isOfArchive }),
+    });
   }
 
   #add(state: Omit<State, "since" | "at">): void {
     this.#written.push({ ...state, since: 0, at: this.#now() });
   }
 
-  #tree(generation: number, seq: number): Pick<State, "tree" | "born"> {
-    const rows = this.#object.storage.read<{ path: string; digest: Uint8Array; born: number }>(
-      `SELECT path, digest, born FROM files
+  #tree(generation: number, seq: number): Pick<State, "tree" | "born" | "attributes"> {
+    const rows = this.#object.storage.read<FileRow>(
+      `SELECT path, digest, born, attributes FROM files
        WHERE gen = ?1 AND kind < 2 AND born <= ?2 AND (died IS NULL OR died > ?2)`,
       generation,
       seq,
@@ -147,6 +185,11 @@ export class BranchObserver {
     return {
       tree: new Map(rows.map(({ path, digest }) => [path, Buffer.from(digest).toString("hex")])),
       born: new Map(rows.map(({ path, born }) => [path, born])),
+      attributes: new Map(
+        rows.flatMap(({ path, attributes }) =>
+          attributes === null ? [] : [[path, attributesOf(JSON.parse(attributes))]],
+        ),
+      ),
     };
   }
 }
@@ -157,12 +200,12 @@ function filledOf(
   before: ReadonlyMap<string, Filled>,
 ): ReadonlyMap<string, Filled> {
   const beside = new Map<string, Filled & { readonly entries: Map<string, string> }>();
-  for (const { name, state, goesInto, entry, value, isByRule } of rows) {
+  for (const { name, state, goesInto, path, initiatedAt, entry, value, isByRule } of rows) {
     const isApplying = state === 1;
     const known = beside.get(name);
     if (!known) {
       const entries = new Map(isApplying ? before.get(name)?.entries : []);
-      beside.set(name, { goesInto, isByRule: isByRule === 1, isApplying, entries });
+      beside.set(name, { goesInto, path, initiatedAt, isByRule: isByRule === 1, isApplying, entries });
     } else if (!isApplying && !known.isByRule && entry !== null)
       known.entries.set(String(entry), value ?? "");
   }

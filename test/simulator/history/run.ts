@@ -1,21 +1,31 @@
 import { Random } from "../platform/random.ts";
+import { importFaults } from "./archives.ts";
 import { asideFaults } from "./asides.ts";
+import { LEAST_TTL_MS } from "./beside.ts";
 import { destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
+import { ADMIN_KINDS } from "./kinds/admin.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
 import { ENTRY_KINDS } from "./kinds/entry.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
+import { EXPORT_KINDS } from "./kinds/export.ts";
+import { FEED_KINDS } from "./kinds/feed.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
+import { IMPORT_KINDS } from "./kinds/import.ts";
 import { KEEP_KINDS } from "./kinds/keep.ts";
-import { dueFaults, isExpiry, LIFECYCLE_KINDS } from "./kinds/lifecycle.ts";
+import { dueFaults, isAborted, isExpiry, LIFECYCLE_KINDS } from "./kinds/lifecycle.ts";
+import { LOG_KINDS } from "./kinds/log.ts";
+import { ODD_KINDS } from "./kinds/odd.ts";
 import { OPEN_COMMIT_KINDS } from "./kinds/open-commits.ts";
+import { PAGE_KINDS } from "./kinds/pages.ts";
 import { PART_KINDS } from "./kinds/parts.ts";
 import { REVERT_KINDS } from "./kinds/revert.ts";
 import { SETTING_KINDS } from "./kinds/settings.ts";
 import { TAG_KINDS } from "./kinds/tags.ts";
+import { VERSION_KINDS } from "./kinds/versions.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
 import { faultsOf, type Taken } from "./model.ts";
 import { type Plan, planOf } from "./plan.ts";
-import { BRANCHES, bucketOf, type Kind, Stage } from "./stage.ts";
+import { BUCKETS, bucketOf, type Kind, Stage } from "./stage.ts";
 import { Tally } from "./tally.ts";
 
 /** All kinds of steps. */
@@ -31,11 +41,19 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...REVERT_KINDS,
   ...PART_KINDS,
   ...ENTRY_KINDS,
+  ...EXPORT_KINDS,
+  ...ODD_KINDS,
+  ...IMPORT_KINDS,
+  ...ADMIN_KINDS,
+  ...FEED_KINDS,
+  ...LOG_KINDS,
+  ...PAGE_KINDS,
+  ...VERSION_KINDS,
 };
 
 const CLIENTS = 3;
 /** Of each client. */
-const STEPS = 24;
+const STEPS = 28;
 /** How long a branch that is idle takes at most to let go of what is kept no more; milliseconds. */
 const SHORT_REST_MS = 60 * 60_000;
 /** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
@@ -91,7 +109,15 @@ async function played(
   faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage), ...dueFaults(stage));
   faults.push(...(await simulation.as(() => keptFaults(stage))), ...asideFaults(stage));
   faults.push(
-    ...faultsOf(taken, stage.observers, (bucket, change) => isExpiry(stage, bucket, change)),
+    ...faultsOf(taken, stage.observers, {
+      othersMake: (bucket, change) => isExpiry(stage, bucket, change),
+      endings: {
+        ttlOf: (name) => stage.ttls.get(name) ?? LEAST_TTL_MS,
+        isByRule: (ended) => isAborted(stage, ended),
+      },
+    }),
+    ...importFaults(stage),
+    ...stage.wrong,
     ...ended(simulation),
   );
   await simulation.as(() => destroyAll(stage));
@@ -103,7 +129,9 @@ async function played(
 async function taking(stage: Stage, { number, kind, seed }: Plan["steps"][number]): Promise<void> {
   const random = new Random(seed);
   // The first one is mostly there.
-  const bucket = bucketOf(random.pick(random.chance(0.5) ? BRANCHES.slice(0, 1) : BRANCHES));
+  const any = random.pick(random.chance(0.5) ? BUCKETS.slice(0, 1) : BUCKETS);
+  const isThere = stage.facts.get(any)?.last.generation !== null;
+  const bucket = isThere || random.chance(0.5) ? any : bucketOf("master");
   const take = KINDS[kind]?.take;
   if (!take) throw new Error(`there is no kind of steps '${kind}'`);
   await stage.tally

@@ -1,6 +1,7 @@
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { Random } from "../platform/random.ts";
 import type { Simulation } from "../platform/simulation.ts";
+import type { Archive, Imported } from "./archives.ts";
 import type { Aside } from "./asides.ts";
 import { digestOf } from "./bytes.ts";
 import { FactsObserver } from "./facts.ts";
@@ -21,6 +22,14 @@ const TOGETHER_MS = 20;
 export function bucketOf(branch: string): string {
   return `${branch}.${REPO}`;
 }
+
+export function addressOf(bucket: string): { readonly repo: string; readonly branch: string } {
+  const [branch = "", repo = ""] = bucket.split(".");
+  return { repo, branch };
+}
+
+/** All buckets: one more is of a second repo, and is made of archives or anew. */
+export const BUCKETS = [...BRANCHES.map(bucketOf), "master.copies"];
 
 /** What a kind of steps is given: everything that it chooses comes out of `random`. */
 export interface Turn {
@@ -48,8 +57,8 @@ export interface Erased {
   readonly path: string;
   readonly digest: string;
   readonly version: string;
-  /** Whether the branch answered that it went. */
-  readonly isDone: boolean;
+  /** The generation of which the branch answered that it went; null: it did not. */
+  readonly goneFrom: number | null;
 }
 
 /** Somebody wrote again what was there, which was answered at a time of the clock. */
@@ -58,6 +67,14 @@ interface Renewed {
   readonly path: string;
   readonly at: number;
   readonly stamp: number;
+}
+
+/** Somebody took out what was said of a commit. */
+export interface Redacted {
+  readonly bucket: string;
+  readonly commit: string;
+  /** When the branch had answered that it is gone, and of which generation; null: it did not. */
+  readonly doneAt: { readonly stamp: number; readonly generation: number | null } | null;
 }
 
 /** How long whoever asks again is told at least; milliseconds. */
@@ -103,6 +120,16 @@ export class Stage {
   readonly silent = new Set<string>();
   /** Of objects in parts, by their digests: digests of the blobs that they are made of. */
   readonly madeOf = new Map<string, Set<string>>();
+  /** What was exported, whole. */
+  readonly archives: Archive[] = [];
+  /** Imports whose end somebody asked for. */
+  readonly imports: Imported[] = [];
+  /** Commits of which somebody took out what was said. */
+  readonly redacted: Redacted[] = [];
+  /** What was wrong as soon as it was answered. */
+  readonly wrong: string[] = [];
+  /** How long multipart uploads live at least after they were last filled, of which that is known; milliseconds. */
+  readonly ttls = new Map<string, number>();
   /** Multipart uploads that somebody saw. */
   readonly uploads = new Set<string>();
   #stamp = 0;
@@ -110,8 +137,7 @@ export class Stage {
   constructor(simulation: Simulation, tally: Tally) {
     this.simulation = simulation;
     this.tally = tally;
-    for (const branch of BRANCHES) {
-      const bucket = bucketOf(branch);
+    for (const bucket of BUCKETS) {
       const object = simulation.branches.object(bucket);
       const stamp = () => this.stamp();
       const now = () => simulation.world.now;
@@ -149,6 +175,18 @@ export class Stage {
     const blob = `b/${crypto.randomUUID()}`;
     await this.simulation.blobs.put(blob, new TextEncoder().encode(text));
     return blob;
+  }
+
+  /** What a branch was at a commit that is on the disk, or that was; of several generations the newest that had it. */
+  stateOf(bucket: string, commit: string): State | undefined {
+    return this.observers.get(bucket)?.states.findLast((state) => state.commit === commit);
+  }
+
+  /** Whether what was said of a commit must be gone at a moment. */
+  isRedacted(commit: string, { generation, since }: Pick<State, "generation" | "since">): boolean {
+    return this.redacted.some(
+      (one) => one.commit === commit && one.doneAt?.generation === generation && one.doneAt.stamp <= since,
+    );
   }
 
   /** What was said of a commit that is on the disk. */

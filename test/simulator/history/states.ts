@@ -5,6 +5,9 @@ export type Tree = ReadonlyMap<string, string>;
 export interface Filled {
   /** The open commit that an upload goes into. */
   readonly goesInto: string | null;
+  /** Of an upload, where its object is to be, and since when it is there. */
+  readonly path: string | null;
+  readonly initiatedAt: number | null;
   /** Lifecycle rules fill it. */
   readonly isByRule: boolean;
   /** It becomes a large commit, and takes nothing any more. */
@@ -30,10 +33,18 @@ export interface State {
   readonly tree: Tree;
   /** The numbers of the commits that wrote what the tree has. */
   readonly born: ReadonlyMap<string, number>;
+  /** What files have beside their bytes, as `attributesOf` says it; of a file that has none, nothing. */
+  readonly attributes: ReadonlyMap<string, string>;
   /** What is filled beside the tree, by its id. */
   readonly beside: ReadonlyMap<string, Filled>;
   /** When it was written, by the clock. */
   readonly at: number;
+  /** The archive that its commit came out of; absent: it was made here. */
+  readonly archive?: string;
+  /** Some of the commits of its generation came out of an archive, which may lack others. */
+  readonly isOfArchive?: boolean;
+  /** It came together with the next one: nobody ever saw it. */
+  readonly isPassed?: boolean;
 }
 
 /** Before there was anything. */
@@ -45,6 +56,7 @@ export const NOTHING: State = {
   origin: null,
   tree: new Map(),
   born: new Map(),
+  attributes: new Map(),
   beside: new Map(),
   at: 0,
 };
@@ -54,6 +66,29 @@ export interface Seen {
   readonly states: readonly State[];
   /** From what was there at the first moment up to what was at the second. */
   between(from: number, to: number): readonly State[];
+}
+
+/** What a file has beside its bytes, as one text: the same for the same, in whatever order it was said. */
+export function attributesOf(attributes: object): string {
+  const plain = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(plain);
+    if (typeof value !== "object" || value === null) return value;
+    const entries = Object.entries(value).filter(([, one]) => one !== undefined);
+    return Object.fromEntries(
+      entries.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, one]) => [name, plain(one)]),
+    );
+  };
+  const { tags, metadata, ...others } = attributes as {
+    tags?: readonly (readonly [string, string])[];
+    metadata?: object;
+  };
+  const some = {
+    ...others,
+    ...(tags && tags.length > 0 && { tags: tags.toSorted(([one], [other]) => (one < other ? -1 : 1)) }),
+    ...(metadata && Object.keys(metadata).length > 0 && { metadata }),
+  };
+  const text = JSON.stringify(plain(some));
+  return text === "{}" ? "" : text;
 }
 
 /** Whether two maps have the same. */

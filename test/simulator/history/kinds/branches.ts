@@ -6,9 +6,9 @@ import { noteCreation } from "./settings.ts";
 
 /** Branches come and go. */
 export const BRANCH_KINDS = {
-  create: { weight: 1, take: create },
-  fork: { weight: 2, take: fork },
-  destroy: { weight: 1, take: destroy },
+  create: { weight: 3, take: create },
+  fork: { weight: 3, take: fork },
+  destroy: { weight: 3, take: destroy },
 } satisfies Record<string, Kind>;
 
 const THERE: Answer = { kind: "saw", what: "there", of: ({ generation }) => generation !== null };
@@ -38,7 +38,7 @@ async function fork(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
     text: `fork ${id} of ${parent}${commit ? ` at ${commit}` : ""}`,
     leads: ({ before: earlier, after }: Change) =>
       earlier.commit === null &&
-      (origin?.between(commit ? 0 : from, after.since) ?? []).some(
+      ((commit ? origin?.states : origin?.between(from, after.since)) ?? []).some(
         (state) => (!commit || state.commit === commit) && stage.isButErased(state.tree, after.tree),
       ),
   };
@@ -54,7 +54,14 @@ async function fork(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
 async function destroy(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   // The first one is mostly there, so that there is something to fork.
   if (bucket === bucketOf("master") && !random.chance(0.2)) return;
-  const onlyEmpty = random.chance(0.3);
+  await destroyOne(stage, { id, bucket, onlyEmpty: random.chance(0.3) });
+}
+
+/** Deletes a branch, empty or not. */
+export async function destroyOne(
+  stage: Stage,
+  { id, bucket, onlyEmpty = false }: Pick<Turn, "id" | "bucket"> & { readonly onlyEmpty?: boolean },
+): Promise<void> {
   await stage.ask(
     { id, bucket, text: `destroy ${id}` },
     () => stage.branch(bucket).lifecycle.destroy({ withFiles: !onlyEmpty }),

@@ -1,6 +1,6 @@
 import { eraseThroughForks } from "../../../../worker/erase.ts";
 import type { Change } from "../model.ts";
-import { type Kind, REPO, type Stage, type Turn } from "../stage.ts";
+import { addressOf, type Kind, type Stage, type Turn } from "../stage.ts";
 import type { State } from "../states.ts";
 
 export const ERASURE_KINDS = { erase: { weight: 2, take: erase } } satisfies Record<string, Kind>;
@@ -8,9 +8,13 @@ export const ERASURE_KINDS = { erase: { weight: 2, take: erase } } satisfies Rec
 /** A version of some path goes for good, in forks too or, if a fork has it, not at all. */
 async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const page = await stage.branch(bucket).files.versions({ prefix: "", limit: 100 });
-  const versions = page.ok ? page.entries.flatMap((entry) => (entry.kind === "version" ? [entry] : [])) : [];
+  const versions = page.ok ? page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [entry])) : [];
   if (versions.length === 0) return;
-  const { path, version, digest } = random.pick(versions);
+  const some = random.pick(versions);
+  const { path, version } = some;
+  // A deletion is a version, too, and has no bytes.
+  const digest = some.kind === "version" ? some.digest : "";
+  if (random.chance(0.3)) await stage.branch(bucket).erasures.spans({ versions: [{ path, version }] });
   const forks = random.chance(0.7) ? { mayErase: () => true } : ("refuse" as const);
   const asked = {
     id,
@@ -24,25 +28,26 @@ async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
     const leads = (change: Change) => wentBack(stage.observers.get(other)?.states ?? [], path, change);
     stage.note({ ...asked, bucket: other, leads });
   }
-  const noted = stage.erased.push({ bucket, path, digest, version, isDone: false }) - 1;
+  const noted = stage.erased.push({ bucket, path, digest, version, goneFrom: null }) - 1;
   const answer = await stage.ask(
     asked,
     () =>
       eraseThroughForks((address) => stage.branch(`${address.branch}.${address.repo}`), {
-        address: { repo: REPO, branch: bucket.slice(0, -REPO.length - 1) },
+        address: addressOf(bucket),
         versions: [{ path, version }],
         annotation: { message: id },
         forks,
       }),
     (done) => {
       // It may be said of a fork.
-      if (!done.ok) return { kind: "saw", what: done.reason, of: () => true };
+      if (!done.ok) return { kind: "saw", what: `not erased: ${done.reason}`, of: () => true };
       if (done.commit !== null) return { kind: "made", commit: done.commit };
       return { kind: "saw", what: "erased", of: ({ generation }) => generation !== null };
     },
   );
+  const generation = stage.facts.get(bucket)?.last.generation ?? null;
   const went = answer?.ok && answer.erased.some((one) => one.path === path && one.version === version);
-  if (went) stage.erased[noted] = { bucket, path, digest, version, isDone: true };
+  if (went) stage.erased[noted] = { bucket, path, digest, version, goneFrom: generation };
 }
 
 /** Whether HEAD went back to what it had at the path before, and to nothing else; maybe to the same bytes with other tags. */

@@ -1,10 +1,12 @@
-import type { WriteCondition } from "../../../../worker/branch/contract/files.ts";
+import type { StoredAttributes, WriteCondition } from "../../../../worker/branch/contract/files.ts";
 import type { Random } from "../../platform/random.ts";
+import { askAside, type Said } from "../asides.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
 import { type Answer, type Change, changed } from "../model.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
-import { isSame, type Tree } from "../states.ts";
+import { attributesOf, isSame, type State, type Tree } from "../states.ts";
 import { refusal, writeAnswer } from "./answers.ts";
+import { viewRefused } from "./pages.ts";
 
 /** What some clients write again and again, so that the same bytes meet. */
 const TEXTS = ["red", "green", "blue"];
@@ -13,10 +15,10 @@ const TEXTS = ["red", "green", "blue"];
 export const FILE_KINDS = {
   put: { weight: 5, take: put },
   copy: { weight: 3, take: copy },
-  delete: { weight: 2, take: remove },
-  commit: { weight: 2, take: commit },
+  delete: { weight: 3, take: remove },
+  commit: { weight: 3, take: commit },
   read: { weight: 3, take: read },
-  list: { weight: 1, take: list },
+  list: { weight: 3, take: list },
 } satisfies Record<string, Kind>;
 
 /** What a client writes: its own text, or one that others write, too. */
@@ -32,15 +34,17 @@ async function put(stage: Stage, turn: Turn): Promise<void> {
   const text = someText(turn);
   const digest = stage.text(text);
   const expected = conditionOf(random);
+  const attributes = someAttributes(random);
   const asked = {
     id,
     bucket,
     text: `put ${id} of ${path} = ${digest.slice(0, 6)}${expected ? ` if ${expected.text}` : ""}`,
     leads: ({ before, after }: Change) =>
       (expected?.holds(before.tree, path) ?? true) &&
-      isSame(after.tree, changed(before.tree, [[path, digest]])),
+      isSame(after.tree, changed(before.tree, [[path, digest]])) &&
+      hasAttributes(after, path, attributes),
   };
-  const common = { path, attributes: {}, annotation: { message: id } };
+  const common = { path, attributes, annotation: { message: id } };
   const request = { ...common, ...(expected && { condition: expected.condition }) };
   const answerOf = (answer: Awaited<ReturnType<typeof branch.files.put>>): Answer =>
     (!answer.ok && expected?.refused(answer.reason, path)) || writeAnswer(answer);
@@ -57,6 +61,28 @@ async function put(stage: Stage, turn: Turn): Promise<void> {
     answerOf,
   );
   if (answer?.ok) stage.known.add(blob);
+}
+
+/** What a client says of a file beside its bytes, if anything. */
+export function someAttributes(random: Random): StoredAttributes {
+  if (random.chance(0.5)) return {};
+  return {
+    ...(random.chance(0.5) && { contentType: random.pick(["text/plain", "image/png"]) }),
+    ...(random.chance(0.3) && { cacheControl: "no-cache", contentLanguage: "en" }),
+    ...(random.chance(0.5) && { metadata: { b: random.pick(["1", "2"]), a: "0" } }),
+    ...(random.chance(0.3) && { tags: [["kind", random.pick(["old", "new"])]] as const }),
+    ...(random.chance(0.2) && {
+      checksum: { algorithm: "CRC32" as const, type: "FULL_OBJECT" as const, value: "AAAAAA==" },
+    }),
+  };
+}
+
+export function hasAttributes(
+  { attributes: all }: State,
+  path: string,
+  attributes: StoredAttributes,
+): boolean {
+  return (all.get(path) ?? "") === attributesOf(attributes);
 }
 
 export interface Expected {
@@ -95,13 +121,15 @@ async function copy(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const found = await branch.files.read({ path: from });
   if (!found.ok) return;
   const { digest, size } = found;
+  const attributes = random.chance(0.5) ? found.attributes : {};
   const asked = {
     id,
     bucket,
     text: `copy ${id} of ${digest.slice(0, 6)} to ${to}`,
-    leads: ({ before, after }: Change) => isSame(after.tree, changed(before.tree, [[to, digest]])),
+    leads: ({ before, after }: Change) =>
+      isSame(after.tree, changed(before.tree, [[to, digest]])) && hasAttributes(after, to, attributes),
   };
-  const operations = [{ put: to, digest, size }];
+  const operations = [{ put: to, digest, size, attributes }];
   await stage.ask(asked, () => branch.files.commit({ operations, annotation: { message: id } }), writeAnswer);
 }
 
@@ -144,7 +172,9 @@ async function commit(stage: Stage, turn: Turn): Promise<void> {
   await stage.ask(asked, () => branch.files.commit(request), writeAnswer);
 }
 
-async function read(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+async function read(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  if (random.chance(0.5)) return await readPast(stage, turn);
   const path = random.pick(PATHS);
   const asked = { id, bucket, text: `read ${id} of ${path}` };
   await stage.ask(
@@ -156,8 +186,53 @@ async function read(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
       return {
         kind: "saw",
         what: `read ${digest?.slice(0, 6) ?? "nothing"}`,
-        of: ({ generation, tree }) => generation !== null && tree.get(path) === digest,
+        of: (state) =>
+          state.generation !== null &&
+          state.tree.get(path) === digest &&
+          (!answer.ok || hasAttributes(state, path, answer.attributes)),
       };
+    },
+  );
+}
+
+/** One file at a commit that the branch made once, by its id or as a view, for somebody who may have no key. */
+async function readPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const path = random.pick(PATHS);
+  const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
+  const commit = commits.length > 0 && random.chance(0.8) ? random.pick(commits) : undefined;
+  const publicOnly = random.chance(0.2);
+  const isByView = random.chance(0.3);
+  const view = commit === undefined ? {} : isByView ? { openCommit: commit } : { commit };
+  const request = { path, ...view, publicOnly, ...(random.chance(0.3) && { modified: "file" as const }) };
+  await askAside(
+    stage,
+    { id, bucket, text: `read ${id} ${JSON.stringify(request)}` },
+    {
+      call: () => stage.branch(bucket).files.read(request),
+      saidOf: (answer): Said => {
+        const isNone = !answer.ok && (answer.reason === "no-such-file" || answer.reason === "is-deletion");
+        // At a commit, what is not there is no version.
+        const isNoVersion = !answer.ok && answer.reason === "no-such-version" && !isByView;
+        if (!answer.ok && !isNone && !isNoVersion)
+          return viewRefused(answer.reason, { commit, publicOnly, isByView });
+        const digest = answer.ok ? answer.digest : undefined;
+        return {
+          kind: "saw",
+          what: `read ${digest?.slice(0, 6) ?? answer}`,
+          of(facts, observer, state) {
+            if (facts.generation === null || (publicOnly && !facts.settled.public)) return false;
+            const isShown = commit === undefined || observer.shows(facts, commit);
+            if (!isShown) return isNoVersion;
+            const at = commit === undefined ? state : stage.stateOf(bucket, commit);
+            const there = at?.tree.get(path);
+            if (!at || !answer.ok)
+              return there === undefined || stage.erased.some((one) => one.path === path);
+            return (
+              there === digest && (stage.erased.length > 0 || hasAttributes(at, path, answer.attributes))
+            );
+          },
+        };
+      },
     },
   );
 }
@@ -169,7 +244,7 @@ async function list(stage: Stage, { id, bucket }: Turn): Promise<void> {
     (answer) => {
       if (!answer.ok) return refusal(answer);
       const tree = new Map(
-        answer.entries.flatMap((entry) => (entry.kind === "file" ? [[entry.path, entry.digest]] : [])),
+        answer.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
       );
       return {
         kind: "saw",

@@ -8,7 +8,7 @@ import { changeSettings } from "./settings.ts";
 /** How much of the history stays; time that passes; reads of the past. */
 export const KEEP_KINDS = {
   keep: { weight: 3, take: keep },
-  wait: { weight: 2, take: wait },
+  wait: { weight: 3, take: wait },
   past: { weight: 4, take: past },
 } satisfies Record<string, Kind>;
 
@@ -83,7 +83,7 @@ interface Entry {
 export function treeOf(entries: readonly Entry[]): Tree {
   return new Map(
     entries.flatMap(({ kind, path, digest }) =>
-      kind === "file" && digest !== undefined ? [[path, digest] as const] : [],
+      kind !== "prefix" && digest !== undefined ? [[path, digest] as const] : [],
     ),
   );
 }

@@ -1,16 +1,18 @@
+import type { ObjectTag } from "../../../../protocol/object-tags.ts";
 import { type LifecycleRule, midnightAfter, midnightOf } from "../../../../worker/core/lifecycle-rules.ts";
+import type { Endings } from "../beside.ts";
 import { idOf, inline } from "../bytes.ts";
 import type { Expired, Facts } from "../facts.ts";
 import type { Change } from "../model.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
-import { isSame } from "../states.ts";
+import { attributesOf, isSame } from "../states.ts";
 import { refusal, writeAnswer } from "./answers.ts";
 import { changeSettings } from "./settings.ts";
 
 /** Files that go with time, and what says which. */
 export const LIFECYCLE_KINDS = {
   rules: { weight: 3, take: rules },
-  retag: { weight: 2, take: retag },
+  retag: { weight: 3, take: retag },
   renew: { weight: 3, take: renew },
 } satisfies Record<string, Kind>;
 
@@ -32,9 +34,20 @@ function someRule({ simulation }: Stage, { random, id }: Pick<Turn, "random" | "
     : { date: midnightAfter(now + random.below(3) * DAY_MS) };
   const which = random.next();
   if (which < 0.1) return { ...common, prefix: "", noncurrentDays: 1 + random.below(3) };
-  if (which < 0.3) return { ...common, prefix: "", expiration };
+  if (which < 0.25)
+    return {
+      ...common,
+      prefix: random.pick(["", "dir/", "a"]),
+      abortDays: 1 + random.below(3),
+      ...(random.chance(0.3) && { expiration }),
+    };
+  if (which < 0.35) return { ...common, prefix: "", expiration };
   if (which < 0.6) return { ...common, prefix: random.pick(["", "dir/"]), expiration, tags: TAGS };
   return { ...common, prefix: random.pick(["dir/", "a"]), expiration };
+}
+
+function withTags(attributes: string | undefined, tags: readonly ObjectTag[]): string {
+  return attributesOf({ ...JSON.parse(attributes || "{}"), tags });
 }
 
 /** Tags of what is there, by which its bytes become no younger. */
@@ -46,7 +59,10 @@ async function retag(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
       id,
       bucket,
       text: `retag ${id} of ${path} = ${JSON.stringify(tags)}`,
-      leads: ({ before, after }: Change) => before.tree.has(path) && isSame(before.tree, after.tree),
+      leads: ({ before, after }: Change) =>
+        before.tree.has(path) &&
+        isSame(before.tree, after.tree) &&
+        (after.attributes.get(path) ?? "") === withTags(before.attributes.get(path), tags),
     },
     () => stage.branch(bucket).files.setTags({ path, tags, annotation: { message: id } }),
     (answer) => {
@@ -173,6 +189,26 @@ function writtenBefore(
 /** How much earlier than its answer a write was done at most; milliseconds. */
 const LATEST_MS = 60_000;
 
+/** Whether an upload that is no more may have been ended by a rule: it began so many full days before the last midnight. */
+export function isAborted(
+  { facts }: Stage,
+  { bucket, filled: { path, initiatedAt, goesInto }, before, after }: Ended,
+): boolean {
+  if (path === null || initiatedAt === null || goesInto !== null) return false;
+  const there = facts.get(bucket)?.between(before.since, after.since) ?? [];
+  return there.some(({ settled: { lifecycle } }) =>
+    lifecycle?.rules.some(
+      ({ enabled, prefix, abortDays }) =>
+        enabled &&
+        abortDays !== undefined &&
+        path.startsWith(prefix) &&
+        initiatedAt + abortDays * DAY_MS < midnightOf(after.at),
+    ),
+  );
+}
+
+type Ended = Parameters<Endings["isByRule"]>[0];
+
 function isErasure(
   { taken }: Stage,
   { bucket, message }: { bucket: string; message: string | null },
@@ -180,10 +216,17 @@ function isErasure(
   return taken.some((one) => one.bucket === bucket && one.id === message && one.text.startsWith("erase "));
 }
 
-/** Files that rules should have deleted, now that all is long due. */
-export function dueFaults({ facts }: Stage): string[] {
+/** Files that rules should have deleted, and uploads that they should have ended, now that all is long due. */
+export function dueFaults({ facts, observers }: Stage): string[] {
   return [...facts].flatMap(([bucket, observer]) => {
     const { settled } = observer.last;
+    const aborting = settled.lifecycle?.rules.filter(({ enabled, abortDays }) => enabled && abortDays) ?? [];
+    const uploads = [...(observers.get(bucket)?.last.beside ?? [])].filter(
+      ([, { path, goesInto }]) =>
+        path !== null && goesInto === null && aborting.some(({ prefix }) => path.startsWith(prefix)),
+    );
+    if (uploads.length > 0)
+      return uploads.map(([name]) => `${bucket} still has the upload ${name}: ${JSON.stringify(aborting)}`);
     const rules = settled.lifecycle?.rules.filter(({ enabled, expiration }) => enabled && expiration) ?? [];
     if (settled.writer !== null || observer.last.generation === null) return [];
     return observer

@@ -12,7 +12,7 @@ import { conditionOf, type Expected, someText } from "./files.ts";
 export const OPEN_COMMIT_KINDS = {
   "open commit": { weight: 3, take: story },
   "fill open commit": { weight: 4, take: goOn },
-  "end open commit": { weight: 2, take: endSome },
+  "end open commit": { weight: 3, take: endSome },
 } satisfies Record<string, Kind>;
 
 /** How long they live: so long that most are finished, and so short that some are over before. */
@@ -340,7 +340,8 @@ async function tag(stage: Stage, { random, bucket }: Turn, { openCommit, id }: O
 async function look(stage: Stage, { random, bucket }: Turn, { openCommit, id }: On): Promise<void> {
   const branch = stage.branch(bucket);
   const path = random.pick(PATHS);
-  const what = random.pick(["read", "list", "changes"]);
+  const what = random.pick(["read", "list", "changes", "status"]);
+  if (what === "status") return await inspect(stage, { bucket, openCommit, id });
   const asked = { id, bucket, text: `${what} ${id} in ${openCommit}` };
   if (what === "read") {
     await stage.ask(
@@ -363,7 +364,7 @@ async function look(stage: Stage, { random, bucket }: Turn, { openCommit, id }: 
       (answer) => {
         if (!answer.ok) return openRefusal(answer, openCommit);
         const listed = new Map(
-          answer.entries.flatMap((entry) => (entry.kind === "file" ? [[entry.path, entry.digest]] : [])),
+          answer.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
         );
         const of = (state: State) => {
           const tree = shownTree(state, openCommit);
@@ -389,6 +390,27 @@ async function look(stage: Stage, { random, bucket }: Turn, { openCommit, id }: 
       },
     );
   }
+}
+
+/** How many operations it has, and whether it still takes some. */
+async function inspect(stage: Stage, { bucket, openCommit, id }: On & { bucket: string }): Promise<void> {
+  await stage.ask(
+    { id, bucket, text: `status ${id} of ${openCommit}` },
+    () => stage.branch(bucket).openCommits.status({ openCommit }),
+    (answer) => {
+      // One that is finished is remembered for a while.
+      if (!answer.ok)
+        return { kind: "saw", what: answer.reason, of: (state) => !state.beside.has(openCommit) };
+      const { state: is, commit, operations } = answer;
+      if (is === "finished")
+        return { kind: "saw", what: `finished as ${commit}`, of: (state) => !isOpen(state, openCommit) };
+      const of = (state: State) => {
+        const filled = state.beside.get(openCommit);
+        return filled?.isApplying === (is === "applying") && operations >= filled.entries.size;
+      };
+      return { kind: "saw", what: `${is} with ${operations}`, of };
+    },
+  );
 }
 
 function differences(before: Tree, after: Tree): Map<string, string> {

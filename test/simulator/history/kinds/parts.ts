@@ -1,10 +1,11 @@
 import { chunkBlobName, manifestBlobName } from "../../../../worker/blobs/blob-name.ts";
 import type { Chunk, Content } from "../../../../worker/blobs/content.ts";
+import type { StoredAttributes } from "../../../../worker/branch/contract/files.ts";
 import type { Completed, Part, PartBody } from "../../../../worker/branch/contract/multipart.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { type Answer, changed } from "../model.ts";
 import { type Asked, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
-import { isSame, type State } from "../states.ts";
+import { attributesOf, isSame, type State } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { conditionOf, type Expected, someText } from "./files.ts";
 import { isUpload, putInto } from "./open-commits.ts";
@@ -16,7 +17,9 @@ export const PART_KINDS = {
 } satisfies Record<string, Kind>;
 
 /** How long one lives to which nothing is added: some are left behind, and end by themselves. */
-const TTLS_MS = [200, 2_000, 60_000];
+const TTLS_MS = [200, 2_000, 60_000, 100 * 24 * 60 * 60_000];
+/** A clock of the object may say less than the one by which it is seen; milliseconds. */
+const SLACK_MS = 50;
 const NUMBERS = [1, 2, 3];
 
 /** A call about one upload, whose id is that of the step or begins with it. */
@@ -46,7 +49,7 @@ async function create(stage: Stage, { id, random, bucket }: Turn): Promise<On | 
   const into = some.length > 0 ? random.pick(some).openCommit : undefined;
   const asked = { id, bucket, text: `begin upload ${id} of ${path}${into ? ` into ${into}` : ""}` };
   const ttlMs = random.pick(TTLS_MS);
-  const request = { path, attributes: {}, ttlMs, annotation: { message: `${id}.begun` } };
+  const request = { path, attributes: attributesFor(path), ttlMs, annotation: { message: `${id}.begun` } };
   const answer = await stage.ask(
     asked,
     () => branch.multipart.create({ ...request, ...(into !== undefined && { openCommit: into }) }),
@@ -57,6 +60,7 @@ async function create(stage: Stage, { id, random, bucket }: Turn): Promise<On | 
   );
   if (!answer?.ok) return undefined;
   const { upload, uid } = answer;
+  stage.ttls.set(upload, ttlMs - SLACK_MS);
   return { upload, path, goesInto: into ?? null, uid, id };
 }
 
@@ -89,6 +93,11 @@ async function goOn(stage: Stage, turn: Turn): Promise<void> {
   const on = { upload, path, uid, goesInto: openCommit, id };
   const act = random.pick([addPart, addPart, complete, complete, complete, abort, list]);
   await act(stage, turn, on);
+}
+
+/** What the object of an upload has beside its bytes. */
+function attributesFor(path: string): StoredAttributes {
+  return { contentType: "text/plain", metadata: { at: path } };
 }
 
 function uploads(beside: State["beside"]): string[] {
@@ -248,20 +257,28 @@ async function completeOnce(
     bucket,
     text: `complete ${id} of ${upload} = ${digest.slice(0, 6)} at ${path}${expected ? ` if ${expected.text}` : ""}`,
   };
+  const sizes = parts.map(({ size }) => [size, 1] as const);
+  const attributes = { ...attributesFor(path), parts: { sizes } };
+  const hasAttributes = ({ attributes: all }: State) => all.get(path) === attributesOf(attributes);
   const asked: Asked =
     goesInto === null
       ? {
           ...common,
           leads: ({ before, after }) =>
-            isHeld(before) && isSame(after.tree, changed(before.tree, [[path, digest]])),
-          ends: { what: upload, may: (state) => isHeld(state) && state.tree.get(path) === digest },
+            isHeld(before) &&
+            hasAttributes(after) &&
+            isSame(after.tree, changed(before.tree, [[path, digest]])),
+          ends: {
+            what: upload,
+            may: (state) => isHeld(state) && hasAttributes(state) && state.tree.get(path) === digest,
+          },
         }
       : {
           ...common,
           fills: putInto({ openCommit: goesInto, path, digest, expected }),
           ends: { what: upload, may: hasParts },
         };
-  const request = { upload, parts, content, attributes: {}, annotation: { message: id } };
+  const request = { upload, parts, content, attributes: { parts: { sizes } }, annotation: { message: id } };
   const answer = await stage.ask(
     asked,
     () =>

@@ -10,9 +10,9 @@ import { writeAnswer } from "./answers.ts";
 
 /** What a branch is set to. */
 export const SETTING_KINDS = {
-  set: { weight: 1, take: set },
-  protect: { weight: 2, take: protect },
-  inspect: { weight: 2, take: inspect },
+  set: { weight: 3, take: set },
+  protect: { weight: 3, take: protect },
+  inspect: { weight: 3, take: inspect },
 } satisfies Record<string, Kind>;
 
 /** The key that a branch is protected for. */

@@ -8,8 +8,8 @@ import { isTreeOf, treeOf } from "./keep.ts";
 export const TAG_KINDS = {
   tag: { weight: 4, take: tag },
   untag: { weight: 3, take: untag },
-  findTag: { weight: 2, take: findTag },
-  listTag: { weight: 2, take: listTag },
+  findTag: { weight: 3, take: findTag },
+  listTag: { weight: 3, take: listTag },
 } satisfies Record<string, Kind>;
 
 const NAMES = ["v1", "v2"];

@@ -1,0 +1,97 @@
+import type { ArchivedCommit, ArchivedFile } from "../../../../protocol/archives.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Archive } from "../archives.ts";
+import { idOf } from "../bytes.ts";
+
+/** An archive in which something does not fit together, so that it must be refused. */
+export interface Damaged {
+  readonly what: string;
+  readonly archive: Archive;
+}
+
+type Damage = (archive: Archive) => Partial<Archive> | undefined;
+
+const FAR = 1e15;
+const LACKING_ID = "01K0000000000000000000000Z";
+
+/** What may be wrong with an archive. Undefined: this one has not what it takes. */
+const DAMAGES: Readonly<Record<string, Damage>> = {
+  "one id twice": ({ commits }) => {
+    const [one, two] = commits;
+    if (!one || !two || two[0] !== one[0] + 1 || two[2] !== one[2]) return undefined;
+    return { commits: commits.with(1, [two[0], one[1], ...rest(two)]) };
+  },
+  "a commit that is lacking": ({ commits, branch: { floor } }) => {
+    const at = commits.findIndex(([seq], index) => seq > Math.max(floor, 1) && index > 0);
+    return at > 0 && at < commits.length - 1 ? { commits: commits.toSpliced(at, 1) } : undefined;
+  },
+  "its last commit lacking": ({ commits }) =>
+    commits.length > 0 ? { commits: commits.slice(0, -1), files: [] } : undefined,
+  "counts that go back": ({ commits }) => {
+    const [last] = commits.slice(-1);
+    if (!last || commits.length < 2) return undefined;
+    const [seq, id, at, , , ...others] = last;
+    return { commits: commits.with(-1, [seq, id, at, 0, 1, ...others]) };
+  },
+  "a time to come": ({ branch }) => ({ branch: { ...branch, createdAt: FAR } }),
+  "a floor above all": ({ branch }) => ({ branch: { ...branch, floor: branch.head + 1 } }),
+  "a tag of no commit": ({ tags }) => ({ tags: [...tags, ["zz", LACKING_ID, 0]] }),
+  "a tag that is still to come": ({ tags, commits }) => {
+    const [last] = commits.slice(-1);
+    return last && { tags: [...tags, ["zz", last[1], FAR]] };
+  },
+  "a file of no commit": ({ files, branch }) =>
+    oneFile(files, ([path, , , ...others]) => [path, branch.head + 1, null, ...others]),
+  "a file that ends before it begins": ({ files }) =>
+    oneFile(files, ([path, born, , ...others]) => [path, born, born, ...others]),
+  "a file that is lacking": ({ files }) => {
+    const at = files.findIndex(([, , died, , , , more]) => died === null && !more?.deletion);
+    return at < 0 ? undefined : { files: files.toSpliced(at, 1) };
+  },
+  "a file below a file": ({ files }) => {
+    const at = files.findIndex(
+      ([path, , died, , , , more]) => died === null && !more?.deletion && !path.endsWith("/"),
+    );
+    const file = files[at];
+    if (!file) return undefined;
+    const [path, ...others] = file;
+    const below: ArchivedFile = [`${path}/below`, ...others];
+    return { files: [...files, below].toSorted(([one], [other]) => (one < other ? -1 : 1)) };
+  },
+  "a version after its row": ({ files }) =>
+    oneFile(files, ([path, born, died, digest, size, attributes]) => [
+      path,
+      born,
+      died,
+      digest,
+      size,
+      attributes,
+      { version: born },
+    ]),
+  content: ({ files }) =>
+    files.some(([path, , , , , , more]) => !more?.deletion && !path.endsWith("/")) ? {} : undefined,
+  counts: () => ({}),
+};
+
+/** One that is damaged somehow; undefined: it has not what that takes. */
+export function damaged(archive: Archive, random: Random): Damaged | undefined {
+  const what = random.pick(Object.keys(DAMAGES));
+  const other = DAMAGES[what]?.(archive);
+  if (!other) return undefined;
+  const damage = { ...archive, ...other };
+  // What was damaged before its head is another branch to begin with.
+  return { what, archive: { ...damage, id: idOf(`${archive.id} ${what}`).digest } };
+}
+
+function rest([, , ...others]: ArchivedCommit) {
+  return others;
+}
+
+function oneFile(
+  files: readonly ArchivedFile[],
+  change: (file: ArchivedFile) => ArchivedFile,
+): Pick<Archive, "files"> | undefined {
+  const at = files.findIndex(([, , , , , , more]) => !more?.deletion);
+  const file = files[at];
+  return file && { files: files.with(at, change(file)) };
+}
