@@ -25,6 +25,8 @@ export interface Archive {
   /** Between these moments, in the count of all that the history noted, the export was begun, and its tags were read. */
   readonly begun: readonly [from: number, to: number];
   readonly tagged: readonly [from: number, to: number];
+  /** Until then the export had not ended: what was taken out of the branch before is not in it. */
+  readonly checkedAt: number;
 }
 
 /** Somebody asked for the end of an import. */
@@ -64,11 +66,43 @@ export function exportFaults(stage: Stage, archive: Archive): string[] {
   if (faults.length === 0) return [`${bucket} was exported as of ${archive.branch.head}, and never was so`];
   const moments = observer?.between(...tagged) ?? [];
   return [
+    ...takenOut(stage, archive),
     ...(faults.some((all) => all.length === 0) ? [] : (faults[0] ?? [])),
     ...(moments.some((facts) => hasTags(archive, facts))
       ? []
       : [`${bucket} was exported with ${archive.tags}, and had ${moments.map(shownFacts).join(" | ")}`]),
   ].map((fault) => `${bucket}: ${fault}`);
+}
+
+/** What an archive has, though it was taken out of the branch before the export had come to its end. */
+function takenOut({ redacted, erased }: Stage, archive: Archive): string[] {
+  const { bucket, generation, commits, files, checkedAt } = archive;
+  const isSaid = (commit: string) =>
+    commits.some(
+      ([, id, , , , , , text]) => id === commit && text !== null && JSON.parse(text).redacted === undefined,
+    );
+  const idsBySeq = new Map(commits.map(([seq, id]) => [seq, id]));
+  const isThere = (path: string, version: string) =>
+    files.some(
+      ([other, born, , , , , more]) =>
+        other === path && !more?.deletion && idsBySeq.get(more?.version ?? born) === version,
+    );
+  return [
+    ...redacted
+      .filter(
+        ({ doneAt, ...one }) =>
+          one.bucket === bucket && doneAt?.generation === generation && doneAt.stamp < checkedAt,
+      )
+      .filter(({ commit }) => isSaid(commit))
+      .map(({ commit }) => `the export says of ${commit} what was taken out`),
+    ...erased
+      .filter(
+        (one) =>
+          one.bucket === bucket && one.goneFrom === generation && (one.goneAt ?? checkedAt) < checkedAt,
+      )
+      .filter(({ path, version, digest }) => digest !== "" && isThere(path, version))
+      .map(({ path, version }) => `the export has ${path} of ${version}, which was erased`),
+  ];
 }
 
 function hasTags({ tags, commits }: Archive, facts: Facts): boolean {

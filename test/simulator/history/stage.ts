@@ -59,6 +59,8 @@ export interface Erased {
   readonly version: string;
   /** The generation of which the branch answered that it went; null: it did not. */
   readonly goneFrom: number | null;
+  /** When that was, in the count of all that the history noted. */
+  readonly goneAt?: number;
 }
 
 /** Somebody wrote again what was there, which was answered at a time of the clock. */

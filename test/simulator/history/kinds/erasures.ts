@@ -47,7 +47,8 @@ async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
   );
   const generation = stage.facts.get(bucket)?.last.generation ?? null;
   const went = answer?.ok && answer.erased.some((one) => one.path === path && one.version === version);
-  if (went) stage.erased[noted] = { bucket, path, digest, version, goneFrom: generation };
+  if (went)
+    stage.erased[noted] = { bucket, path, digest, version, goneFrom: generation, goneAt: stage.stamp() };
 }
 
 /** Whether HEAD went back to what it had at the path before, and to nothing else; maybe to the same bytes with other tags. */

@@ -82,6 +82,7 @@ class Reading {
     await this.#rest();
     const files = tags && (await this.#files());
     // What was erased since the last page was read is in what was read otherwise.
+    const checkedAt = this.#stage.stamp();
     if (!files || !(await this.#page(() => this.#calls.commits({ export: name, after: branch.head }))))
       return undefined;
     await insisted(() => this.#calls.end({ export: name }).then(() => true));
@@ -96,6 +97,7 @@ class Reading {
       files,
       begun,
       tagged,
+      checkedAt,
     };
   }
 

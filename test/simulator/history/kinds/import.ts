@@ -201,6 +201,8 @@ class Importing {
     const name = this.#archive.id.slice(0, 6);
     const text = `import ${id} ${what} of ${name}${this.#damage ? `, which has ${this.#damage}` : ""}`;
     const asked = { id: `${id}.${what}.${this.#asked++}`, bucket, text };
+    // Now and then it comes twice, as if the first answer had been lost.
+    if (this.#turn.random.chance(0.2)) await insisted(call);
     return await this.#stage.ask(asked, call, (answer) => this.#answerOf(what, answer));
   }
 
