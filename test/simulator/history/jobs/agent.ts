@@ -17,8 +17,12 @@ import type { Simulation } from "../../platform/simulation.ts";
 import { type Actor, runAs, type World } from "../../platform/world.ts";
 import { isMishap } from "../mishaps.ts";
 import type { Tally } from "../tally.ts";
+import type { Outside } from "./outside.ts";
 import type { Texts } from "./texts.ts";
 
+/** Why a job can't run at all, and what a store says of itself. */
+export const NO_SECRET = "there is no secret 'nobody'";
+export const REMARK = "the store keeps no conditions";
 /** How long a command runs at most; milliseconds. */
 const COMMAND_MS = 1_200;
 /** How often a call is made again that failed on its way. */
@@ -30,6 +34,7 @@ export interface AgentOptions {
   readonly node: string;
   readonly simulation: Simulation;
   readonly texts: Texts;
+  readonly outside: Outside;
   readonly random: Random;
   readonly tally: Tally;
   /** It came to something that no runner should: the history is wrong. */
@@ -120,7 +125,7 @@ export class Agent implements Actor {
     const { random, node } = this.#options;
     const { pipeline, name } = worker;
     while (!worker.stops) {
-      const wait = random.chance(0.25) ? { wait: "none" } : {};
+      const wait = random.chance(0.4) ? { wait: random.pick(["none", "none", "look"]) } : {};
       const max = 1 + random.below(4);
       const asked = { pipeline, node, worker: name, max, ...wait };
       const lease = (await this.#once("POST", "/runner/lease", { body: asked })) as Lease | undefined;
@@ -272,9 +277,7 @@ class Batch {
       if (this.#lost.has(item.lease)) return undefined;
       if (random.chance(0.03)) return { lease: item.lease, state: "returned" };
       if (!("kind" in item)) return await this.#datum(item);
-      return item.kind === "merge"
-        ? await this.#merge(item)
-        : { lease: item.lease, state: "pushed", millis: 1 };
+      return item.kind === "merge" ? await this.#merge(item) : await this.#push(item);
     } catch (error) {
       if (!(error instanceof Refused) && !isMishap(error)) throw error;
       if (random.chance(0.5)) return undefined;
@@ -306,7 +309,8 @@ class Batch {
   async #renew(): Promise<void> {
     const { pipeline, name } = this.#worker;
     const leases = [...this.#until.keys()].filter((lease) => !this.#lost.has(lease));
-    const asked = { pipeline, worker: name, leases };
+    const trouble = this.#options.random.pick([undefined, undefined, null, "it can't\npull its image"]);
+    const asked = { pipeline, worker: name, leases, ...(trouble !== undefined && { trouble }) };
     // Without an answer nobody knows until when they are kept.
     for (const lease of leases) this.#until.set(lease, Number.POSITIVE_INFINITY);
     const answer = (await this.#agent.ask("POST", "/runner/renew", { body: asked })) as {
@@ -318,13 +322,13 @@ class Batch {
     for (const [job, grant] of Object.entries(answer.grants ?? {})) this.#grants.set(job, grant);
   }
 
-  async #datum({ lease, job, inputs }: LeasedDatum): Promise<Outcome> {
+  async #datum({ lease, job, datum, inputs }: LeasedDatum): Promise<Outcome> {
     const { random, texts } = this.#options;
     const grant = this.#grants.get(job);
     const reading: Reading = await Promise.all(inputs.map((input) => this.#reading(input, grant)));
+    if (random.chance(0.4)) await this.#print({ lease, job, datum });
     const how = mood(reading);
-    if (how === "bad" || (how === "flaky" && random.chance(0.5)))
-      return { lease, state: "failed", blame: "datum", exitCode: 3, reason: "no", log: "no\n", millis: 1 };
+    if (how === "bad" || (how === "flaky" && random.chance(0.5))) return this.#failure({ lease, job });
     const files = this.#isLost(lease)
       ? { "too-late": lease }
       : outputsOf(reading, this.#lease.transform.cmd[0] ?? "");
@@ -345,10 +349,80 @@ class Batch {
       state: "success",
       exitCode: 0,
       outputs,
-      millis: 1,
+      millis: random.below(2 ** random.below(12)),
       ran,
       ...(upload !== undefined && { upload }),
     };
+  }
+
+  /** What a runner says of a datum that failed: mostly that, now and then what no datum can be, or that none of its job can run. */
+  #failure({ lease, job }: { lease: string; job: string }): Outcome {
+    const { random, texts, outside } = this.#options;
+    const failed = { lease, state: "failed", exitCode: 3, reason: "no", log: "no\n", millis: 1 } as const;
+    const ran = { executor: "process", image: null };
+    switch (random.below(20)) {
+      case 0: {
+        outside.endedJobs.add(job);
+        return { ...failed, blame: "node", exitCode: null, reason: NO_SECRET, endsJob: true };
+      }
+      case 1: {
+        const outputs = [{ path: "a//b", ...texts.id("") }];
+        return { lease, state: "success", exitCode: 0, outputs, millis: 1, ran };
+      }
+      case 2: {
+        const outputs = [{ path: "folder/", ...texts.id("a folder has no bytes") }];
+        return { lease, state: "success", exitCode: 0, outputs, millis: 1, ran };
+      }
+      case 3:
+        return { lease, state: "pushed", millis: 1 };
+      default:
+        return { ...failed, blame: random.chance(0.2) ? "node" : "datum" };
+    }
+  }
+
+  /** Ships what the command printed, in one entry or several, and now and then one of them twice. */
+  async #print({ lease, job, datum }: { lease: string; job: string; datum: string }): Promise<void> {
+    const { random, outside } = this.#options;
+    const { pipeline, name } = this.#worker;
+    const lines = Array.from({ length: 1 + random.below(4) }, (_, n) => `${lease} ${n}`);
+    const cut = random.below(lines.length + 1);
+    const parts = [lines.slice(0, cut), lines.slice(cut)];
+    const printed = outside.prints({ lease, job, datum });
+    for (const [seq, part] of parts.entries()) {
+      const dropped = random.chance(0.1) ? 3 : 0;
+      if (part.length + dropped === 0) continue;
+      const entry = { lease, seq, dropped, lines: part.map((line) => [random.below(50), line]) };
+      const entries = random.chance(0.1) ? [entry, entry] : [entry];
+      printed.asked.push(...part);
+      const answer = (await this.#agent.ask("POST", "/runner/logs", {
+        body: { pipeline, worker: name, entries },
+      })) as { lost: string[] };
+      if (answer.lost.length === 0) printed.kept.push(...part);
+    }
+  }
+
+  /** Brings a store what it lacks, unless somebody else changed it meanwhile, as a store does that keeps conditions. */
+  async #push({ lease, job, egress, entries }: Extract<Task, { kind: "egress" }>): Promise<Outcome> {
+    const { random, outside } = this.#options;
+    const grant = this.#grants.get(job);
+    const store = outside.store(egress.URL);
+    const seen = entries.map(({ path }) => store.get(path)?.version);
+    const texts: (string | null)[] = [];
+    for (const { content } of entries)
+      texts.push(content && (await this.#agent.read(this.#lease.output, content, grant)));
+    await this.#runFor(random.next() * COMMAND_MS);
+    if (random.chance(0.03)) return this.#failedTask({ lease, job });
+    for (const [index, { path }] of entries.entries()) {
+      if (store.get(path)?.version !== seen[index]) return this.#failedTask({ lease, job });
+      outside.put(store, { path, text: texts[index] ?? null });
+    }
+    return { lease, state: "pushed", millis: 1, ...(random.chance(0.1) && { remark: REMARK }) };
+  }
+
+  #failedTask({ lease, job }: { lease: string; job: string }): Outcome {
+    this.#options.outside.failedTasks.add(job);
+    const reason = "the store does not answer";
+    return { lease, state: "failed", blame: "node", exitCode: null, reason, log: "", millis: 1 };
   }
 
   /** Whether a lease is lost for sure. What is done for it then is wrong, so that it would be seen. */
@@ -409,9 +483,16 @@ class Batch {
   }
 
   async #merge({ lease, job, parts }: Extract<Task, { kind: "merge" }>): Promise<Outcome> {
-    const { texts } = this.#options;
+    const { texts, random, outside } = this.#options;
     const grant = this.#grants.get(job);
     const read: string[] = [];
+    if (random.chance(0.02)) return this.#failedTask({ lease, job });
+    if (random.chance(0.02)) {
+      outside.failedTasks.add(job);
+      const bytes = Buffer.from("short").toString("base64");
+      const wrong = { lease, state: "merged", content: texts.id("short"), bytes, millis: 1 } as const;
+      return random.chance(0.5) ? wrong : { lease, state: "pushed", millis: 1 };
+    }
     for (const part of parts) read.push(await this.#agent.read(this.#lease.output, part, grant));
     const text = this.#isLost(lease) ? `too late ${lease}` : read.join("");
     const content = texts.id(text);

@@ -9,6 +9,8 @@ import type { Simulation } from "../../platform/simulation.ts";
 import { insist } from "../mishaps.ts";
 import type { Tally } from "../tally.ts";
 import { Agent } from "./agent.ts";
+import { lookAt, planAt } from "./look.ts";
+import { Outside } from "./outside.ts";
 import type { JobsPlan, JobsStep } from "./plan.ts";
 import { Recorder } from "./recorder.ts";
 import { PipelineRows } from "./rows.ts";
@@ -59,6 +61,7 @@ export interface PipelinePlan {
 export class JobsWorld {
   readonly simulation: Simulation;
   readonly texts = new Texts();
+  readonly outside = new Outside();
   readonly recorders = new Map<string, Recorder>();
   readonly operations: Operation[] = [];
   readonly pipelines: readonly PipelinePlan[];
@@ -66,7 +69,7 @@ export class JobsWorld {
   /** What nodes came to that no runner should. */
   readonly failures: string[] = [];
   readonly #tally: Tally;
-  readonly #seed: number;
+  readonly seed: number;
   #agents = 0;
   #versions = 0;
   #isKeptShort = false;
@@ -77,7 +80,7 @@ export class JobsWorld {
   ) {
     this.simulation = simulation;
     this.#tally = tally;
-    this.#seed = seed;
+    this.seed = seed;
     const random = new Random(seed ^ 0x2545f491);
     const first = { repo: "in0", glob: random.pick(GLOBS) };
     const second = { repo: "in1", glob: random.pick(["/*", "/*", "/"]) };
@@ -119,10 +122,10 @@ export class JobsWorld {
   }
 
   startNode(node: string): void {
-    const random = new Random(this.#seed ^ (++this.#agents * 0x9e3779b1));
-    const { simulation, texts } = this;
+    const random = new Random(this.seed ^ (++this.#agents * 0x9e3779b1));
+    const { simulation, texts, outside } = this;
     const failed = (error: unknown) => void this.failures.push(`node ${node}: ${error}`);
-    const agent = new Agent({ node, simulation, texts, random, tally: this.#tally, failed });
+    const agent = new Agent({ node, simulation, texts, outside, random, tally: this.#tally, failed });
     this.agents.set(node, agent);
     agent.start();
   }
@@ -199,6 +202,8 @@ export class JobsWorld {
       case "erase output":
       case "keep output":
       case "read jobs":
+      case "look":
+      case "plan update":
         return await this.#curate(step, random);
       case "kill node":
       case "freeze node":
@@ -376,6 +381,12 @@ export class JobsWorld {
         );
         return;
       }
+      case "look":
+        this.failures.push(...(await lookAt(this, { name, random })));
+        return;
+      case "plan update":
+        this.failures.push(...(await planAt(this, { name, random })));
+        return;
       case "keep output":
         this.#isKeptShort = true;
         await branch.settings.change({ keep: { commits: 1 + random.below(3) } });

@@ -6,6 +6,8 @@ import { JobsWorld, leave, NODES } from "./clients.ts";
 import { type JobsPlan, planJobs } from "./plan.ts";
 import { lostBytes, remains } from "./remains.ts";
 import { PipelineRows } from "./rows.ts";
+import { shownFaults } from "./shown.ts";
+import { tracedFaults } from "./traced.ts";
 
 /** Longest pause of a client between two steps, and longest time between two ends of instances; milliseconds. */
 const PAUSE_MS = 2_000;
@@ -53,12 +55,14 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
     calm.is = true;
     const unrest = await simulation.as(() => settle(world));
     if (unrest.length > 0) return [...world.failures, ...unrest];
+    const shown = await simulation.as(() => shownOf(world));
     await simulation.pass(REST_MS);
     for (const { name } of world.pipelines)
       for (const { state } of new PipelineRows(simulation.pipelines.object(name)).jobs)
         tally.add(`job ${state}`);
     const faults = [
       ...world.failures,
+      ...shown,
       ...world.pipelines.flatMap((each) => pipelineFaults(world, each)),
       ...(await simulation.as(() => lostBytes(world))),
       ...ended(simulation),
@@ -69,6 +73,14 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
   } finally {
     simulation.close();
   }
+}
+
+/** What is shown of the pipelines, as far as it is wrong. */
+async function shownOf(world: JobsWorld): Promise<string[]> {
+  const faults: string[] = [];
+  for (const plan of world.pipelines)
+    faults.push(...(await shownFaults(world, plan)), ...(await tracedFaults(world, plan)));
+  return faults;
 }
 
 /** How often an instance ends right after something that it wrote is durable: between two steps of its work. */

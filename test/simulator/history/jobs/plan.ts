@@ -2,7 +2,7 @@ import { Random } from "../../platform/random.ts";
 import type { Plan, PlannedStep } from "../plan.ts";
 
 /** Who does the steps, and so many of them. */
-const STEPS = { "writer-1": 11, "writer-2": 11, operator: 9, curator: 6, fleet: 7 } as const;
+const STEPS = { "writer-1": 11, "writer-2": 11, operator: 9, curator: 9, fleet: 7 } as const;
 type Client = keyof typeof STEPS;
 
 /** What each does, and how often beside the others. */
@@ -20,7 +20,9 @@ const KINDS = {
     "erase input": 1,
     "erase output": 1,
     "keep output": 1,
-    "read jobs": 3,
+    "read jobs": 2,
+    look: 4,
+    "plan update": 2,
   },
   fleet: { "kill node": 3, "freeze node": 3, "drain node": 2, "resume node": 3, "node leaves": 2 },
 } as const satisfies Record<Client, Record<string, number>>;

@@ -11,6 +11,8 @@ export interface RecordedEvent {
   readonly origin: string | null;
   readonly createdAt: number;
   readonly tree: ReadonlyMap<string, string>;
+  /** By path, the number of the commit that wrote what is there. */
+  readonly born: ReadonlyMap<string, number>;
 }
 
 /** A version of a file, by the commit that wrote it. */
@@ -24,6 +26,7 @@ interface Erased {
 }
 
 const EMPTY: ReadonlyMap<string, string> = new Map();
+const NONE_BORN: ReadonlyMap<string, number> = new Map();
 
 /** All that ever was durable of a branch's history, whatever the branch keeps of it. */
 export class Recorder {
@@ -45,18 +48,25 @@ export class Recorder {
     return this.events.at(-1);
   }
 
-  /** What was there at a position, but for versions that were erased. */
+  /** What was there at a position, but for versions that were erased, and for what was written up to the commit `from`. */
   treeAt(
     { generation, seq }: { generation: number; seq: number },
-    erased: readonly Erased[] = [],
+    { erased = [], from = null }: { erased?: readonly Erased[]; from?: string | null } = {},
   ): ReadonlyMap<string, string> | undefined {
     if (seq === 0) return EMPTY;
     const event = this.events.find((each) => each.generation === generation && each.seq === seq);
+    const start = from === null ? undefined : this.events.find(({ id }) => id === from);
     const gone = erased
       .flatMap(({ erased: some = [] }) => some)
       .filter((version) => this.#spans(version).first.includes(event));
-    if (!event || gone.length === 0) return event?.tree;
-    return new Map([...event.tree].filter(([path]) => !gone.some((version) => version.path === path)));
+    if (!event || (gone.length === 0 && !start)) return event?.tree;
+    const isOld = (path: string) =>
+      start !== undefined &&
+      (start.generation > generation ||
+        (start.generation === generation && (event.born.get(path) ?? 0) <= start.seq));
+    return new Map(
+      [...event.tree].filter(([path]) => !isOld(path) && !gone.some((version) => version.path === path)),
+    );
   }
 
   /** Whether it can't be told at which commits versions were there: the same text came back later, perhaps as the same version. */
@@ -106,7 +116,7 @@ export class Recorder {
         ...row,
         generation: gen,
         kind: isDeletion ? "deletion" : "commit",
-        tree: isDeletion ? EMPTY : this.#tree(gen, row.seq),
+        ...(isDeletion ? { tree: EMPTY, born: NONE_BORN } : this.#tree(gen, row.seq)),
       });
     }
     const bodies = storage.read<{ at: number; body: string }>(
@@ -118,16 +128,15 @@ export class Recorder {
     }
   }
 
-  #tree(generation: number, seq: number): ReadonlyMap<string, string> {
-    const rows = this.#object.storage.read<{ path: string; kind: number; digest: Uint8Array }>(
-      `SELECT path, kind, digest FROM files WHERE gen = ${generation} AND born <= ${seq}
+  #tree(generation: number, seq: number): Pick<RecordedEvent, "tree" | "born"> {
+    const rows = this.#object.storage.read<{ path: string; kind: number; digest: Uint8Array; born: number }>(
+      `SELECT path, kind, digest, born FROM files WHERE gen = ${generation} AND born <= ${seq}
        AND (died IS NULL OR died > ${seq}) AND kind < 2 ORDER BY path`,
     );
-    return new Map(
-      rows.map(({ path, kind, digest }) => [
-        path,
-        kind === 1 ? "" : this.#texts.of(Buffer.from(digest).toString("hex")),
-      ]),
-    );
+    const textOf = (digest: Uint8Array) => this.#texts.of(Buffer.from(digest).toString("hex"));
+    return {
+      tree: new Map(rows.map(({ path, kind, digest }) => [path, kind === 1 ? "" : textOf(digest)])),
+      born: new Map(rows.map(({ path, born }) => [path, born])),
+    };
   }
 }

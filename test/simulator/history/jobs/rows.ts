@@ -1,3 +1,4 @@
+import type { PipelineSpec } from "../../../../protocol/spec.ts";
 import type { SimulatedObject } from "../../platform/objects.ts";
 
 /** A position that a job read of a branch. */
@@ -32,12 +33,26 @@ export interface AttemptRow {
   readonly key: string;
   readonly state: string;
   readonly lost: number;
+  /** 1: it failed by its own fault alone. */
+  readonly isBad: number;
+}
+
+export interface InputRow {
+  readonly name: string;
+  readonly repo: string;
+  readonly glob: string;
+  /** The commit that it starts after. */
+  readonly from: string | null;
 }
 
 export interface RevisionRow {
   readonly cmd: string;
   readonly salt: string;
   readonly skips: boolean;
+  /** The external store that results are pushed to. */
+  readonly store: string | null;
+  /** In order of their names. */
+  readonly inputs: readonly InputRow[];
 }
 
 /** What a pipeline has written down, as somebody sees it who opens its database. */
@@ -103,7 +118,7 @@ export class PipelineRows {
   }
 
   get attempts(): readonly AttemptRow[] {
-    return this.#read("SELECT job, id, key, state, lost FROM attempts ORDER BY job, key");
+    return this.#read("SELECT job, id, key, state, lost, isBad FROM attempts ORDER BY job, key");
   }
 
   get revisions(): ReadonlyMap<number, RevisionRow> {
@@ -112,11 +127,17 @@ export class PipelineRows {
     );
     return new Map(
       rows.map(({ revision, spec, salt }) => {
-        const { transform, onDatumFailure } = JSON.parse(spec) as {
-          transform: { cmd: string[] };
-          onDatumFailure?: string;
+        const { transform, onDatumFailure, egress, inputs } = JSON.parse(spec) as PipelineSpec;
+        const read = inputs.map(({ name, repo, glob, from }) => ({
+          ...{ name: name ?? repo.name, repo: repo.name, glob },
+          from: from?.ID ?? null,
+        }));
+        const row: RevisionRow = {
+          ...{ cmd: transform.cmd[0] ?? "", salt, skips: onDatumFailure === "skip" },
+          store: egress?.URL ?? null,
+          inputs: read.sort((one, other) => (one.name < other.name ? -1 : 1)),
         };
-        return [revision, { cmd: transform.cmd[0] ?? "", salt, skips: onDatumFailure === "skip" }];
+        return [revision, row];
       }),
     );
   }
@@ -155,7 +176,8 @@ const LEFT_OVER = [
   "SELECT 'attempt ' || state AS what, job, id FROM attempts WHERE finishedAt IS NULL",
   "SELECT 'lease' AS what, lease FROM lost_leases",
   "SELECT 'ending' AS what, step FROM ending JOIN jobs ON n = job WHERE state = 'success'",
-  `SELECT 'counters' AS what, n, id FROM jobs WHERE state <> 'killed' AND (open <> 0
+  `SELECT 'counters' AS what, n, id FROM jobs
+   WHERE (state = 'success' OR state = 'failure' AND reason NOT LIKE 'there is no secret%') AND (open <> 0
      OR processed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'success')
      OR failed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'failed')
      OR total <> processed + skipped + failed)`,

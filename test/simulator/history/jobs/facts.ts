@@ -1,0 +1,205 @@
+import { datumsOf, type NaiveDatum } from "../../../worker/pipeline/model/naive-results.ts";
+import { holdsFile, type NaiveGlob } from "../../../worker/pipeline/model/naive-tree.ts";
+import type { JobsWorld, Operation, PipelinePlan } from "./clients.ts";
+import type { RecordedEvent, Recorder } from "./recorder.ts";
+import type { AttemptRow, JobRow, PipelineRows, RevisionRow } from "./rows.ts";
+
+export type Tree = ReadonlyMap<string, string>;
+
+/** Globs of a history as what they are made of. */
+const NAMES: Readonly<Record<string, NaiveGlob["names"]>> = {
+  "/": "root",
+  "/*": [[{ kind: "star" }]],
+  "/*/*": [[{ kind: "star" }], [{ kind: "star" }]],
+  "/d*": [[{ kind: "literal", character: "d" }, { kind: "star" }]],
+};
+
+/** What is written down of a pipeline, what was asked of it, and what each of its jobs therefore reads. */
+export class JobFacts {
+  readonly world: JobsWorld;
+  readonly plan: PipelinePlan;
+  readonly rows: PipelineRows;
+  readonly jobs: readonly JobRow[];
+  readonly attempts: readonly AttemptRow[];
+  readonly revisions: ReadonlyMap<number, RevisionRow>;
+  /** Every repo that some version of it reads. */
+  readonly repos: readonly string[];
+  /** Since the pipeline of this name was made. */
+  readonly operations: readonly Operation[];
+  readonly #datums = new Map<number, ReadonlyMap<string, NaiveDatum>>();
+  readonly #erasedUnder = new Map<number, boolean>();
+
+  constructor(world: JobsWorld, plan: PipelinePlan, rows: PipelineRows) {
+    this.world = world;
+    this.plan = plan;
+    this.rows = rows;
+    this.jobs = rows.jobs;
+    this.attempts = rows.attempts;
+    this.revisions = rows.revisions;
+    const inputs = [...this.revisions.values()].flatMap((revision) => revision.inputs);
+    this.repos = [...new Set(inputs.map(({ repo }) => repo))].sort();
+    // What was asked of an earlier one of the name is over.
+    this.operations = world.operations.filter(({ ended }) => ended > rows.createdAt);
+  }
+
+  asked(...kinds: readonly Operation["kind"][]): Operation[] {
+    return this.operations.filter(({ kind, of }) => kinds.includes(kind) && of === this.plan.name);
+  }
+
+  /** Of the inputs. */
+  erasures(): Operation[] {
+    return this.operations.filter(({ kind, of }) => kind.startsWith("erase") && this.repos.includes(of));
+  }
+
+  /**
+   * Whether something was erased of an input while the job went on: then it may have read it or not. So it may if nobody knows when
+   * that was done, or at which commits the version was there.
+   */
+  isErasedUnder(job: JobRow): boolean {
+    const known = this.#erasedUnder.get(job.n) ?? this.#isErasedUnder(job);
+    this.#erasedUnder.set(job.n, known);
+    return known;
+  }
+
+  #isErasedUnder(job: JobRow): boolean {
+    return this.erasures().some(
+      (erasure) =>
+        erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) &&
+        (erasure.ended >= job.createdAt ||
+          !erasure.ok ||
+          this.world.recorder(erasure.of).isAmbiguous(erasure)),
+    );
+  }
+
+  /** Paths of which something may have been erased by the time of a commit. */
+  erasedPaths(repo: string, { createdAt }: RecordedEvent): ReadonlySet<string> {
+    const erased = this.world.operations.flatMap(({ of, begun, erased: some }) =>
+      of === repo && begun <= createdAt ? (some ?? []) : [],
+    );
+    return new Set(erased.map(({ path }) => path));
+  }
+
+  isInOrder(before: JobRow, job: JobRow): boolean {
+    const [one, other] = [this.eventOf(before), this.eventOf(job)];
+    if (!one || !other) return true;
+    return one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id);
+  }
+
+  eventOf(job: JobRow): RecordedEvent | undefined {
+    const { source, generation, seq } = job;
+    return this.recorderOf(job, source).events.find(
+      (event) => event.generation === generation && event.seq === seq,
+    );
+  }
+
+  /** The distinct repos that a version reads, in order of the inputs' names: what the positions of its jobs are of. */
+  reposOf({ revision }: Pick<JobRow, "revision">): readonly string[] {
+    return [...new Set(this.revision({ revision }).inputs.map(({ repo }) => repo))];
+  }
+
+  /** Whether two versions read the same. */
+  isOfInputs(one: Pick<JobRow, "revision">, other: Pick<JobRow, "revision">): boolean {
+    const text = (of: typeof one) => JSON.stringify(this.revision(of).inputs);
+    return text(one) === text(other);
+  }
+
+  /** Whether a repo holds a file of each input of a version that reads it. */
+  holdsNow(repo: string, { revision }: Pick<JobRow, "revision">): boolean {
+    const recorder = this.world.recorder(repo);
+    const { last } = recorder;
+    return this.revision({ revision }).inputs.every(
+      (input) =>
+        input.repo !== repo ||
+        (last !== undefined && holdsFile(recorder.treeAt(last, { from: input.from }) ?? new Map())),
+    );
+  }
+
+  /** How many events of each repo that a job reads lie up to its position. */
+  indices(job: JobRow): ReadonlyMap<string, number> {
+    const repos = this.reposOf(job);
+    return new Map(
+      repos.flatMap((repo, source) => {
+        const position = job.positions[source];
+        return position ? [[repo, this.world.recorder(repo).indexOf(position)] as const] : [];
+      }),
+    );
+  }
+
+  recorderOf(job: JobRow, source: number): Recorder {
+    return this.world.recorder(this.reposOf(job)[source] ?? "");
+  }
+
+  output(): Recorder {
+    return this.world.recorder(this.plan.name);
+  }
+
+  /** What a job read of one of its repos; of what an input starts after, only what was written since. */
+  tree(job: JobRow, source: number, from: string | null = null): Tree | undefined {
+    const position = job.positions[source];
+    const repo = this.reposOf(job)[source] ?? "";
+    const erasures = this.erasures().filter(({ of, ended }) => of === repo && ended < job.createdAt);
+    return position && this.world.recorder(repo).treeAt(position, { erased: erasures, from });
+  }
+
+  datumsOf(job: JobRow): ReadonlyMap<string, NaiveDatum> {
+    const known = this.#datums.get(job.n);
+    if (known) return known;
+    const repos = this.reposOf(job);
+    const { inputs: read, cmd, skips } = this.revision(job);
+    const inputs = read.map(({ name, repo, glob, from }) => ({
+      ...{ name, repo, commit: null },
+      glob: { text: glob, names: NAMES[glob] ?? "root" },
+      tree: this.tree(job, repos.indexOf(repo), from) ?? new Map(),
+    }));
+    const datums = datumsOf({ inputs, cmd, skips, salt: 0 });
+    this.#datums.set(job.n, datums);
+    return datums;
+  }
+
+  /** The datums of a job that did not fail in it, in order of their keys. */
+  goodOf(job: JobRow): NaiveDatum[] {
+    const failed = new Set(this.attemptsOf(job, "failed").map(({ key }) => key));
+    return [...this.datumsOf(job).values()].filter(({ key }) => !failed.has(key));
+  }
+
+  /** The salt of results that count now. */
+  get presentSalt(): string | undefined {
+    return this.revisions.get(this.rows.revision)?.salt;
+  }
+
+  /** Whether nothing was told to keep less, and nothing was erased of what it reads. */
+  get isAllKept(): boolean {
+    return this.world.keepsAll && this.erasures().length === 0;
+  }
+
+  /** Whether the commits that a job read are of branches that are still there. */
+  areInputsKept(job: JobRow): boolean {
+    return this.reposOf(job).every((repo, source) => {
+      const { last } = this.world.recorder(repo);
+      return last?.kind === "commit" && last.generation === job.positions[source]?.generation;
+    });
+  }
+
+  /** The datums of a job that each job since then has, too. */
+  stayedSince(job: JobRow): NaiveDatum[] {
+    const since = this.jobs.filter(({ n }) => n > job.n);
+    return [...this.datumsOf(job).values()].filter(({ id }) =>
+      since.every((each) => this.datumsOf(each).has(id)),
+    );
+  }
+
+  /** Whether anything was erased of its output: then results have less than their datums wrote. */
+  get hasErasedOutput(): boolean {
+    return this.world.operations.some(({ kind, of }) => kind.startsWith("erase") && of === this.plan.name);
+  }
+
+  attemptsOf(job: JobRow, state: string): AttemptRow[] {
+    return this.attempts.filter((attempt) => attempt.job === job.n && attempt.state === state);
+  }
+
+  revision({ revision }: Pick<JobRow, "revision">): RevisionRow {
+    const found = this.revisions.get(revision);
+    if (!found) throw new Error(`there is no version ${revision} of ${this.plan.name}`);
+    return found;
+  }
+}
