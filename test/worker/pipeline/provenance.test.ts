@@ -251,13 +251,16 @@ describe("the code that made an output file", () => {
     await pipelineOf("old-code").specification.update({ spec: specOf(options), reprocess: true });
     await runAs(pipeline, { ran: { executor: "process", image: null }, jobs: 2 });
     await expect.poll(() => query("old-code", "SELECT DISTINCT salt FROM results")).toEqual([{ salt: "2" }]);
-    const codes = await Promise.all(
-      [0, 1].map(async (job) => (await makersOf(pipeline, { path: "a.out", job }))[0]?.code),
+    const makers = await Promise.all(
+      [0, 1].map(async (job) => (await makersOf(pipeline, { path: "a.out", job }))[0]),
     );
-    expect(codes).toEqual([
+    expect(makers.map((maker) => maker?.code)).toEqual([
       { version: 1, node: "n1", executor: "podman", image: IMAGE },
       { version: 2, node: "n1", executor: "process", image: null },
     ]);
+    // Each ran it, and says so.
+    const jobs = await allJobs(pipeline);
+    expect(makers).toMatchObject(jobs.map(({ id }) => ({ state: "success", job: id, exitCode: 0 })));
   });
 
   it("is known also if the first result of that code was undone on its way", async () => {
