@@ -52,17 +52,21 @@ function ranOf(
   { results, jobs, attempts, codes }: Ledger,
   { job, maker: { id, salt, code: published } }: { job: JobRow; maker: MakerRow },
 ): Omit<Maker, "inputs"> {
-  const origin = results.origin({ id, salt });
-  const ran = origin && jobs.get(origin.job);
-  const attempt = ran && attempts.get(ran.n, id);
+  const result = results.origin({ id, salt });
   // The datum may have run again since, as its content was gone: then this job has what ran it before.
-  const code = codes.get(origin && origin.job <= job.n ? origin.code : published);
+  const origin = result && result.job <= job.n ? result : undefined;
+  // What a job ran is known for longer than the results of an earlier version.
+  const own = attempts.get(job.n, id);
+  const isOwn = own?.state === "success";
+  const ran = isOwn ? job : origin && jobs.get(origin.job);
+  const attempt = isOwn ? own : ran && attempts.get(ran.n, id);
+  const code = codes.get(origin ? origin.code : published);
   return {
     id,
-    state: origin?.job === job.n ? "success" : "skipped",
+    state: isOwn || origin?.job === job.n ? "success" : "skipped",
     job: ran?.id ?? null,
     node: attempt?.node ?? code?.node ?? null,
-    exitCode: origin?.exitCode ?? null,
+    exitCode: (isOwn ? own.exitCode : origin?.exitCode) ?? null,
     code,
   };
 }
