@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { JobDatum } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { KEPT_JOBS } from "../../../worker/pipeline/jobs/job-store.ts";
 import { REST } from "../../support/suite.ts";
@@ -33,6 +34,21 @@ async function datumsOf(pipeline: PipelineApi, job: string, limit = 100): Promis
 }
 
 describe("the datums of a job", () => {
+  it("are none if it ended before they were worked out, whatever the job before had", async () => {
+    await makeRepo("unfilled-in");
+    const pipeline = await makePipeline({ name: "unfilled", globs: { "unfilled-in": "/*" } });
+    await commit("unfilled-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const compares = vi.spyOn(feed, "fingerprint").mockRejectedValue(new Error("the branch is away"));
+    await commit("unfilled-in", { a: null, "d/x": "1" });
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
+    const job = (await allJobs(pipeline))[1]?.id ?? "";
+    const whileFilled = await datumsOf(pipeline, job);
+    expect((await pipeline.jobs.stop(job)).ok).toBe(true);
+    compares.mockRestore();
+    expect([whileFilled, await datumsOf(pipeline, job)]).toEqual([[], []]);
+  });
+
   it("are what it ran, with how that ended and where, and what it skipped", async () => {
     await makeRepo("list-in");
     const pipeline = await makePipeline({ name: "list", globs: { "list-in": "/*" } });
