@@ -50,12 +50,19 @@ function restOf(
   ledger: Ledger,
   { job, after, limit }: { job: JobRow; after: string | null; limit: number },
 ): DatumPage {
+  // Until its datums are worked out, those that are there are the ones of the job before.
+  if (!isWorkedOut(job)) return { datums: [], next: null };
   const rows = ledger.datums.ofJob(job.n, { after, limit });
   const datums = rows
     .filter(({ id }) => ledger.attempts.get(job.n, id) === undefined)
     .map((row) => inherited(ledger, { job, row }));
   const last = rows.at(-1);
   return { datums, next: last && rows.length === limit ? listText({ of: "rest", key: last.key }) : null };
+}
+
+/** Whether it is known which datums a job has. One that was ended early may never come to that. */
+function isWorkedOut({ fill }: JobRow): boolean {
+  return fill.step === "done";
 }
 
 /** A datum that a job runs or ran. */
@@ -161,7 +168,7 @@ function find(ledger: Ledger, { job: id, datum }: DatumCall): FoundDatum | Missi
   if (!job || !definition) return "no-such-job";
   const found = findDatum(ledger, { job, datum });
   if (typeof found === "string") return found;
-  const row = ledger.datums.byId(found.datum, job.n);
+  const row = isWorkedOut(job) ? ledger.datums.byId(found.datum, job.n) : undefined;
   const attempt = ledger.attempts.get(job.n, found.datum);
   const salt = row?.salt ?? definition.salt;
   if (attempt) return { job, definition, salt, key: attempt.key, datum: shown(ledger, { job, attempt }) };
