@@ -42,6 +42,12 @@ export interface RanAttempt {
   readonly millis: number;
 }
 
+/** A datum by what it is and by where it stands among the datums of its job. */
+export interface DatumName {
+  readonly id: string;
+  readonly key: string;
+}
+
 export interface Fault {
   readonly exitCode: number | null;
   readonly reason: string;
@@ -62,9 +68,15 @@ export class AttemptStore extends Store {
     this.#lost = lost;
   }
 
-  /** A datum that a job has to run. Does nothing if the job has it already. */
-  add(job: number, { id, key }: { id: string; key: string }): void {
-    if (this.sql.first`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return;
+  /** Datums that a job has to run. Does nothing about those that the job has already. */
+  add(job: number, datums: readonly DatumName[]): void {
+    const open = datums.filter((datum) => this.#add(job, datum)).length;
+    if (open > 0) this.#jobs.count(job, { open });
+  }
+
+  /** Returns false if the job has it already. */
+  #add(job: number, { id, key }: DatumName): boolean {
+    if (this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return false;
     const other = this.sql.first<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
       WHERE id = ${id} AND finishedAt IS NULL AND state <> 'waiting'`;
@@ -74,15 +86,15 @@ export class AttemptStore extends Store {
     this.sql.run`
       INSERT INTO attempts (job, id, key, state, tries, lost)
       VALUES (${job}, ${id}, ${key}, ${other && !overtakes ? "waiting" : "queued"}, 0, 0)`;
-    this.#jobs.count(job, { open: 1 });
+    return true;
   }
 
   /** Queues a datum again whose result was lost after it had succeeded. */
-  redo(job: number, { id, key }: { id: string; key: string }): void {
+  redo(job: number, { id, key }: DatumName): void {
     const done = this.sql.first<{ state: string }>`
       SELECT state FROM attempts WHERE job = ${job} AND id = ${id} AND finishedAt IS NOT NULL`;
     if (!done) {
-      this.add(job, { id, key });
+      this.add(job, [{ id, key }]);
       return;
     }
     this.sql.run`
@@ -91,7 +103,7 @@ export class AttemptStore extends Store {
   }
 
   /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
-  addKilled(job: number, { id, key }: { id: string; key: string }, { now }: { now: number }): void {
+  addKilled(job: number, { id, key }: DatumName, { now }: { now: number }): void {
     this.sql.run`
       INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, finishedAt)
       VALUES (${job}, ${id}, ${key}, 'killed', 0, 0, ${now})`;

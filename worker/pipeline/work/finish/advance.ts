@@ -42,6 +42,7 @@
 
 import { skipsBadDatums } from "../../../../protocol/spec.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
+import type { DatumName } from "../../attempts/attempt-store.ts";
 import type { JobWork, PipelineContext } from "../../context.ts";
 import { TOOK_OVER } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -197,10 +198,8 @@ async function takeOverFrom(oldest: JobWork, from: number): Promise<void> {
     for (let more = true; more; ) {
       const page = runningStep(oldest, () => {
         const rows = left.call(ledger.attempts, from, { after, limit: TAKE_OVER });
-        for (const { id, key } of rows) {
-          if (ledger.datums.aliveAt(id, job.n) && !ledger.results.has(id))
-            ledger.attempts.add(job.n, { id, key });
-        }
+        const isLeft = ({ id }: DatumName) => ledger.datums.aliveAt(id, job.n) && !ledger.results.has(id);
+        ledger.attempts.add(job.n, rows.filter(isLeft));
         return rows;
       });
       after = page?.at(-1)?.key ?? null;

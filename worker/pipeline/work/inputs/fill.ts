@@ -9,6 +9,7 @@ import { MAX_PAIRS } from "../../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../../core/cross-product.ts";
 import { datumId, datumKey } from "../../../core/datums.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
+import type { DatumName } from "../../attempts/attempt-store.ts";
 import type { JobWork, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";
 import type { Element, Touched } from "../../inputs/element-store.ts";
@@ -241,6 +242,7 @@ class Slice {
   #left = SLICE;
   #alive = 0;
   #skipped = 0;
+  readonly #toRun: DatumName[] = [];
   #from: readonly string[] | null;
 
   constructor(filling: JobWork) {
@@ -287,9 +289,10 @@ class Slice {
   }
 
   save(done: boolean): void {
-    const { pipeline, jobs } = this.#ledger;
+    const { pipeline, jobs, attempts } = this.#ledger;
     const { n } = this.#filling.job;
     const total = pipeline.addAlive(this.#alive);
+    attempts.add(n, this.#toRun);
     jobs.setFill(n, { fill: done ? { step: "done" } : { step: "settle", from: this.#from }, total });
     if (this.#skipped > 0) jobs.count(n, { skipped: this.#skipped });
   }
@@ -321,7 +324,7 @@ class Slice {
     datums.bear({ id, key, salt: definition.salt }, job.n);
     this.#alive++;
     if (results.has(id, definition.salt)) this.#skipped++;
-    else if (job.finishedAt === null) attempts.add(job.n, { id, key });
+    else if (job.finishedAt === null) this.#toRun.push({ id, key });
     // The job was stopped meanwhile: the next one that has the datum runs it.
     else attempts.addKilled(job.n, { id, key }, { now: peers.now() });
   }
