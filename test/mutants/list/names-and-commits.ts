@@ -154,5 +154,12 @@ export const WHOLE: Invariant = {
       replacement: "",
       tests: [inWorker("branch/commits", "does not harm those")],
     },
+    {
+      name: "A transaction that throws leaves what was read of the pipeline in memory",
+      file: "worker/pipeline/ledger/ledger.ts",
+      text: "    this.pipeline.forget();\n",
+      replacement: "",
+      tests: [inWorker("pipeline/versions", "what was read of the pipeline")],
+    },
   ],
 };

@@ -25,6 +25,7 @@ import {
   echo,
   filesOf,
   leaseSome,
+  leftRow,
   makePipeline,
   makeRepo,
   outcomeOf,
@@ -335,7 +336,7 @@ describe("jobs that are listed no more", () => {
     const [first, second] = await allJobs(pipeline);
     // As if many jobs had been between the second and the third.
     await query("listed", `UPDATE jobs SET n = n + ${KEPT_JOBS} + 200 WHERE n = 2`);
-    await query("listed", `UPDATE pipeline SET committed = ${KEPT_JOBS} + 202`);
+    await leftRow("listed", `committed = ${KEPT_JOBS} + 202`);
     await query("listed", `UPDATE made SET born = born + ${KEPT_JOBS} + 200 WHERE born = 2`);
     await commit("listed-in", { c: "1" });
     await expect.poll(async () => (await pipeline.jobs.list({ limit: 10 })).jobs.length).toBe(2);
@@ -360,7 +361,7 @@ describe("jobs that are listed no more", () => {
   it("go from the pipeline, too, once the output branch keeps their commits no more", REST, async () => {
     const pipeline = await pipelineAfter("rows", [{ a: "1" }, { b: "1" }, { c: "1" }]);
     await query("rows", `UPDATE jobs SET n = n + ${KEPT_JOBS} + 200 WHERE n > 2`);
-    await query("rows", `UPDATE pipeline SET committed = ${KEPT_JOBS} + 203`);
+    await leftRow("rows", `committed = ${KEPT_JOBS} + 203`);
     await query("rows", `UPDATE made SET born = born + ${KEPT_JOBS} + 200 WHERE born > 2`);
     const first = await query<{ commit: string }>(
       "rows",

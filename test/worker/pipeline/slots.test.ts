@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { commit, leaseSome, makePipeline, makeRepo, pipelineOf, query, specOf } from "./support.ts";
 
@@ -72,10 +73,20 @@ describe("the slot of a worker that says that it leaves", () => {
     await commit("updated-in", { a: "1" });
     const { datums } = await leaseSome(pipeline);
     const leases = datums.map(({ lease }) => lease);
-    await query("updated", "UPDATE pipeline SET state = 'updating'");
+    const held = Promise.withResolvers<void>();
+    const subscribe = feed.subscribe;
+    const asked = vi.spyOn(feed, "subscribe").mockImplementation(async (...call) => {
+      await held.promise;
+      return subscribe(...call);
+    });
+    await makeRepo("updated-more");
+    const spec = specOf({ name: "updated", globs: { "updated-in": "/*", "updated-more": "/*" } });
+    const updating = pipeline.specification.update({ spec, reprocess: false });
+    await expect.poll(() => asked.mock.calls.length).toBe(1);
     expect(await pipeline.leases.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
     expect(await holders("updated")).toEqual([]);
-    await query("updated", "UPDATE pipeline SET state = 'active'");
+    held.resolve();
+    expect((await updating).ok).toBe(true);
     expect(await pipeline.leases.take({ ...call, worker: "w2" })).toMatchObject({ slot: true });
   });
 

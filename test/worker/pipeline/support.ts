@@ -1,4 +1,4 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import type { ContentId } from "../../../protocol/content.ts";
@@ -96,6 +96,12 @@ export async function makePipeline(options: SpecOptions): Promise<PipelineApi> {
 export async function query<Row>(name: string, sql: string): Promise<Row[]> {
   const stub = env.PIPELINE.getByName(name);
   return runInDurableObject(stub, (_, state) => state.storage.sql.exec(sql).toArray() as unknown as Row[]);
+}
+
+/** Writes the row of the pipeline itself, as an earlier instance of its object may have left it. */
+export async function leftRow(name: string, set: string): Promise<void> {
+  await query(name, `UPDATE pipeline SET ${set}`);
+  await evictDurableObject(env.PIPELINE.getByName(name));
 }
 
 /** The loops of a pipeline's object that have something to do, now or at a time; none of one that was deleted. */

@@ -2,11 +2,13 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { Sql } from "../../../worker/objects/sql.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
 import { VersionStore } from "../../../worker/pipeline/lifecycle/version-store.ts";
 import {
   allJobs,
   commit,
+  leftRow,
   makePipeline,
   makeRepo,
   pipelineOf,
@@ -37,6 +39,36 @@ async function numbers(pipeline: PipelineApi): Promise<number[]> {
   return page.ok ? page.versions.map(({ version }) => version) : [];
 }
 
+it("what was read of the pipeline in a transaction that is undone is forgotten with it", async () => {
+  await makeRepo("undone-in");
+  const options = { name: "undone", globs: { "undone-in": "/*" } };
+  await makePipeline(options);
+  const seen = await runInDurableObject(env.PIPELINE.getByName("undone"), (_, { storage }) => {
+    const ledger = new Ledger(storage);
+    const by = { key: null, text: null };
+    const read = () => [
+      ledger.pipeline.row()?.state,
+      ledger.pipeline.definition()?.revision,
+      ledger.pipeline.definition()?.limited,
+    ];
+    const before = read();
+    const within: unknown[] = [];
+    const work = () => {
+      ledger.pipeline.setState("stopping");
+      ledger.pipeline.resubmit({ limited: false, by });
+      within.push(...read());
+      throw new Error("undone");
+    };
+    expect(() => ledger.transaction(work)).toThrow("undone");
+    return { before, within, after: read() };
+  });
+  expect(seen).toEqual({
+    before: ["active", 1, true],
+    within: ["stopping", 1, false],
+    after: ["active", 1, true],
+  });
+});
+
 describe("the versions that are kept", () => {
   it("are the newest ones, as many as fit, and those that a job was made for", async () => {
     await makeRepo("kept-in");
@@ -65,7 +97,7 @@ describe("the versions that are kept", () => {
        INSERT INTO revisions (revision, spec, salt, createdAt, starts, limited)
        SELECT n, spec, salt, createdAt, starts, limited FROM n, revisions WHERE revision = 1`,
     );
-    await query("many-v", "UPDATE pipeline SET revision = 1009");
+    await leftRow("many-v", "revision = 1009");
     await updateTo(options, "1010");
     expect(await query("many-v", "SELECT count(*) AS count, min(revision) AS oldest FROM revisions")).toEqual(
       [{ count: 1000, oldest: 11 }],
@@ -161,14 +193,14 @@ describe("the versions that are kept", () => {
     await commit("bound-in", { a: "1" });
     await workUntil(pipeline, { jobs: 1 });
     await pipeline.lifecycle.stop();
-    await query("bound", "UPDATE pipeline SET unlisted = 2");
+    await leftRow("bound", "unlisted = 2");
     await query(
       "bound",
       `WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 999)
        INSERT INTO revisions (revision, spec, salt, createdAt, starts, limited)
        SELECT n, spec, salt, createdAt, starts, limited FROM n, revisions WHERE revision = 1`,
     );
-    await query("bound", "UPDATE pipeline SET revision = 999");
+    await leftRow("bound", "revision = 999");
     await updateTo(options, "1000");
     expect(await pipeline.specification.version(1)).toMatchObject({ ok: true, text: "# first" });
     const transform = { image: "none", cmd: ["1001"] };

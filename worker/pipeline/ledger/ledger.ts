@@ -68,6 +68,7 @@ export class Ledger extends ObjectLedger {
   }
 
   protected override forget(): void {
+    this.pipeline.forget();
     this.codes.forget();
   }
 

@@ -1,5 +1,5 @@
 import type { CommitPosition } from "../../branch/contract/pipelines.ts";
-import type { Sql } from "../../objects/sql.ts";
+import type { Sql, SqlValue } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import { type Definition, define, type Revision, type Submission } from "./definition.ts";
 import type { VersionStore } from "./version-store.ts";
@@ -69,8 +69,20 @@ export interface Behind {
 /** So many earlier versions are held in memory, where each may take several megabytes. */
 const EARLIER_HELD = 8;
 
-/** The one row about the pipeline itself, and the versions of its specification. */
+/** All of the row. */
+interface StoredPipeline extends PipelineRow {
+  readonly name: string;
+  readonly uid: string;
+  /** The version that waits to become the present one. */
+  readonly nextRevision: number | null;
+  /** A `Behind`. */
+  readonly behind: string | null;
+}
+
+/** The one row about the pipeline itself, and the versions of its specification. Kept in memory: each step asks many times. */
 export class PipelineStore extends Store {
+  /** Null: there is none; undefined: not loaded, or written since. */
+  #stored: StoredPipeline | null | undefined;
   #definition: Definition | undefined;
   /** Earlier versions, read for jobs that were made for them: those that were asked for last, in that order. */
   readonly #earlier = new Map<number, Definition>();
@@ -82,26 +94,22 @@ export class PipelineStore extends Store {
   }
 
   row(): PipelineRow | undefined {
-    return this.sql.first<PipelineRow>`
-      SELECT state, version, catalogueVersion, revision, epoch, keepOutput, pullDue, alive, committed, hadFirstJob,
-        wholeJobDue, staleUntil, nextReadsWhole, unlisted, outputDue, releasedTo, freedTo, codesSwept
-      FROM pipeline WHERE one = 1`;
+    return this.#row();
   }
 
   /** Undefined: there never was one. */
   name(): string | undefined {
-    return this.sql.first<{ name: string }>`SELECT name FROM pipeline WHERE one = 1`?.name;
+    return this.#row()?.name;
   }
 
   /** Of the pipeline, or of the last one of the name. Undefined: there never was one. */
   uid(): string | undefined {
-    return this.sql.first<{ uid: string }>`SELECT uid FROM pipeline WHERE one = 1`?.uid;
+    return this.#row()?.uid;
   }
 
   /** What the pipeline is, in whatever state. */
   definition(): Definition | undefined {
-    const row = this.sql.first<{ uid: string; revision: number }>`
-      SELECT uid, revision FROM pipeline WHERE one = 1`;
+    const row = this.#row();
     if (!row) return undefined;
     const { uid, revision } = row;
     if (this.#definition?.uid !== uid || this.#definition.revision !== revision) {
@@ -138,7 +146,7 @@ export class PipelineStore extends Store {
     submitted: Omit<Revision, "revision" | "salt">,
     { uid, by, now }: { uid: string; by: Submission; now: number },
   ): void {
-    this.sql.run`
+    this.#write`
       INSERT INTO pipeline (one, name, uid, state, createdAt, version, epoch, keepOutput, pullDue, alive, committed)
       VALUES (1, ${submitted.spec.pipeline.name}, ${uid}, 'creating', ${now}, 1, NULL, 0, 0, 0, 0)
       ON CONFLICT (one) DO UPDATE SET
@@ -151,13 +159,13 @@ export class PipelineStore extends Store {
 
   /** Whether a version waits to become the present one. */
   hasNextRevision(): boolean {
-    return this.sql.has`SELECT 1 FROM pipeline WHERE one = 1 AND nextRevision IS NOT NULL`;
+    return this.#row()?.nextRevision != null;
   }
 
   /** Writes down the version that is to follow the present one. Versions that are kept no more for it go. */
   setNextRevision(next: Revision, { by, now }: { by: Submission; now: number }): void {
     this.#insertRevision(next, { by, now });
-    this.sql.run`UPDATE pipeline SET nextRevision = ${next.revision}`;
+    this.#write`UPDATE pipeline SET nextRevision = ${next.revision}`;
     for (const revision of this.#versions.tooOld()) {
       this.#versions.remove(revision);
       this.#earlier.delete(revision);
@@ -167,7 +175,7 @@ export class PipelineStore extends Store {
 
   /** Makes the version that waits the present one. */
   revise(): void {
-    this.sql.run`
+    this.#write`
       UPDATE pipeline SET revision = nextRevision, version = version + 1, nextRevision = NULL WHERE nextRevision IS NOT NULL`;
   }
 
@@ -186,69 +194,96 @@ export class PipelineStore extends Store {
 
   /** Every change of state is a new version for the catalogue. */
   setState(state: StoredState): void {
-    this.sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
+    this.#write`UPDATE pipeline SET state = ${state}, version = version + 1`;
   }
 
   /** Nothing has changed but the version, which makes a job unique that no commit made. */
   setNewVersion(): void {
-    this.sql.run`UPDATE pipeline SET version = version + 1`;
+    this.#write`UPDATE pipeline SET version = version + 1`;
     this.wake("state");
   }
 
   setCatalogueVersion(version: number): void {
-    this.sql.run`UPDATE pipeline SET catalogueVersion = max(catalogueVersion, ${version})`;
+    this.#write`UPDATE pipeline SET catalogueVersion = max(catalogueVersion, ${version})`;
   }
 
   /** The catalogue may know nothing of the pipeline any more. */
   forgetCatalogueVersion(): void {
-    this.sql.run`UPDATE pipeline SET catalogueVersion = 0`;
+    this.#write`UPDATE pipeline SET catalogueVersion = 0`;
   }
 
   set(fields: Partial<PlainFields>): void {
+    this.#stored = undefined;
     const names = Object.keys(fields).map((name) => `${name} = ?`);
     this.sql.execute(`UPDATE pipeline SET ${names.join(", ")}`, Object.values(fields));
   }
 
   setPullDue(due: 0 | 1): void {
-    this.sql.run`UPDATE pipeline SET pullDue = ${due}`;
+    this.#write`UPDATE pipeline SET pullDue = ${due}`;
   }
 
   /** Returns how many datums are alive after the change. */
   addAlive(change: number): number {
+    this.#stored = undefined;
     return this.sql.number`
       UPDATE pipeline SET alive = alive + ${change} RETURNING alive`;
   }
 
   /** Which input keeps the events of the others waiting; null: none does. */
   behind(): Behind | null {
-    const text = this.sql.first<{ behind: string | null }>`SELECT behind FROM pipeline WHERE one = 1`?.behind;
+    const text = this.#row()?.behind;
     return text ? JSON.parse(text) : null;
   }
 
   setBehind(behind: Behind | null): void {
     const text = behind && JSON.stringify(behind);
-    this.sql.run`UPDATE pipeline SET behind = ${text} WHERE behind IS NOT ${text}`;
+    this.#write`UPDATE pipeline SET behind = ${text} WHERE behind IS NOT ${text}`;
   }
 
   setCommitted(job: number): void {
-    this.sql.run`UPDATE pipeline SET committed = ${job}`;
+    this.#write`UPDATE pipeline SET committed = ${job}`;
   }
 
   /** The output branch keeps less than before. */
   addOutputNews(): void {
-    this.sql.run`UPDATE pipeline SET outputDue = outputDue + 1`;
+    this.#write`UPDATE pipeline SET outputDue = outputDue + 1`;
     this.wake("trim");
   }
 
   /** It is known what the output branch keeps, unless it has called since. */
   settleOutputNews(count: number): void {
-    this.sql.run`UPDATE pipeline SET outputDue = 0 WHERE outputDue = ${count}`;
+    this.#write`UPDATE pipeline SET outputDue = 0 WHERE outputDue = ${count}`;
   }
 
   /** The output commits of these jobs are kept no more: what ended after the first of them is to be looked at again. */
   setReleased({ first, last }: { first: number; last: number }): void {
-    this.sql.run`
+    this.#write`
       UPDATE pipeline SET releasedTo = max(releasedTo, ${last}), freedTo = min(freedTo, ${first})`;
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#stored = undefined;
+    this.#definition = undefined;
+    this.#earlier.clear();
+  }
+
+  #row(): StoredPipeline | undefined {
+    if (this.#stored === undefined) {
+      const row = this.sql.first<StoredPipeline>`
+        SELECT name, uid, state, version, catalogueVersion, revision, nextRevision, epoch, keepOutput, pullDue, alive,
+          committed, hadFirstJob, wholeJobDue, staleUntil, nextReadsWhole, behind, unlisted, outputDue, releasedTo,
+          freedTo, codesSwept
+        FROM pipeline WHERE one = 1`;
+      this.#stored = row ?? null;
+    }
+    return this.#stored ?? undefined;
+  }
+
+  /** A statement that writes the row. */
+  #write(strings: TemplateStringsArray, ...values: SqlValue[]): void {
+    this.#stored = undefined;
+    this.sql.run(strings, ...values);
   }
 
   #insertRevision(
