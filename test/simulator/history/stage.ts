@@ -1,9 +1,10 @@
+import { type BlobOwner, chunkBlobName, newWrite } from "../../../worker/blobs/blob-name.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { Random } from "../platform/random.ts";
 import type { Simulation } from "../platform/simulation.ts";
 import type { Archive, Imported } from "./archives.ts";
 import type { Aside } from "./asides.ts";
-import { digestOf } from "./bytes.ts";
+import { digestOf, idOf } from "./bytes.ts";
 import { FactsObserver } from "./facts.ts";
 import { isMishap } from "./mishaps.ts";
 import { type Answer, type Taken, UNKNOWN } from "./model.ts";
@@ -173,8 +174,8 @@ export class Stage {
   }
 
   /** As PutObject does before it names them. */
-  async writeBlob(text: string): Promise<string> {
-    const blob = `b/${crypto.randomUUID()}`;
+  async writeBlob(text: string, owner: Omit<BlobOwner, "write">): Promise<string> {
+    const blob = chunkBlobName(idOf(text), { ...owner, write: newWrite() });
     await this.simulation.blobs.put(blob, new TextEncoder().encode(text));
     return blob;
   }

@@ -13,6 +13,8 @@ import { digestOf, idOf } from "../bytes.ts";
 import { textOfBody } from "../end.ts";
 import { insisted } from "../mishaps.ts";
 import type { Kind, Stage, Turn } from "../stage.ts";
+import { ERASURE_KINDS } from "./erasures.ts";
+import { LOG_KINDS } from "./log.ts";
 
 /** Branches with their history, read in pages. Whoever reads may go away, or be gone for a while, at any page. */
 export const EXPORT_KINDS = { export: { weight: 3, take: exportOne } } satisfies Record<string, Kind>;
@@ -57,6 +59,7 @@ class Reading {
   /** Digests of contents that were read. */
   readonly #read = new Set<string>();
   #lastAt: number;
+  #rests = 0;
 
   constructor(stage: Stage, turn: Turn, begun: Extract<Begun, { ok: true }> & Pick<Archive, "begun">) {
     this.#stage = stage;
@@ -183,8 +186,13 @@ class Reading {
     return isOver || isLate || erased.length > 0 || redacted.length > 0;
   }
 
+  /** Between two pages something may be taken out of the branch, or nobody reads for a while. */
   async #rest(): Promise<void> {
-    const { random } = this.#turn;
+    const { random, id } = this.#turn;
+    if (random.chance(0.1)) {
+      const take = random.pick([LOG_KINDS.redact, ERASURE_KINDS.erase]).take;
+      await take(this.#stage, { ...this.#turn, id: `${id}.out.${this.#rests++}` });
+    }
     if (random.chance(0.05)) await scheduler.wait(random.chance(0.5) ? 2 * RENEWED_MS : EXPORT_LEASE_MS + 1);
   }
 

@@ -54,7 +54,7 @@ async function put(stage: Stage, turn: Turn): Promise<void> {
   }
   const opened = await branch.uploads.open({});
   if (!opened.ok) return;
-  const blob = await stage.writeBlob(text);
+  const blob = await stage.writeBlob(text, opened);
   const answer = await stage.ask(
     asked,
     () => branch.files.put({ ...request, content: inBlob(text, blob), upload: opened.upload }),

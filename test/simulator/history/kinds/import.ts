@@ -114,7 +114,7 @@ class Importing {
         .filter(([path, born]) => path > after.path || (path === after.path && born > after.born))
         .slice(0, 1 + this.#turn.random.below(6));
       if (page.length === 0) return undefined;
-      return this.#bring(page, upload).then(
+      return this.#bring(page, { uid, upload }).then(
         (contents) =>
           contents &&
           this.#ask("files", () =>
@@ -156,7 +156,7 @@ class Importing {
   }
 
   /** Small contents go with their page, or as others do: bytes first. Undefined: it did not come so far. */
-  async #bring(page: readonly ArchivedFile[], upload: string): Promise<ArchivedBytes[] | undefined> {
+  async #bring(page: readonly ArchivedFile[], { uid, upload }: Target): Promise<ArchivedBytes[] | undefined> {
     const along: ArchivedBytes[] = [];
     if (this.#damage === "content") return along;
     const digests = new Set(
@@ -164,7 +164,7 @@ class Importing {
     );
     for (const digest of digests) {
       const text = this.#stage.texts.get(digest);
-      const brought = text === undefined || (await this.#bringOne(text, { upload, along }));
+      const brought = text === undefined || (await this.#bringOne(text, { uid, upload, along }));
       if (!brought) return undefined;
     }
     return along;
@@ -172,7 +172,7 @@ class Importing {
 
   async #bringOne(
     text: string,
-    { upload, along }: { upload: string; along: ArchivedBytes[] },
+    { uid, upload, along }: Target & { along: ArchivedBytes[] },
   ): Promise<boolean> {
     const { random, bucket } = this.#turn;
     const { uploads } = this.#stage.branch(bucket);
@@ -185,7 +185,7 @@ class Importing {
       if (!isThere) along.push({ ...idOf(text), bytes: new TextEncoder().encode(text) });
       return reserved !== undefined;
     }
-    const blob = which < 0.9 ? await this.#stage.writeBlob(text) : undefined;
+    const blob = which < 0.9 ? await this.#stage.writeBlob(text, { uid, upload }) : undefined;
     const content = blob === undefined ? inline(text) : inBlob(text, blob);
     const added = await insisted(() => uploads.add({ upload, contents: [content] }));
     if (added?.ok && blob !== undefined) this.#stage.known.add(blob);
@@ -217,6 +217,12 @@ class Importing {
     if (reason !== "bad-archive" && reason !== "no-such-content") return refusal({ reason });
     return { kind: "saw", what: `${reason} ${path} ${message}`, of: () => !isWhole };
   }
+}
+
+/** The generation that is made, and the upload by which its contents come. */
+interface Target {
+  readonly uid: string;
+  readonly upload: string;
 }
 
 interface Told {

@@ -34,14 +34,14 @@ function someRule({ simulation }: Stage, { random, id }: Pick<Turn, "random" | "
     : { date: midnightAfter(now + random.below(3) * DAY_MS) };
   const which = random.next();
   if (which < 0.1) return { ...common, prefix: "", noncurrentDays: 1 + random.below(3) };
-  if (which < 0.25)
+  if (which < 0.35)
     return {
       ...common,
       prefix: random.pick(["", "dir/", "a"]),
       abortDays: 1 + random.below(3),
       ...(random.chance(0.3) && { expiration }),
     };
-  if (which < 0.35) return { ...common, prefix: "", expiration };
+  if (which < 0.45) return { ...common, prefix: "", expiration };
   if (which < 0.6) return { ...common, prefix: random.pick(["", "dir/"]), expiration, tags: TAGS };
   return { ...common, prefix: random.pick(["dir/", "a"]), expiration };
 }

@@ -201,7 +201,7 @@ async function bytes(stage: Stage, turn: Turn): Promise<void> {
   if (!reserved?.ok) return;
   const missing = new Set(reserved.missing.map(({ digest }) => digest));
   for (const text of some.filter((one) => missing.has(digestOf(one)))) {
-    const blob = random.chance(0.5) ? await stage.writeBlob(text) : undefined;
+    const blob = random.chance(0.5) ? await stage.writeBlob(text, opened) : undefined;
     const content = blob === undefined ? inline(text) : inBlob(text, blob);
     const added = await insisted(() => uploads.add({ upload, contents: [content] }));
     if (!added?.ok) return;

@@ -209,7 +209,8 @@ export function putInto({
 async function putOne(stage: Stage, turn: Turn, { openCommit, id }: On): Promise<void> {
   const { random, bucket } = turn;
   const branch = stage.branch(bucket);
-  const path = random.pick(PATHS);
+  // Something may be in its way at the end.
+  const path = random.chance(0.15) ? "dir/c/below" : random.pick(PATHS);
   const text = someText({ ...turn, id });
   const digest = stage.text(text);
   const expected = conditionOf(random);
@@ -236,7 +237,7 @@ async function putOne(stage: Stage, turn: Turn, { openCommit, id }: On): Promise
   }
   const opened = await branch.uploads.open({ openCommit });
   if (!opened.ok) return;
-  const blob = await stage.writeBlob(text);
+  const blob = await stage.writeBlob(text, opened);
   const { upload } = opened;
   const content = inBlob(text, blob);
   const answer = await stage.ask(asked, () => branch.files.put({ ...request, content, upload }), answerOf);
