@@ -29,7 +29,7 @@ async function importOne(stage: Stage, turn: Turn): Promise<void> {
   const free = BUCKETS.filter(isFree);
   const bucket = free.length > 0 && random.chance(0.9) ? random.pick(free) : turn.bucket;
   if (!isFree(bucket) && random.chance(0.5)) await destroyOne(stage, { id: `${id}.before`, bucket });
-  const damage = random.chance(0.2) ? damaged(whole, random) : undefined;
+  const damage = random.chance(0.35) ? damaged(whole, random) : undefined;
   const archive = damage?.archive ?? whole;
   const work = new Importing(stage, { ...turn, bucket }, { archive, damage: damage?.what });
   for (let n = 0; n < TRIES; n++) if ((await work.run()) !== "broken" || random.chance(0.3)) break;
