@@ -21,7 +21,7 @@ function databases(data: string, kind: "Branch" | "Pipeline"): { folder: string;
 }
 
 /**
- * Time passes for all that waits for a time: uploads and graces run out, and alarms are due, as if the gateway had been
+ * Time passes for all that waits for a time: uploads, graces and leases run out, and alarms are due, as if the gateway had been
  * away for so long. Commits keep the times that they have.
  */
 export function letTimePass(data: string, ms: number): void {
@@ -30,8 +30,11 @@ export function letTimePass(data: string, ms: number): void {
     const { folder, files } = databases(data, kind);
     for (const file of files) {
       withDatabase(file, (database) => {
-        for (const table of tablesWith(database, "due")) {
-          database.prepare(`UPDATE ${table} SET due = due - ? WHERE due IS NOT NULL`).run(BigInt(ms));
+        for (const [column, tables] of timesIn(database)) {
+          for (const table of tables) {
+            const later = `UPDATE ${table} SET ${column} = ${column} - ? WHERE ${column} IS NOT NULL`;
+            database.prepare(later).run(BigInt(ms));
+          }
         }
         if (tablesWith(database, "value").includes("_cf_METADATA")) {
           database.prepare("UPDATE _cf_METADATA SET value = value - ? WHERE key = 1 AND value > 0").run(ns);
@@ -45,6 +48,15 @@ export function letTimePass(data: string, ms: number): void {
       database.prepare("UPDATE _cf_ALARM SET scheduled_time = scheduled_time - ?").run(ns);
     });
   }
+}
+
+/** Columns that say until when something lasts, with their tables. */
+function timesIn(database: DatabaseSync): [column: string, tables: string[]][] {
+  const slots = tablesWith(database, "until").filter((table) => table === "slots");
+  return [
+    ...["due", "leaseUntil"].map((column): [string, string[]] => [column, tablesWith(database, column)]),
+    ["until", slots],
+  ];
 }
 
 /** When the alarms of branches ring; milliseconds since 1970. */
