@@ -21,6 +21,8 @@ export interface DevServer extends Server {
   readonly data: string;
   /** SIGKILL to the whole gateway: the host and the runtime under it. Its data stays. */
   kill9(): Promise<void>;
+  /** SIGKILL to the runtime alone; answers when the host has started another one, which is ready. */
+  killRuntime(): Promise<void>;
   /** Starts it again, over the same data, on the same port; with other variables, if they are given. */
   restart(changed?: { readonly variables: Readonly<Record<string, string>> }): Promise<void>;
   /** What it has printed since it was started last. */
@@ -52,6 +54,13 @@ export async function startDevServer({
     ...door,
     data,
     kill9: () => started.kill9(),
+    async killRuntime() {
+      const killed = runtime();
+      process.kill(Number(killed), "SIGKILL");
+      await eventually("the host has started another runtime", () => !["", killed].includes(runtime()));
+      await healthy(endpoint, started);
+      startedRuntime = runtime();
+    },
     output: () => started.output(),
     async restart(changed = { variables }) {
       started = await startSluice(command, { door, variables: changed.variables });
