@@ -83,10 +83,12 @@ export class Jobs {
     for (const name of PIPELINES) {
       const known = this.#ended.get(name) ?? new Map();
       for (const job of await this.#newJobs(name, known)) {
-        if (job.finishedAt === null) break;
+        const tree = this.#trees.get(job.inputs[0]?.commit ?? "");
+        // The job that made its input may have ended since its pipeline was asked, and is looked at the next time.
+        if (job.finishedAt === null || !tree) break;
         const before = [...known.values()].at(-1);
         known.set(job.id, job);
-        this.#history.faults.push(...(await this.#faultsOf(job, before)));
+        this.#history.faults.push(...(await this.#faultsOf(job, { input: tree, before })));
       }
     }
   }
@@ -99,7 +101,9 @@ export class Jobs {
         `${commits.length} jobs of ${name} have ended`,
         async () => {
           await this.look();
-          return this.#ended.get(name)?.size === commits.length;
+          const ended = this.#ended.get(name)?.size;
+          if (ended !== commits.length) throw new Error(`${ended} of known commits have ended`);
+          return true;
         },
         { withinMs: WITHIN_MS },
       );
@@ -144,11 +148,9 @@ export class Jobs {
     return newestFirst.reverse();
   }
 
-  async #faultsOf(job: Job, before: Job | undefined): Promise<string[]> {
+  async #faultsOf(job: Job, { input, before }: { input: Tree; before: Job | undefined }): Promise<string[]> {
     const name = `job ${job.id} of ${job.pipeline}`;
-    const input = this.#trees.get(job.inputs[0]?.commit ?? "");
     if (job.state !== "success" || job.outputCommit === null) return [`${name} is ${JSON.stringify(job)}`];
-    if (!input) return [`${name} read ${job.inputs[0]?.commit}, which never was`];
     const read = before && this.#trees.get(before.inputs[0]?.commit ?? "");
     const fresh = [...input].filter(([path, digest]) => read?.get(path) !== digest);
     const datums = {
