@@ -270,6 +270,18 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     expect(rang).toBe(1);
   },
 
+  async "an alarm that its handler sets for the time for which it was set already rings again"(object) {
+    let rang = 0;
+    await object.inside(({ storage }, instance) => {
+      const at = Date.now() + 20;
+      instance.alarm = () => (++rang === 1 ? storage.setAlarm(at) : undefined);
+      return storage.setAlarm(at);
+    });
+    await until(object, () => rang > 1);
+    await until(object, async ({ storage }) => (await storage.getAlarm()) === null);
+    expect(rang).toBe(2);
+  },
+
   async "an alarm whose handler fails rings again"(object) {
     let rang = 0;
     await object.inside(({ storage }, instance) => {

@@ -43,6 +43,8 @@ export class SimulatedStorage {
   /** As the instance has it, and as the disk has it. */
   #alarm: number | null = null;
   #durableAlarm: number | null = null;
+  /** Since it rang. */
+  #isAlarmSetAgain = false;
 
   constructor(options: StorageOptions) {
     this.#options = options;
@@ -55,8 +57,17 @@ export class SimulatedStorage {
     return this.#durableAlarm;
   }
 
-  /** The alarm rang and its handler did its work: it is gone, unless the handler set another one. */
+  /** The alarm rings: its handler begins. */
+  alarmRings(): void {
+    this.#isAlarmSetAgain = false;
+  }
+
+  /** The alarm rang and its handler did its work: it is gone, unless the handler set one, be it for the same time. */
   alarmDone(rang: number): void {
+    if (this.#isAlarmSetAgain && this.#alarm === rang) {
+      if (this.#durableAlarm === rang) this.#options.alarmChanged();
+      return;
+    }
     if (this.#alarm === rang) this.#alarm = null;
     if (this.#durableAlarm === rang) this.#durableAlarm = null;
   }
@@ -191,6 +202,7 @@ export class SimulatedStorage {
   }
 
   #setAlarm(at: number | null): void {
+    this.#isAlarmSetAgain = true;
     if (this.#alarm === at) return;
     this.#alarm = at;
     this.#begin();
