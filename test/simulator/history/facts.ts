@@ -228,7 +228,7 @@ export class FactsObserver {
   }
 
   get #now(): number {
-    return Math.floor(this.#world.now);
+    return Math.floor(this.#world.clock);
   }
 
   #keep(): void {

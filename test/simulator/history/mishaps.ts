@@ -1,6 +1,7 @@
 import type { Faults } from "../platform/faults.ts";
 import { Simulation } from "../platform/simulation.ts";
 import type { World } from "../platform/world.ts";
+import type { Jump } from "./plan.ts";
 import type { Tally } from "./tally.ts";
 
 /** How likely a message is lost, or a store does not answer. */
@@ -10,6 +11,7 @@ const FLUSH_FAILS = 0.01;
 export const FAULTS = [
   ...["write fails", "call lost", "answer lost", "object ends"],
   ...["D1 fails before", "D1 fails after", "R2 fails before", "R2 fails after"],
+  ...["clock goes back", "clock goes forward"],
 ];
 /** Longest time between two ends of instances; milliseconds. */
 const BETWEEN_ENDS_MS = 300;
@@ -55,6 +57,17 @@ export function endNowAndThen(
     }
     endNowAndThen({ world, branches }, { calm, tally, quiet });
   });
+}
+
+/** The clock is set as a plan says, when a step is about to begin. */
+export function setClock(
+  { world }: Pick<Simulation, "world">,
+  { jumps, step, tally }: { jumps: readonly Jump[] | undefined; step: number; tally: Tally },
+): void {
+  for (const { byMs } of jumps?.filter((jump) => jump.step === step) ?? []) {
+    tally.add(`fault clock goes ${byMs < 0 ? "back" : "forward"}`);
+    world.setClock(byMs);
+  }
 }
 
 /** What a client hears if something went wrong on the way. */

@@ -10,10 +10,18 @@ export interface PlannedStep {
   readonly seed: number;
 }
 
+/** The clock jumps right before a step. */
+export interface Jump {
+  readonly step: number;
+  readonly byMs: number;
+}
+
 export interface Plan {
   readonly steps: readonly PlannedStep[];
   /** The seed of all else: what takes how long, what fails, who ends. */
   readonly schedule: number;
+  /** When the clock is set. */
+  readonly jumps?: readonly Jump[];
   /** Nothing fails and nobody ends. */
   readonly isCalm?: boolean;
 }
@@ -31,6 +39,7 @@ export function planOf(seed: number, { clients, steps, weights }: PlanOptions): 
   const kinds = Object.entries(weights).flatMap(([kind, weight]) => Array<string>(weight).fill(kind));
   return {
     schedule: seed,
+    jumps: jumpsOf(seed, clients * steps),
     steps: Array.from({ length: clients * steps }, (_, number) => ({
       number,
       client: number % clients,
@@ -38,6 +47,18 @@ export function planOf(seed: number, { clients, steps, weights }: PlanOptions): 
       seed: random.below(2 ** 31),
     })),
   };
+}
+
+const HOUR_MS = 60 * 60_000;
+/** How often the clock of a history jumps an hour back, and how often a day forward. */
+const JUMPS = 0.15;
+
+/** Jumps of the clock in a history of so many steps. Nothing else of the plan follows from them. */
+export function jumpsOf(seed: number, steps: number): Jump[] {
+  const random = new Random(seed ^ 0x3c6ef372);
+  return [-HOUR_MS, 24 * HOUR_MS].flatMap((byMs) =>
+    random.chance(JUMPS) ? [{ step: random.below(steps), byMs }] : [],
+  );
 }
 
 /** How many schedules a smaller plan is tried with: without a step, all that comes after it has another time. */
@@ -61,6 +82,7 @@ export async function shrunk(
     return undefined;
   };
   let least = (await failing({ ...plan, isCalm: true })) ?? plan;
+  if (least.jumps?.length) least = (await failing({ ...least, jumps: [] })) ?? least;
   for (let size = Math.ceil(least.steps.length / 2); size >= 1; ) {
     let isSmaller = false;
     for (let from = 0; from < least.steps.length; ) {

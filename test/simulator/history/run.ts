@@ -22,7 +22,7 @@ import { REVERT_KINDS } from "./kinds/revert.ts";
 import { SETTING_KINDS } from "./kinds/settings.ts";
 import { TAG_KINDS } from "./kinds/tags.ts";
 import { VERSION_KINDS } from "./kinds/versions.ts";
-import { ended, endNowAndThen, insist, isMishap, mishapSimulation } from "./mishaps.ts";
+import { ended, endNowAndThen, insist, isMishap, mishapSimulation, setClock } from "./mishaps.ts";
 import { faultsOf, type Taken } from "./model.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { BUCKETS, bucketOf, type Kind, Stage } from "./stage.ts";
@@ -97,13 +97,15 @@ async function played(
       [...clients].map(async (steps) => {
         for (const step of steps) {
           await stage.quiet();
+          setClock(simulation, { jumps: plan.jumps, step: step.number, tally });
           await taking(stage, step);
         }
       }),
     );
   });
   calm.is = true;
-  await simulation.pass(SHORT_REST_MS);
+  // What waits for a time waits longer by as much as the clock was set back.
+  await simulation.pass(SHORT_REST_MS + simulation.world.setBackMs);
   const faults = await simulation.as(() => keptFaults(stage));
   await simulation.pass(REST_MS);
   faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage), ...dueFaults(stage));

@@ -80,8 +80,8 @@ export interface Redacted {
   readonly doneAt: { readonly stamp: number; readonly generation: number | null } | null;
 }
 
-/** How long whoever asks again is told at least; milliseconds. */
-const TOLD_FOR_MS = 23 * 60 * 60_000;
+/** How long whoever asks again is told at least, though the clock was set back by an hour; milliseconds. */
+const TOLD_FOR_MS = 22 * 60 * 60_000;
 
 /** Somebody asks what became of an open commit or of an upload, at this time by the clock. */
 interface AskedAgain {
@@ -93,7 +93,7 @@ interface AskedAgain {
 
 /** What came of something that clients filled. */
 export interface End {
-  /** When somebody was told. */
+  /** When somebody asked who was told. */
   readonly at: number;
   readonly commit: string | null;
   /** Of the object that parts became. */
@@ -143,7 +143,8 @@ export class Stage {
     for (const bucket of BUCKETS) {
       const object = simulation.branches.object(bucket);
       const stamp = () => this.stamp();
-      const now = () => simulation.world.now;
+      // What is filled again when the clock was set back lives from then on.
+      const now = () => simulation.world.forwardClock;
       this.observers.set(bucket, new BranchObserver(object, { stamp, now }));
       const others = () => simulation.branches.all().filter(({ name }) => name !== bucket);
       this.facts.set(bucket, new FactsObserver(object, { world: simulation.world, stamp, others }));

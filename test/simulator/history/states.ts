@@ -37,7 +37,7 @@ export interface State {
   readonly attributes: ReadonlyMap<string, string>;
   /** What is filled beside the tree, by its id. */
   readonly beside: ReadonlyMap<string, Filled>;
-  /** When it was written, by the clock. */
+  /** When it was written, by the clock as if it had never been set back. */
   readonly at: number;
   /** The archive that its commit came out of; absent: it was made here. */
   readonly archive?: string;

@@ -90,7 +90,7 @@ const replaced = {
 export function replaceGlobals(): void {
   Date.now = () => {
     const actor = actorNow();
-    return actor ? Math.floor(actor.world.now) : real.now();
+    return actor ? Math.floor(actor.world.clock) : real.now();
   };
   console.error = (...what: unknown[]) => {
     const actor = actorNow();

@@ -169,13 +169,18 @@ export class SimulatedObject {
     const at = this.storage.durableAlarm;
     if (at === null) return;
     const { world } = this.#options;
-    world.after(at - world.now, () => this.#ring(at));
+    world.after(at - world.clock, () => {
+      // The clock was set back meanwhile: no alarm rings before its time.
+      if (world.clock < at - 1 && this.storage.durableAlarm === at) this.#armAlarm();
+      else this.#ring(at);
+    });
   }
 
   #ring(at: number): void {
     if (this.storage.durableAlarm !== at) return;
     const tries = this.#alarmTries;
     const { world } = this.#options;
+    this.storage.alarmRings();
     this.#work(async ({ object }) => await object.alarm?.()).then(
       () => this.storage.alarmDone(at),
       (error) => {

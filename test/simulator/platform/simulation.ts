@@ -98,7 +98,7 @@ export class Simulation {
 
   /** A request of a client that signs with the root key, by the entry of the Worker. */
   async s3(request: S3Request): Promise<Response> {
-    const signed = signedRequest(request, { ...ROOT, now: this.world.now });
+    const signed = signedRequest(request, { ...ROOT, now: this.world.clock });
     return await entry.fetch(signed as never, this.#env as never);
   }
 

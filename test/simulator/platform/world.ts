@@ -39,13 +39,16 @@ export function runAsPlatform<T>(work: () => T): T {
 }
 
 /**
- * A world of its own: a clock that stands still until the next thing happens, and things that happen one after the other. Which
+ * A world of its own: time that stands still until the next thing happens, and things that happen one after the other. Which
  * is next is said by the seed alone, so that a seed is a history.
  */
 export class World {
   readonly random: Random;
-  /** Milliseconds since 1970, with fractions. */
+  /** Time itself, which nobody sets; milliseconds since 1970, with fractions. */
   now: number;
+  /** By how much the clock of all is ahead of it, and since when; milliseconds. */
+  readonly #clocks: { readonly since: number; readonly aheadMs: number }[];
+  #setBackMs = 0;
   /** Events that ran. */
   events = 0;
   /** What was logged as an error. */
@@ -57,6 +60,38 @@ export class World {
   constructor({ seed, now }: { seed: number; now: number }) {
     this.random = new Random(seed);
     this.now = now;
+    this.#clocks = [{ since: now, aheadMs: 0 }];
+  }
+
+  /** What `Date.now` tells; milliseconds since 1970, with fractions. */
+  get clock(): number {
+    return this.now + (this.#clocks.at(-1)?.aheadMs ?? 0);
+  }
+
+  /** The clock as if it had never been set back. */
+  get forwardClock(): number {
+    return this.clock + this.#setBackMs;
+  }
+
+  /** When the clock told a time, the first time that it did. */
+  timeOf(clock: number): number {
+    const times = this.#clocks.map(({ since, aheadMs }, index) => ({
+      time: Math.max(since, clock - aheadMs),
+      end: this.#clocks[index + 1]?.since ?? Number.POSITIVE_INFINITY,
+      isLater: clock - aheadMs >= since,
+    }));
+    return times.find(({ time, end, isLater }) => isLater && time < end)?.time ?? this.now;
+  }
+
+  /** By how much the clock was ever set back; milliseconds. What waits for a time may wait so much longer. */
+  get setBackMs(): number {
+    return this.#setBackMs;
+  }
+
+  /** The clock jumps, forward or back. Timers go on as if it had not. */
+  setClock(byMs: number): void {
+    this.#clocks.push({ since: this.now, aheadMs: this.clock - this.now + byMs });
+    if (byMs < 0) this.#setBackMs -= byMs;
   }
 
   /** Has something happen later. Events of one lane happen in the order in which they were asked for. */

@@ -45,7 +45,7 @@ export interface AgentOptions {
 export class Agent implements Actor {
   readonly world: World;
   isAlive = true;
-  /** Until then it does nothing, as a machine that sleeps; milliseconds since 1970. */
+  /** Until then it does nothing, as a machine that sleeps; by the time that nobody sets. */
   frozenUntil = 0;
   readonly #options: AgentOptions;
   readonly #workers = new Map<string, Set<Worker>>();
@@ -139,7 +139,7 @@ export class Agent implements Actor {
   /** Sleeps, and on as long as the machine is frozen. */
   async #pause(ms: number): Promise<void> {
     await scheduler.wait(ms);
-    while (this.frozenUntil > Date.now()) await scheduler.wait(this.frozenUntil - Date.now());
+    while (this.frozenUntil > this.world.now) await scheduler.wait(this.frozenUntil - this.world.now);
   }
 
   pause(ms: number): Promise<void> {
@@ -241,17 +241,21 @@ class Batch {
   readonly #lease: Lease;
   readonly #options: AgentOptions;
   readonly #grants: Map<string, string>;
-  /** When each lease ends at the latest, by the clock that all have; milliseconds since 1970. */
+  /** When each lease ends at the latest, by the time that nobody sets, as long as the gateway's clock is not set back. */
   readonly #until = new Map<string, number>();
   readonly #lost = new Set<string>();
+  /** By how much the clock had been set back when it began. */
+  readonly #setBackMs: number;
 
   constructor(agent: Agent, worker: Worker, lease: Lease, options: AgentOptions) {
     this.#agent = agent;
     this.#worker = worker;
     this.#lease = lease;
     this.#options = options;
+    this.#setBackMs = agent.world.setBackMs;
     this.#grants = new Map(Object.entries(lease.grants ?? {}));
-    for (const { lease: id } of [...lease.tasks, ...lease.datums]) this.#until.set(id, Date.now() + LEASE_MS);
+    for (const { lease: id } of [...lease.tasks, ...lease.datums])
+      this.#until.set(id, agent.world.now + LEASE_MS);
   }
 
   async run(): Promise<void> {
@@ -302,7 +306,9 @@ class Batch {
       return;
     }
     await this.#agent.pause(ms);
-    const isOld = [...this.#until.values()].some((until) => until - Date.now() < (2 * LEASE_MS) / 3);
+    const isOld = [...this.#until.values()].some(
+      (until) => until - this.#agent.world.now < (2 * LEASE_MS) / 3,
+    );
     if (isOld || random.chance(0.1)) await this.#renew();
   }
 
@@ -317,7 +323,7 @@ class Batch {
       lost: string[];
       grants?: Record<string, string>;
     };
-    for (const lease of leases) this.#until.set(lease, Date.now() + LEASE_MS);
+    for (const lease of leases) this.#until.set(lease, this.#agent.world.now + LEASE_MS);
     for (const lease of answer.lost) this.#lost.add(lease);
     for (const [job, grant] of Object.entries(answer.grants ?? {})) this.#grants.set(job, grant);
   }
@@ -428,7 +434,8 @@ class Batch {
   /** Whether a lease is lost for sure. What is done for it then is wrong, so that it would be seen. */
   #isLost(lease: string): boolean {
     // A renewal whose answer was lost may have come some milliseconds after the one that was answered.
-    return (this.#until.get(lease) ?? 0) + 1_000 <= Date.now();
+    const { now, setBackMs } = this.#agent.world;
+    return (this.#until.get(lease) ?? 0) + 1_000 <= now && setBackMs === this.#setBackMs;
   }
 
   async #reading(

@@ -154,7 +154,7 @@ class PipelineCheck {
     const isAsked = this.#facts.world.operations.some(
       ({ kind, of, begun, job: about }) =>
         kinds.includes(kind) &&
-        begun <= (job.finishedAt ?? 0) &&
+        begun <= (job.finishedAt ?? 0) + this.#facts.unsureMs &&
         (kind === "stop job"
           ? about === job.id
           : of === this.#facts.plan.name || this.#facts.repos.includes(of)),

@@ -36,6 +36,8 @@ export interface Operation {
   readonly begun: number;
   /** Infinity: its answer was lost, and it may yet be done. */
   ended: number;
+  /** The same by the time that nobody sets. */
+  endedAt: number;
   ok: boolean;
   /** Why it was refused; undefined: it was not, or nobody knows. */
   reason?: string;
@@ -411,7 +413,7 @@ export class JobsWorld {
         this.startNode(node);
         return;
       case "freeze node":
-        if (agent) agent.frozenUntil = Date.now() + random.next() * 60_000;
+        if (agent) agent.frozenUntil = this.simulation.world.now + random.next() * 60_000;
         return;
       case "node leaves":
         if (agent) await leave(agent);
@@ -427,10 +429,12 @@ export class JobsWorld {
     what: Pick<Operation, "kind" | "of" | "job" | "erased">,
     work: () => Promise<T>,
   ): Promise<T> {
-    const operation: Operation = { ...what, begun: Date.now(), ended: Number.POSITIVE_INFINITY, ok: false };
+    const never = { ended: Number.POSITIVE_INFINITY, endedAt: Number.POSITIVE_INFINITY };
+    const operation: Operation = { ...what, begun: Date.now(), ...never, ok: false };
     this.operations.push(operation);
     const answer = await work();
     operation.ended = Date.now();
+    operation.endedAt = this.simulation.world.now;
     operation.ok = answer.ok;
     if (typeof answer.job === "object") operation.job = answer.job.id;
     const reason = "reason" in answer ? String(answer.reason) : "refused";

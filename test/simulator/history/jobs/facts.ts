@@ -26,6 +26,8 @@ export class JobFacts {
   readonly repos: readonly string[];
   /** Since the pipeline of this name was made. */
   readonly operations: readonly Operation[];
+  /** By how much times of rows may be off: those of rows that were written one after the other are in their order, also if the clock was set back. */
+  readonly unsureMs: number;
   readonly #datums = new Map<number, ReadonlyMap<string, NaiveDatum>>();
   readonly #erasedUnder = new Map<number, boolean>();
 
@@ -39,7 +41,9 @@ export class JobFacts {
     const inputs = [...this.revisions.values()].flatMap((revision) => revision.inputs);
     this.repos = [...new Set(inputs.map(({ repo }) => repo))].sort();
     // What was asked of an earlier one of the name is over.
-    this.operations = world.operations.filter(({ ended }) => ended > rows.createdAt);
+    const { world: clocks } = world.simulation;
+    this.operations = world.operations.filter(({ endedAt }) => endedAt > clocks.timeOf(rows.createdAt));
+    this.unsureMs = 2 * clocks.setBackMs;
   }
 
   asked(...kinds: readonly Operation["kind"][]): Operation[] {
@@ -64,8 +68,8 @@ export class JobFacts {
   #isErasedUnder(job: JobRow): boolean {
     return this.erasures().some(
       (erasure) =>
-        erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) &&
-        (erasure.ended >= job.createdAt ||
+        erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) + this.unsureMs &&
+        (erasure.ended + this.unsureMs >= job.createdAt ||
           !erasure.ok ||
           this.world.recorder(erasure.of).isAmbiguous(erasure)),
     );
@@ -74,7 +78,7 @@ export class JobFacts {
   /** Paths of which something may have been erased by the time of a commit. */
   erasedPaths(repo: string, { createdAt }: RecordedEvent): ReadonlySet<string> {
     const erased = this.world.operations.flatMap(({ of, begun, erased: some }) =>
-      of === repo && begun <= createdAt ? (some ?? []) : [],
+      of === repo && begun <= createdAt + this.unsureMs ? (some ?? []) : [],
     );
     return new Set(erased.map(({ path }) => path));
   }
@@ -137,7 +141,9 @@ export class JobFacts {
   tree(job: JobRow, source: number, from: string | null = null): Tree | undefined {
     const position = job.positions[source];
     const repo = this.reposOf(job)[source] ?? "";
-    const erasures = this.erasures().filter(({ of, ended }) => of === repo && ended < job.createdAt);
+    const erasures = this.erasures().filter(
+      ({ of, ended }) => of === repo && ended + this.unsureMs < job.createdAt,
+    );
     return position && this.world.recorder(repo).treeAt(position, { erased: erasures, from });
   }
 

@@ -1,5 +1,5 @@
 import type { Simulation } from "../../platform/simulation.ts";
-import { type Calm, ended, insist, isMishap, mishapSimulation } from "../mishaps.ts";
+import { type Calm, ended, insist, isMishap, mishapSimulation, setClock } from "../mishaps.ts";
 import { Tally } from "../tally.ts";
 import { pipelineFaults } from "./check.ts";
 import { JobsWorld, leave, NODES } from "./clients.ts";
@@ -43,6 +43,7 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
         [...clients.values()].map(async (steps) => {
           for (const step of steps) {
             await scheduler.wait(simulation.world.random.next() * PAUSE_MS);
+            setClock(simulation, { jumps: plan.jumps, step: step.number, tally });
             await tally
               .during(`jobs: ${step.kind}`, () => world.take(step))
               .catch((error) => {
@@ -133,12 +134,14 @@ async function settle(world: JobsWorld): Promise<string[]> {
       return !begun.ok && begun.reason === "no-such-pipeline" ? { ok: true } : begun;
     });
   }
-  const until = Date.now() + SETTLE_MS;
+  // Inputs whose commits were made before the clock was set back have their turn once it has passed that time again.
+  const settleMs = SETTLE_MS + simulation.world.setBackMs;
+  const until = simulation.world.now + settleMs;
   let unrest = ["nobody has looked"];
-  while (unrest.length > 0 && Date.now() < until) {
+  while (unrest.length > 0 && simulation.world.now < until) {
     await scheduler.wait(LOOK_MS);
     unrest = world.unrest();
   }
   for (const agent of world.agents.values()) await leave(agent);
-  return unrest.map((what) => `${what} after ${SETTLE_MS / 60_000} minutes`);
+  return unrest.map((what) => `${what} after ${settleMs / 60_000} minutes`);
 }

@@ -1,5 +1,5 @@
 import { Random } from "../../platform/random.ts";
-import type { Plan, PlannedStep } from "../plan.ts";
+import { jumpsOf, type Plan, type PlannedStep } from "../plan.ts";
 
 /** Who does the steps, and so many of them. */
 const STEPS = { "writer-1": 11, "writer-2": 11, operator: 9, curator: 9, fleet: 7 } as const;
@@ -58,7 +58,7 @@ export function planJobs(seed: number): JobsPlan {
     })),
   );
   const steps = kinds.map((step, number) => ({ number, ...step, seed: random.below(2 ** 31) }));
-  return { shape, seed, schedule: seed, steps };
+  return { shape, seed, schedule: seed, jumps: jumpsOf(seed, steps.length), steps };
 }
 
 function weighed(random: Random, weights: Readonly<Partial<Record<Kind, number>>>): Kind {

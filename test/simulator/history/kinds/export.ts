@@ -25,19 +25,26 @@ const RENEWED_MS = 60_000;
 async function exportOne(stage: Stage, turn: Turn): Promise<void> {
   const { id, bucket } = turn;
   const from = stage.stamp();
+  const askedAt = stage.simulation.world.forwardClock;
   const begun = await askAside(
     stage,
     { id, bucket, text: `export ${id}` },
     { call: () => stage.branch(bucket).exports.begin(), saidOf: begunSaid },
   );
   if (!begun?.ok) return;
-  const archive = await new Reading(stage, turn, { ...begun, begun: [from, stage.stamp()] }).all();
+  const archive = await new Reading(stage, turn, {
+    ...{ ...begun, askedAt },
+    begun: [from, stage.stamp()],
+  }).all();
   if (!archive) return;
   stage.wrong.push(...exportFaults(stage, archive));
   stage.archives.push(archive);
 }
 
 type Begun = Awaited<ReturnType<ExportCalls["begin"]>>;
+
+/** `askedAt`: by the clock as if it had never been set back. */
+type ReadingBegun = Extract<Begun, { ok: true }> & Pick<Archive, "begun"> & { readonly askedAt: number };
 
 function begunSaid(answer: Begun): Said {
   if (!answer.ok) return refusedAside(answer);
@@ -53,7 +60,7 @@ function begunSaid(answer: Begun): Said {
 class Reading {
   readonly #stage: Stage;
   readonly #turn: Turn;
-  readonly #begun: Extract<Begun, { ok: true }> & Pick<Archive, "begun">;
+  readonly #begun: ReadingBegun;
   readonly #calls: ExportCalls;
   readonly #generations: ReadonlySet<number | null>;
   /** Digests of contents that were read. */
@@ -61,7 +68,7 @@ class Reading {
   #lastAt: number;
   #rests = 0;
 
-  constructor(stage: Stage, turn: Turn, begun: Extract<Begun, { ok: true }> & Pick<Archive, "begun">) {
+  constructor(stage: Stage, turn: Turn, begun: ReadingBegun) {
     this.#stage = stage;
     this.#turn = turn;
     this.#begun = begun;
@@ -69,7 +76,7 @@ class Reading {
     // Of a branch that is no more nothing is read.
     const moments = stage.facts.get(turn.bucket)?.between(...begun.begun) ?? [];
     this.#generations = new Set(moments.flatMap(({ generation }) => generation ?? []));
-    this.#lastAt = stage.simulation.world.now;
+    this.#lastAt = begun.askedAt;
   }
 
   /** Undefined: it was given up, or has ended. */
@@ -165,10 +172,11 @@ class Reading {
   async #page<T extends { readonly ok: boolean }>(
     call: () => Promise<T>,
   ): Promise<Extract<T, { ok: true }> | undefined> {
+    const askedAt = this.#stage.simulation.world.forwardClock;
     const answer = await insisted(call);
     if (answer === undefined) return undefined;
     if (answer.ok) {
-      this.#lastAt = this.#stage.simulation.world.now;
+      this.#lastAt = askedAt;
       return answer as Extract<T, { ok: true }>;
     }
     if (!this.#mayHaveEnded()) this.#wrong("ended by itself");
@@ -182,7 +190,7 @@ class Reading {
   #mayHaveEnded(): boolean {
     const { facts, erased, redacted, simulation } = this.#stage;
     const isOver = !this.#generations.has(facts.get(this.#turn.bucket)?.last.generation ?? null);
-    const isLate = simulation.world.now >= this.#lastAt + EXPORT_LEASE_MS - RENEWED_MS;
+    const isLate = simulation.world.forwardClock >= this.#lastAt + EXPORT_LEASE_MS - RENEWED_MS;
     return isOver || isLate || erased.length > 0 || redacted.length > 0;
   }
 

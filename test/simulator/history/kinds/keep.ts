@@ -34,6 +34,7 @@ async function wait(stage: Stage, { random }: Turn): Promise<void> {
   const alarms = branches
     .all()
     .flatMap(({ storage: { durableAlarm } }) => durableAlarm ?? [])
+    .map((alarm) => world.now + alarm - world.clock)
     .filter((alarm) => alarm > world.now && alarm < world.now + LONGEST_MS);
   const until =
     alarms.length > 0 && random.chance(0.5)

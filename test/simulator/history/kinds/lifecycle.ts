@@ -27,7 +27,7 @@ async function rules(stage: Stage, turn: Turn): Promise<void> {
 }
 
 function someRule({ simulation }: Stage, { random, id }: Pick<Turn, "random" | "id">): LifecycleRule {
-  const now = simulation.world.now;
+  const now = simulation.world.clock;
   const common = { id, enabled: random.chance(0.9), filter: "and" as const };
   const expiration = random.chance(0.7)
     ? { days: 1 + random.below(3) }
@@ -86,6 +86,8 @@ async function renew(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
   if (!found.ok || text === undefined) return;
   const { attributes, digest } = found;
   const request = { path, content: inline(text), attributes, annotation: { message: id } };
+  const { world } = stage.simulation;
+  const askedAt = world.clock;
   await stage.ask(
     {
       id,
@@ -98,13 +100,9 @@ async function renew(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
       if (!answer.ok && (answer.reason === "condition-failed" || answer.reason === "no-such-file"))
         return { kind: "saw", what: answer.reason, of: ({ tree }) => tree.get(path) !== digest };
       if (answer.ok && answer.commit === null) {
-        // As of now it was written.
-        stage.renewed.push({
-          bucket,
-          path,
-          at: Math.floor(stage.simulation.world.now),
-          stamp: stage.stamp(),
-        });
+        // As of now it was written, or as of then if the clock jumped forward since.
+        const at = Math.floor(world.clock - askedAt > LATEST_MS ? askedAt : world.clock);
+        stage.renewed.push({ bucket, path, at, stamp: stage.stamp() });
       }
       return writeAnswer(answer);
     },

@@ -215,11 +215,11 @@ async function bytes(stage: Stage, turn: Turn): Promise<void> {
 async function bodies(stage: Stage, { id, bucket }: Turn, { upload, some }: Brought): Promise<void> {
   const { world } = stage.simulation;
   const generationOf = () => stage.facts.get(bucket)?.last.generation;
-  const [generation, begun] = [generationOf(), world.now];
+  const [generation, begun] = [generationOf(), world.forwardClock];
   const found = await insisted(() =>
     stage.branch(bucket).uploads.bodies({ upload, contents: some.map(idOf) }),
   );
-  if (!found || generationOf() !== generation || world.now > begun + SOON_MS) return;
+  if (!found || generationOf() !== generation || world.forwardClock > begun + SOON_MS) return;
   if (!found.ok || found.bodies.length < some.length)
     stage.wrong.push(`${bucket}: the upload of ${id} has lost contents: ${JSON.stringify(found)}`);
 }

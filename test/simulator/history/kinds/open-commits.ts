@@ -472,6 +472,7 @@ async function finishOnce(
     leads: (change) => finished(change, openCommit) !== undefined,
     ends: { what: openCommit, may: (state) => changesNothing(state, openCommit) },
   };
+  const askedAt = stage.simulation.world.clock;
   return await stage.ask(
     asked,
     () =>
@@ -479,8 +480,8 @@ async function finishOnce(
         .branch(bucket)
         .openCommits.finish({ openCommit, ...(!isSilent && { annotation: { message: id } }) }),
     (answer): Answer => {
-      const { now } = stage.simulation.world;
-      if (answer.ok) return endAnswer(stage, answer, { bucket, openCommit, id });
+      const now = stage.simulation.world.clock;
+      if (answer.ok) return endAnswer(stage, answer, { bucket, openCommit, id, askedAt });
       if (answer.reason === "conditions-changed") {
         const paths = answer.changes.map(({ path }) => path).sort();
         const of = ({ beside, ...state }: State) => {
@@ -506,7 +507,7 @@ function changesNothing({ tree, beside }: State, openCommit: string): boolean {
 function endAnswer(
   stage: Stage,
   answer: OpenCommitEnd,
-  { bucket, openCommit, id }: On & { bucket: string },
+  { bucket, openCommit, id, askedAt }: On & { bucket: string; askedAt: number },
 ): Answer {
   if (answer.state === "applying") {
     const of = ({ beside }: State) => beside.get(openCommit)?.isApplying === true;
@@ -514,7 +515,7 @@ function endAnswer(
   }
   const { commit } = answer;
   const known = stage.ends.get(openCommit);
-  stage.ends.set(openCommit, { commit, at: stage.simulation.world.now });
+  stage.ends.set(openCommit, { commit, at: askedAt });
   const isOther = known !== undefined && known.commit !== commit;
   if (commit !== null && stage.messageOf(bucket, commit) === id) return { kind: "made", commit };
   return {

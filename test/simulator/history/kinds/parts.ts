@@ -279,6 +279,7 @@ async function completeOnce(
           ends: { what: upload, may: hasParts },
         };
   const request = { upload, parts, content, attributes: { parts: { sizes } }, annotation: { message: id } };
+  const askedAt = stage.simulation.world.clock;
   const answer = await stage.ask(
     asked,
     () =>
@@ -286,11 +287,11 @@ async function completeOnce(
         .branch(bucket)
         .multipart.complete({ ...request, ...(expected && { condition: expected.condition }) }),
     (done): Answer => {
-      if (done.ok) return completedAnswer(stage, done, { bucket, upload, id, digest });
+      if (done.ok) return completedAnswer(stage, done, { bucket, upload, id, digest, askedAt });
       if (done.reason === "part-changed") return { kind: "saw", what: done.reason, of: () => true };
       const refused = goesInto === null ? expected?.refused(done.reason, path) : undefined;
       if (refused || done.reason !== "no-such-upload") return refused ?? refusal(done);
-      const { now } = stage.simulation.world;
+      const now = stage.simulation.world.clock;
       const of = (state: State) =>
         !state.beside.has(upload) && !stage.isMade(bucket, { name: upload, state, digest, now });
       return { kind: "saw", what: done.reason, of };
@@ -305,10 +306,16 @@ async function completeOnce(
 function completedAnswer(
   stage: Stage,
   { commit, digest: made }: Completed,
-  { bucket, upload, id, digest }: { bucket: string; upload: string; id: string; digest: string },
+  {
+    bucket,
+    upload,
+    id,
+    digest,
+    askedAt,
+  }: { bucket: string; upload: string; id: string; digest: string; askedAt: number },
 ): Answer {
   const known = stage.ends.get(upload);
-  stage.ends.set(upload, { commit, digest, at: stage.simulation.world.now });
+  stage.ends.set(upload, { commit, digest, at: askedAt });
   if (commit !== null && stage.messageOf(bucket, commit) === id) return { kind: "made", commit };
   const isRight = made === digest && (known === undefined || known.commit === commit);
   return {
