@@ -9,6 +9,13 @@ test("an entry is good until its time is over", () => {
   expect(map.get("b", 100)).toBeUndefined();
 });
 
+test("an entry is not good for longer if the clock is set back", () => {
+  const map = new ExpiringMap<string>({ ttlMs: 10, maxEntries: 5 });
+  map.set("a", { value: "1", since: 100 });
+  expect(map.get("a", 99)).toBeUndefined();
+  expect(map.get("a", 100)).toBeUndefined();
+});
+
 test("an entry that is set again lives from then on", () => {
   const map = new ExpiringMap<string>({ ttlMs: 10, maxEntries: 5 });
   map.set("a", { value: "1", since: 100 });

@@ -66,6 +66,15 @@ describe("which branches are open", () => {
     expect(await branches.find(at("a"))).toEqual(PUBLIC);
   });
 
+  test("is asked of D1 again once the clock was set back, so that what is public no more is not open for longer", async () => {
+    const { branches, open, publish, clock } = stage();
+    publish("a");
+    expect(await branches.find(at("a"))).toEqual(PUBLIC);
+    open.clear();
+    clock.now -= 60 * 60_000;
+    expect(await branches.find(at("a"))).toEqual(CLOSED);
+  });
+
   test("is asked by one request before the list is too old, while the others go on with it", async () => {
     const { branches, publish, asked, clock, held } = stage();
     publish("a");
