@@ -79,8 +79,14 @@ export class BodyReader {
 
   /** One timer serves the whole body: it checks how long the present read has waited, and sleeps for the rest. */
   #watch(): void {
-    const waited = this.#readSince === undefined ? 0 : this.#now() - this.#readSince;
-    if (waited >= this.#idleMs) this.#onIdle?.();
+    const now = this.#now();
+    const waited = this.#readSince === undefined ? 0 : now - this.#readSince;
+    // The timer fires as soon as a read has waited too long: one that has waited much longer, or less than nothing, by a clock
+    // that was set meanwhile.
+    if (waited < 0 || waited >= 2 * this.#idleMs) {
+      this.#readSince = now;
+      this.#timer = setTimeout(() => this.#watch(), this.#idleMs);
+    } else if (waited >= this.#idleMs) this.#onIdle?.();
     else this.#timer = setTimeout(() => this.#watch(), this.#idleMs - waited);
   }
 }

@@ -15,11 +15,11 @@ export class ExpiringMap<Value> {
     this.#options = options;
   }
 
-  /** What was set for an id less than `ttlMs` before `now`. */
+  /** What was set for an id less than `ttlMs` before `now`; nothing of a time that is still to come, since the clock was set back. */
   get(id: string, now: number): Value | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    if (now - entry.since < this.#options.ttlMs) return entry.value;
+    if (now >= entry.since && now - entry.since < this.#options.ttlMs) return entry.value;
     this.#entries.delete(id);
     return undefined;
   }

@@ -86,7 +86,8 @@ export class OpenBranches {
     const { catalogue, now, maxListed } = this.#parts;
     const since = now();
     const { list } = memory;
-    const isGood = list !== undefined && since - list.since < OPENNESS_MEMORY_MS;
+    // A list of a time that is still to come says nothing: the clock was set back, by nobody knows how much.
+    const isGood = list !== undefined && since >= list.since && since - list.since < OPENNESS_MEMORY_MS;
     if (isGood && (memory.isRenewing || since - list.since < RENEWED_AFTER_MS)) return list;
     memory.isRenewing = true;
     try {

@@ -52,14 +52,15 @@ export function slowLines(
       for (;;) {
         coming ??= texts.next();
         const ready = await within(LOOK_EVERY_MS, coming);
-        if (now() - lookedAt >= LOOK_EVERY_MS) {
+        // A clock that was set back must not put it off.
+        if (Math.abs(now() - lookedAt) >= LOOK_EVERY_MS) {
           if (!(await mayGoOn())) {
             leave();
             return controller.error(new Error("the caller may not have the rest"));
           }
           lookedAt = now();
         }
-        if (ready === undefined && now() - since < EMPTY_LINE_EVERY_MS) continue;
+        if (ready === undefined && Math.abs(now() - since) < EMPTY_LINE_EVERY_MS) continue;
         if (ready === undefined) return controller.enqueue(encoder.encode("\n"));
         coming = undefined;
         if (ready.done) return controller.close();

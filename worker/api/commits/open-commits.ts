@@ -135,12 +135,14 @@ async function waitForEnd(
   branch: BranchApi,
   request: RequestOf<OpenCommitCalls["finish"]>,
 ): Promise<Pick<SessionEnd, "state" | "commit">> {
-  const deadline = Date.now() + waitMsFor(asked, MAX_WAIT_MS);
+  // Pauses are counted, since a clock may be set.
+  let leftMs = waitMsFor(asked, MAX_WAIT_MS);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
     const end = accepted(await branch.openCommits.finish(request));
     if (end.state === "finished") return { state: "finished", commit: end.commit };
-    if (Date.now() >= deadline) return { state: "applying", commit: null };
+    if (leftMs <= 0) return { state: "applying", commit: null };
     await scheduler.wait(pause);
+    leftMs -= pause;
   }
 }
 
