@@ -498,6 +498,15 @@ describe("a branch asks for a sweep", () => {
     expect((await waiting()).due).not.toBeNull();
   });
 
+  test("when an upload outlived the instance that opened it, also if the clock was set back meanwhile", async () => {
+    const multipart = await begin(branch);
+    const real = Date.now;
+    vi.spyOn(Date, "now").mockImplementation(() => real() - 60 * MINUTE_MS);
+    await restarted(branch);
+    await branch.multipart.abort({ upload: multipart });
+    expect((await waiting()).due).not.toBeNull();
+  });
+
   test("when whoever gives up an upload says that it could not remove all", async () => {
     const [clean, unclean] = [await open(), await open()];
     await branch.uploads.abort({ upload: clean, leaves: false });
