@@ -1,4 +1,4 @@
-import { decodeTime, encodeTime } from "ulid";
+import { decodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../objects/sql.ts";
@@ -9,8 +9,6 @@ import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
 import type { SweepStore } from "./sweep-store.ts";
 
-/** Characters of an id's time. */
-const ULID_TIME_LENGTH = 10;
 /** Those whose pipeline is to be asked about them are put together by so much time; milliseconds. */
 const ASKED_TOGETHER_MS = 10 * 60 * 1000;
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
@@ -70,8 +68,8 @@ interface Giving {
  */
 export class UploadStore extends BranchStore {
   readonly #stores: UsedStores;
-  /** When this instance of the object came up, as ids of uploads begin. */
-  readonly #since = encodeTime(Date.now(), ULID_TIME_LENGTH);
+  /** Those that this instance of the object has opened, and that have not ended. */
+  readonly #opened = new Set<string>();
 
   constructor(sql: Sql, stores: UsedStores) {
     super(sql);
@@ -87,6 +85,7 @@ export class UploadStore extends BranchStore {
     this.sql.run`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
+    this.#opened.add(id);
     if (due !== null) this.wake("housekeeping", due);
     if (lease !== null && SHARED_LEASE.test(lease)) this.wake("shared uploads", askAt(id));
     return id;
@@ -100,6 +99,7 @@ export class UploadStore extends BranchStore {
     this.sql.run`
       INSERT INTO uploads (id, gen, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, ${Number(kind === "multipart")})`;
+    this.#opened.add(id);
     this.wake("housekeeping", now + ttlMs);
   }
 
@@ -130,6 +130,7 @@ export class UploadStore extends BranchStore {
       ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET lost = 1,
         due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
       RETURNING id, gen, due`;
+    if (row?.id === id) this.#opened.add(id);
     if (row && this.#isOfEarlier(row.id)) this.#stores.sweeps.mark(row.gen, now);
     if (row) this.wake("housekeeping", row.due);
   }
@@ -151,12 +152,14 @@ export class UploadStore extends BranchStore {
 
   /** Forgets some lost leases after their time. Returns nothing: what is left is due still. */
   forgetLost(now: number, limit: number): void {
-    this.sql.run`
+    const forgotten = this.sql.all<{ id: string }>`
       DELETE FROM uploads WHERE id IN (
         SELECT id FROM uploads INDEXED BY uploads_by_due
         WHERE due IS NOT NULL AND due <= ${now} AND lost = 1
           AND NOT EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id)
-        ORDER BY due LIMIT ${limit})`;
+        ORDER BY due LIMIT ${limit})
+      RETURNING id`;
+    for (const { id } of forgotten) this.#opened.delete(id);
   }
 
   /** Those that ran out. */
@@ -278,14 +281,16 @@ export class UploadStore extends BranchStore {
     if (!upload) return 0;
     if (upload.multipart) this.#stores.multiparts.forget(id);
     const given = this.#giveUp(id, { ...upload, atMost });
-    const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || this.#isOfEarlier(id);
+    const isOfEarlier = this.#isOfEarlier(id);
+    this.#opened.delete(id);
+    const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || isOfEarlier;
     if (some) this.#stores.sweeps.mark(upload.gen, now);
     return given;
   }
 
   /** Whether an earlier instance opened it, which may have died with the gateway: then a body may have been cut off. */
   #isOfEarlier(id: string): boolean {
-    return ulidOf(id).slice(0, ULID_TIME_LENGTH) < this.#since;
+    return !this.#opened.has(id);
   }
 
   /** Ends an upload that nothing names any more. That of a lease leaves its row for a while: a late call opens no other one. */
