@@ -34,8 +34,15 @@ export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds"
 
 /** The nodes of the fleet: they live here alone. */
 export class NodeTable extends Table {
+  /** By the gateway's clock, when this isolate last heard of a node. */
+  #recordedAt = 0;
+
   /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
   async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
+    const isSetBack = seenAt < this.#recordedAt;
+    this.#recordedAt = seenAt;
+    // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
+    if (isSetBack) await this.run`UPDATE nodes SET seenAt = ${seenAt} WHERE seenAt > ${seenAt}`;
     await this.run`
       INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers)
       VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},

@@ -1,3 +1,23 @@
+/** How long a call still waits. A clock that is set back makes that no longer. */
+export class WaitTime {
+  readonly #now: () => number;
+  #leftMs: number;
+  #countedAt: number;
+
+  constructor(waitMs: number, now: () => number) {
+    this.#now = now;
+    this.#leftMs = waitMs;
+    this.#countedAt = now();
+  }
+
+  get leftMs(): number {
+    const now = this.#now();
+    this.#leftMs -= Math.max(0, now - this.#countedAt);
+    this.#countedAt = now;
+    return this.#leftMs;
+  }
+}
+
 /** Calls that wait in memory for something to change. */
 export class Waiters {
   readonly #waiting = new Set<() => void>();

@@ -82,6 +82,8 @@ export class Memory {
   /** Proposals that calls wait for (work/saga/propose.ts): nobody else takes them back. */
   readonly held = new Set<string>();
   readonly refusals = new Refusals();
+  /** When somebody last looked at leases; undefined: nobody has. */
+  heardAt: number | undefined;
   /** How many wake-ups of inputs came. */
   wakeUps = 0;
   /** When branches last got low-water marks. */

@@ -88,7 +88,8 @@ class Asked<Answer> {
   }
 
   at(now: number): Promise<Answer> {
-    if (!this.#asked || now - this.#askedAt >= FRESH_MS) {
+    // Also one of a time that is still to come, since the clock was set back.
+    if (!this.#asked || Math.abs(now - this.#askedAt) >= FRESH_MS) {
       this.#askedAt = now;
       this.#asked = this.#askAnew(now);
     }

@@ -37,6 +37,16 @@ export class SlotStore extends Store {
     this.sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
   }
 
+  /** Slots that would last longer end then; with `isAhead` those that would end before last until then if their worker holds a lease. */
+  setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
+    this.sql.run`UPDATE slots SET until = ${until} WHERE until > ${until}`;
+    if (!isAhead) return;
+    this.sql.run`
+      UPDATE slots SET until = ${until} WHERE until < ${until} AND worker IN (
+        SELECT worker FROM attempts INDEXED BY attempts_by_expiry WHERE leaseUntil IS NOT NULL
+        UNION ALL SELECT worker FROM tasks INDEXED BY tasks_by_expiry WHERE leaseUntil IS NOT NULL)`;
+  }
+
   /** Why a worker can't work, kept as long as its slot; null: it can. Does nothing if it has none. */
   setTrouble(worker: string, trouble: string | null): void {
     this.sql

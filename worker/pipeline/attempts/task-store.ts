@@ -96,6 +96,14 @@ export class TaskStore extends Store {
       SELECT leaseUntil FROM tasks WHERE leaseUntil IS NOT NULL ORDER BY leaseUntil LIMIT 1`?.leaseUntil;
   }
 
+  /** As of attempts. */
+  setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
+    const changed = this.sql.run`
+      UPDATE tasks INDEXED BY tasks_by_expiry SET leaseUntil = ${until}
+      WHERE leaseUntil IS NOT NULL AND leaseUntil > ${isAhead ? 0 : until}`;
+    if (changed) this.wake("leases", until);
+  }
+
   /** Back into the queue, with what it has behind it. */
   requeue({ id, tries, lost }: TaskRow): void {
     this.#lost.ofTask(id);

@@ -1,6 +1,7 @@
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
 import type { Tx } from "../../objects/transaction.ts";
+import { WaitTime } from "../../objects/waiters.ts";
 import type { PipelineContext } from "../context.ts";
 import type { JobCalls } from "../contract.ts";
 import { ALL_COLLECTED, type JobRow, oldestListed, type Retry } from "../jobs/job-store.ts";
@@ -43,10 +44,10 @@ export const jobs: PipelineFacet<JobCalls> = {
 
   async wait(reach, { id, waitMs }) {
     const { peers, memory } = reach;
-    const deadline = peers.now() + waitMs;
+    const time = new WaitTime(waitMs, peers.now);
     for (;;) {
       const row = rowOf(reach, id);
-      const leftMs = deadline - peers.now();
+      const { leftMs } = time;
       if (!row) return null;
       if (row.finishedAt !== null || leftMs <= 0) return await viewOne(reach, row);
       await memory.ended.wait(id, leftMs);

@@ -14,6 +14,7 @@ import type { Refused } from "../../branch/contract/answers.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import type { Tx } from "../../objects/transaction.ts";
+import { WaitTime } from "../../objects/waiters.ts";
 import type { AttemptRow, Fault, HeldAttempt } from "../attempts/attempt-store.ts";
 import type { TaskRow } from "../attempts/task-store.ts";
 import type { PipelineContext } from "../context.ts";
@@ -22,7 +23,7 @@ import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import { endEarly } from "../work/jobs.ts";
-import { failJobOf, hasTasks, sweep, type TaskRequest, takeTasks } from "../work/leases.ts";
+import { failJobOf, hasTasks, keepTime, sweep, type TaskRequest, takeTasks } from "../work/leases.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** What runners call. */
@@ -104,7 +105,7 @@ async function leaseDatums(
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = context;
   const { node, worker, max, waitMs, peek, visit = null } = request;
-  const deadline = peers.now() + waitMs;
+  const time = new WaitTime(waitMs, peers.now);
   const nodes = await peers.nodes();
   const caller = nodes.find(({ name }) => name === node);
   for (let waited = false; ; waited = true) {
@@ -119,7 +120,7 @@ async function leaseDatums(
     const taken = ledger.transaction((tx) =>
       take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
     );
-    const leftMs = deadline - peers.now();
+    const { leftMs } = time;
     const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
     if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
     await context.memory.queued.wait(leftMs);
@@ -172,6 +173,7 @@ function take(
 ): Taken {
   const { ledger } = context;
   const until = now + LEASE_MS;
+  keepTime(tx, context, now);
   const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
   if (!slot) return { slot, datums: [], tasks: [] };
   sweep(tx, context, now);

@@ -1,3 +1,4 @@
+import { WaitTime } from "../../objects/waiters.ts";
 import type { PipelineContext } from "../context.ts";
 import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
@@ -15,13 +16,13 @@ export async function answerLogs(
   { ledger, peers, memory }: PipelineContext,
   { job: id, datum, after, waitMs, tail }: LogsCall,
 ): ReturnType<LogCalls["read"]> {
-  const deadline = peers.now() + (waitMs ?? 0);
+  const time = new WaitTime(waitMs ?? 0, peers.now);
   for (;;) {
     const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
     const page = readLogs(ledger, { job, datum, after, tail, follows: waitMs !== null });
     if (typeof page === "string") return { ok: false, reason: page };
-    const leftMs = deadline - peers.now();
+    const { leftMs } = time;
     if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
     await memory.logged.wait(id, leftMs);
   }

@@ -1,4 +1,4 @@
-import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
+import { LEASE_MS, MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { TaskRow } from "../attempts/task-store.ts";
 import type { PipelineContext } from "../context.ts";
@@ -12,9 +12,27 @@ const MAX_LOSSES = 10;
 /** Expired leases swept in one transaction. */
 const SWEEP = 500;
 
+/**
+ * Sees whether the clock was set. If it was set back, a lease lasts as long from now on as any lease: else that of a dead worker
+ * would last by so much longer. If it jumped ahead, leases that seem to have run out last for that time, too: they could not be
+ * renewed, and nobody was silent for so long, since the alarm would have come before. An instance that comes up knows of no
+ * earlier time: it only sees to it that no lease lasts too long.
+ */
+export function keepTime(_: Tx, { ledger, memory }: PipelineContext, now: number): void {
+  const { heardAt } = memory;
+  memory.heardAt = now;
+  if (heardAt !== undefined && now >= heardAt && now - heardAt < 2 * LEASE_MS) return;
+  const until = now + LEASE_MS;
+  const isAhead = heardAt !== undefined && now > heardAt;
+  ledger.attempts.setExpiry(until, { isAhead });
+  ledger.tasks.setExpiry(until, { isAhead });
+  ledger.slots.setExpiry(until, { isAhead });
+}
+
 /** Puts datums and tasks whose lease ran out back into the queue. Returns whether there were any. */
 export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
   const { ledger, memory } = context;
+  keepTime(tx, context, now);
   const sweptTasks = sweepTasks(tx, context, now);
   const expired = ledger.attempts.expired(now, SWEEP);
   for (const attempt of expired) {
