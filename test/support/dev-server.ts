@@ -33,14 +33,16 @@ export interface DevServer extends Server {
 export async function startDevServer({
   variables = {},
   host = "127.0.0.1",
+  data = scratchFolder(),
   bodyLimit,
 }: {
   readonly variables?: Readonly<Record<string, string>>;
   readonly host?: string;
+  /** Where all that lasts lies; it is removed in the end. */
+  readonly data?: string;
   /** Larger bodies are refused in front of the gateway. */
   readonly bodyLimit?: number;
 } = {}): Promise<DevServer> {
-  const data = scratchFolder();
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const door: Door = { endpoint, ...ROOT_KEY };

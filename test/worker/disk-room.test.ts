@@ -84,6 +84,16 @@ describe("the reserve of a disk", () => {
   });
 });
 
+test("an object that could not be made found no room if a disk has none, and else whatever the platform says", async () => {
+  const { disk, room } = diskOf(100);
+  const inside = new Error("internal error; reference = 1234");
+  expect(await room.unmade(inside)).toBe(inside);
+  disk.free = 0;
+  expect(await room.unmade(inside)).toEqual(new DiskFullError());
+  const other = new Error("the object was reset");
+  expect(await room.unmade(other)).toBe(other);
+});
+
 describe("a store that keeps a reserve", () => {
   test("passes on what the store says of manifests", () => {
     const { room } = diskOf(100);
