@@ -93,17 +93,20 @@ export function openContext(env: Env, config: Config): Context {
 
 function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
+  const askHost = openHost(env);
+  const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);
+  const unmade = room && ((error: unknown) => room.unmade(error));
   const branches = madeObjects<BranchApi>(env.BRANCH, {
     files: env.BRANCH_FILES,
     makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
+    unmade,
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, {
     files: env.PIPELINE_FILES,
     makers: ["lifecycle.create"],
+    unmade,
   });
   const branch = (address: BranchAddress) => branches(bucketName(address));
-  const askHost = openHost(env);
-  const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);
   const blobs = openBlobStore(env);
   return {
     config,

@@ -55,6 +55,16 @@ export class DiskRoom {
     this.#admittedBytes += bytes;
   }
 
+  /**
+   * What an object could not be made for: the platform says no more than that something went wrong inside. If a disk has no room,
+   * a DiskFullError, else the error.
+   */
+  async unmade(error: unknown): Promise<unknown> {
+    this.lookAnew();
+    await this.#look();
+    return isInside(error) && this.#short() ? new DiskFullError() : error;
+  }
+
   /** The disk did not take a file. */
   noteFull(): void {
     this.#failedAt = this.#now();
@@ -157,6 +167,11 @@ export class RoomyStore implements BlobStore {
   list(request: ListBlobs): Promise<BlobPage> {
     return this.#store.list(request);
   }
+}
+
+/** How the platform tells of what it keeps to itself, such as that a database could not be begun. */
+function isInside(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("internal error");
 }
 
 function reserveOf({ totalBytes }: Space): number {

@@ -25,6 +25,8 @@ export interface Made<Call> {
   readonly files: Files;
   /** The calls that make an object. */
   readonly makers: readonly Call[];
+  /** What one of these calls fails with, given what the platform says of it. Absent: that. */
+  readonly unmade?: ((error: unknown) => Promise<unknown>) | undefined;
 }
 
 /** Names of objects that are known to have a file, at most; then they are looked for anew. */
@@ -33,7 +35,7 @@ const MAX_REMEMBERED = 10_000;
 /** What objects of a class do, by their names; those that were never made all answer as one. */
 export function madeObjects<Api>(
   objects: DurableObjectNamespace<undefined>,
-  { files, makers }: Made<CallName<Api>>,
+  { files, makers, unmade }: Made<CallName<Api>>,
 ): (name: string) => Api {
   const made = new Set<string>();
   const isMade = async (name: string, disk: Fetcher): Promise<boolean> => {
@@ -51,7 +53,11 @@ export function madeObjects<Api>(
         const makes = makers.some((maker) => maker === call);
         const isThere = !files || makes || (await isMade(name, files));
         const object = isThere ? own : objects.getByName(NOBODY);
-        return await (object as unknown as Faceted).call(call, args);
+        try {
+          return await (object as unknown as Faceted).call(call, args);
+        } catch (error) {
+          throw makes && unmade ? await unmade(error) : error;
+        }
       },
     });
   };
