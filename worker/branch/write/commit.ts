@@ -227,7 +227,7 @@ export function moveHead(
 ): Committed {
   const { gen, head } = live;
   const createdAt = clock.next(moment.now);
-  const id = moment.id(createdAt);
+  const id = moment.commitId(createdAt);
   const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
   commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, annotation });
   generations.advance({ ...next, id, modifiedAt: createdAt }, moment.now);

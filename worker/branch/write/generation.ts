@@ -20,7 +20,7 @@ export function endGeneration(_: Tx, ledger: Ledger, { live, moment }: { live: L
   const { gen, head } = live;
   const { now } = moment;
   const createdAt = ledger.clock.next(now);
-  const id = moment.id(createdAt);
+  const id = moment.commitId(createdAt);
   const { births, deaths } = head;
   ledger.commits.insert({ gen, seq: head.seq + 1, id, kind: "deletion", createdAt, births, deaths });
   ledger.generations.end(gen, createdAt);

@@ -197,7 +197,7 @@ function publishFork(_: Tx, ledger: Ledger, { uid, moment }: Copying & { moment:
     throw new Error(`the fork ${uid} can't be published any more`);
   }
   const createdAt = clock.next(moment.now);
-  const id = moment.id(createdAt);
+  const id = moment.commitId(createdAt);
   const position = { gen: fork.gen, seq: FIRST_SEQ };
   const annotation = { message: messageOf(fork), ...fork.annotation };
   commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, annotation });
