@@ -92,7 +92,13 @@ export class Agent implements Actor {
   async #live(): Promise<void> {
     const { node } = this.#options;
     while (!this.#isLeaving) {
-      const body = { node, executor: "process", capacity: 2 };
+      const work = [...this.#workers].map(([pipeline, there]) => {
+        const running = [...there].filter(({ isBusy }) => isBusy).length;
+        return { pipeline, workers: there.size, running };
+      });
+      // One of the nodes has no room for more.
+      const bounds = node === "n1" ? { bounds: { running: 1, workers: 2 } } : {};
+      const body = { node, executor: "process", capacity: 2, work, ...bounds };
       const answer = await this.#once("POST", "/runner/heartbeat", { body });
       if (answer && !this.#isLeaving) this.#assign(answer as Assignment);
       // Half as often as a real one, for speed: as long as none is lost, it lives all the same.
@@ -131,7 +137,11 @@ export class Agent implements Actor {
       const lease = (await this.#once("POST", "/runner/lease", { body: asked })) as Lease | undefined;
       if (!lease?.slot || lease.tasks.length + lease.datums.length === 0)
         await this.#pause(random.next() * IDLE_MS);
-      else await new Batch(this, worker, lease, this.#options).run();
+      else {
+        worker.isBusy = true;
+        await new Batch(this, worker, lease, this.#options).run();
+        worker.isBusy = false;
+      }
     }
     await this.#ask("POST", "/runner/renew", { body: { pipeline, worker: name, leases: [], leaving: true } });
   }
@@ -227,6 +237,7 @@ class Worker {
   readonly name: string;
   readonly done = Promise.withResolvers<void>();
   stops = false;
+  isBusy = false;
 
   constructor(pipeline: string, name: string) {
     this.pipeline = pipeline;
@@ -317,6 +328,7 @@ class Batch {
     const leases = [...this.#until.keys()].filter((lease) => !this.#lost.has(lease));
     const trouble = this.#options.random.pick([undefined, undefined, null, "it can't\npull its image"]);
     const asked = { pipeline, worker: name, leases, ...(trouble !== undefined && { trouble }) };
+    const gone = leases.filter((lease) => this.#isLost(lease));
     // Without an answer nobody knows until when they are kept.
     for (const lease of leases) this.#until.set(lease, Number.POSITIVE_INFINITY);
     const answer = (await this.#agent.ask("POST", "/runner/renew", { body: asked })) as {
@@ -325,6 +337,7 @@ class Batch {
     };
     for (const lease of leases) this.#until.set(lease, this.#agent.world.now + LEASE_MS);
     for (const lease of answer.lost) this.#lost.add(lease);
+    this.#mustBeLost(gone, { lost: answer.lost, what: "renewed" });
     for (const [job, grant] of Object.entries(answer.grants ?? {})) this.#grants.set(job, grant);
   }
 
@@ -439,14 +452,14 @@ class Batch {
   }
 
   async #reading(
-    { name, repo, branch, commit, path, kind, content }: LeasedDatum["inputs"][number],
+    { name, repo, branch, commit, path, kind, content, from }: LeasedDatum["inputs"][number],
     grant: string | undefined,
   ): Promise<Reading[number]> {
     const read = (id: ContentId) => this.#agent.read({ repo, branch }, id, grant);
     if (kind === "file" && content)
       return { input: name, element: { path, kind, entries: [[path, await read(content)]] } };
     const prefix = path === "" ? "" : `${path}/`;
-    const query = new URLSearchParams({ prefix, limit: "1000" });
+    const query = new URLSearchParams({ prefix, limit: "1000", ...(from !== null && { since: from }) });
     const listed = (await this.#agent.ask(
       "GET",
       `/repos/${repo}/branches/${branch}/commits/${commit}/files?${query}`,
@@ -511,6 +524,18 @@ class Batch {
     return { lease, state: "merged", content, upload, millis: 1 };
   }
 
+  async #finish(body: { readonly outcomes: readonly Outcome[] }): Promise<void> {
+    const gone = body.outcomes.map(({ lease }) => lease).filter((lease) => this.#isLost(lease));
+    const { lost } = (await this.#agent.ask("POST", "/runner/finish", { body })) as { lost: string[] };
+    this.#mustBeLost(gone, { lost, what: "recorded" });
+  }
+
+  /** Leases that ran out are told to be lost, whatever is asked for them. */
+  #mustBeLost(gone: readonly string[], { lost, what }: { lost: readonly string[]; what: string }): void {
+    for (const lease of gone)
+      if (!lost.includes(lease)) this.#options.failed(`the lease ${lease} had run out, and was ${what}`);
+  }
+
   async #report(outcomes: readonly Outcome[]): Promise<void> {
     if (outcomes.length === 0) return;
     const { random, tally } = this.#options;
@@ -518,7 +543,7 @@ class Batch {
     const body = { pipeline, worker: name, outcomes };
     try {
       for (let times = random.chance(0.05) ? 2 : 1; times > 0; times--)
-        await tally.during("jobs: report", () => this.#agent.ask("POST", "/runner/finish", { body }));
+        await tally.during("jobs: report", () => this.#finish(body));
     } catch (error) {
       if (!(error instanceof Refused) && !isMishap(error)) throw error;
     }

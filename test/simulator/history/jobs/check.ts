@@ -7,8 +7,11 @@ import { JobFacts, type Tree } from "./facts.ts";
 import type { RecordedEvent } from "./recorder.ts";
 import { type JobRow, PipelineRows } from "./rows.ts";
 
+const TOO_LONG = "the job ran longer than ";
 /** Why a job ends early that nobody stopped. */
-const EARLY = new RegExp(`^(${NO_SECRET}$|egress to |merging what several datums wrote )`);
+const EARLY = new RegExp(`^(${NO_SECRET}$|egress to |merging what several datums wrote |${TOO_LONG})`);
+
+const UPDATES = ["update code", "update settings", "update terms", "update inputs", "update egress"] as const;
 
 /** Why a retry or a start makes no job for sure. */
 const REFUSED = ["job-running", "stopped", "no-such-job", "no-data", "no-such-pipeline"];
@@ -74,7 +77,8 @@ class PipelineCheck {
     }
     const newest = this.#facts.jobs.at(-1);
     const salt = this.#facts.revisions.get(this.#facts.rows.revision)?.salt;
-    if (newest && this.#facts.rows.state === "active" && this.#facts.revision(newest).salt !== salt)
+    const isPresent = newest && this.#facts.isOfInputs(newest, this.#facts.rows);
+    if (isPresent && this.#facts.rows.state === "active" && this.#facts.revision(newest).salt !== salt)
       yield "its newest job is of earlier code";
   }
 
@@ -147,7 +151,7 @@ class PipelineCheck {
     const causes: Record<string, readonly Operation["kind"][]> = {
       "it was stopped": ["stop job"],
       "the pipeline was stopped": ["stop pipeline"],
-      "the pipeline was updated": ["update code", "run all again"],
+      "the pipeline was updated": ["update code", "update inputs", "run all again"],
       "input erased": ["erase input", "erase output"],
     };
     const kinds = causes[job.reason ?? ""] ?? [];
@@ -160,14 +164,16 @@ class PipelineCheck {
           : of === this.#facts.plan.name || this.#facts.repos.includes(of)),
     );
     if (!isAsked) yield `${name} was killed, and nobody asked for that`;
-    if (job.outputCommit !== null) yield `${name} has a commit`;
+    if (job.outputCommit !== null && !this.#facts.mayPush(job)) yield `${name} has a commit`;
   }
 
   /** A runner said that none of its datums can run, or that a task of it can't be done. */
   *#endedEarly(job: JobRow, name: string): Generator<string> {
     const { endedJobs, failedTasks } = this.#facts.world.outside;
-    if (!endedJobs.has(job.id) && !failedTasks.has(job.id)) yield `${name} failed, and no runner said so`;
-    if (job.outputCommit !== null && !job.reason?.startsWith("egress to ")) yield `${name} has a commit`;
+    const isTold = endedJobs.has(job.id) || failedTasks.has(job.id);
+    const isLong = job.reason?.startsWith(TOO_LONG) && this.#facts.wasAsked("update terms");
+    if (!isTold && !isLong) yield `${name} failed, and no runner said so`;
+    if (job.outputCommit !== null && !this.#facts.mayPush(job)) yield `${name} has a commit`;
   }
 
   *#ended(job: JobRow, name: string): Generator<string> {
@@ -260,11 +266,13 @@ class PipelineCheck {
     for (const { id } of uploads)
       if (!named.has(id)) yield `its output has the upload ${id}, which no result names`;
     const newest = this.#facts.jobs.at(-1);
-    if (newest && newest.state !== "killed" && !this.#facts.isErasedUnder(newest)) {
+    const isPresent = newest && this.#facts.isOfInputs(newest, this.#facts.rows);
+    if (isPresent && newest.state !== "killed" && !isEarly(newest) && !this.#facts.isErasedUnder(newest)) {
       const should = [...this.#facts.datumsOf(newest).values()].map(({ key }) => key).sort();
       if (this.#facts.rows.alive.join("|") !== should.join("|"))
         yield `its datums are ${this.#facts.rows.alive.join("|")} instead of ${should.join("|")}`;
     }
+    yield* this.#pushed(newest);
     const told = this.#facts.world.simulation.catalogue.read<{ id: string; job: string }>(
       `SELECT * FROM jobs WHERE pipeline = '${this.#facts.plan.name}'`,
     );
@@ -276,9 +284,22 @@ class PipelineCheck {
     }
   }
 
+  /** The store of others has what the newest job has committed, and nothing else. */
+  *#pushed(newest: JobRow | undefined): Generator<string> {
+    const { store } = this.#facts.revision(this.#facts.rows);
+    if (store === null || newest?.state !== "success" || this.#facts.hasErasedOutput) return;
+    const head = this.#facts.output().events.find(({ id }) => id === newest.outputCommit);
+    if (!head || this.#facts.revision(newest).store !== store) return;
+    const there = this.#facts.world.outside.files(store);
+    for (const path of new Set([...there.keys(), ...head.tree.keys()])) {
+      if (path.endsWith("/") || there.get(path) === head.tree.get(path)) continue;
+      yield `${store} has ${shown(there.get(path))} at ${path} instead of ${shown(head.tree.get(path))}`;
+    }
+  }
+
   /** How many jobs without an event there may be. */
   #wantedJobs(): number {
-    const kinds = ["start pipeline", "update code", "update settings", "retry job", "run all again"] as const;
+    const kinds = ["start pipeline", ...UPDATES, "retry job", "run all again"] as const;
     const own = this.#facts.asked(...kinds).filter(({ reason = "" }) => !REFUSED.includes(reason));
     // One for what was there when it was made.
     return 1 + own.length + this.#facts.erasures().length;

@@ -135,7 +135,7 @@ export class JobsWorld {
   async create(plan: PipelinePlan): Promise<void> {
     for (let tries = 0; tries < 50; tries++) {
       const answer = await this.#noted({ kind: "create pipeline", of: plan.name }, () =>
-        this.pipeline(plan.name).lifecycle.create(this.#spec(plan, {}), { limited: false }),
+        this.pipeline(plan.name).lifecycle.create(this.#spec(plan), { limited: false }),
       ).catch(() => undefined);
       if (answer?.ok || (answer && answer.reason === "already-exists")) return;
       // What a pipeline left that is gone is in the way of another of its name.
@@ -163,10 +163,9 @@ export class JobsWorld {
 
   /** What still goes on. */
   unrest(): string[] {
-    return this.pipelines.flatMap(({ name, inputs }) => {
+    return this.pipelines.flatMap(({ name }) => {
       const rows = new PipelineRows(this.simulation.pipelines.object(name));
-      const unread = rows.sources.filter(({ generation, seq }, source) => {
-        const repo = [...new Set(inputs.map((input) => input.repo).sort())][source] ?? "";
+      const unread = rows.sources.filter(({ repo, generation, seq }) => {
         const { events } = this.recorder(repo);
         return this.recorder(repo).indexOf({ generation, seq }) < events.length;
       });
@@ -307,17 +306,26 @@ export class JobsWorld {
     const isByHttp = random.chance(0.3);
     switch (kind) {
       case "update code":
-      case "update settings": {
+      case "update settings":
+      case "update terms":
+      case "update inputs":
+      case "update egress": {
         const found = await pipeline.lifecycle.inspect();
         if (!found.ok) return;
-        const before = found.pipeline.spec;
-        const cmd = `${before.transform.cmd[0]}${kind === "update code" ? "+" : ""}`;
-        const spec = this.#spec(plan, {
-          cmd,
-          note: kind === "update settings" ? ++this.#versions : undefined,
-          before,
-        });
+        const spec = this.#changed(found.pipeline.spec, { kind, random });
         await noted(() => pipeline.specification.update({ spec, reprocess: false, limited: false }));
+        return;
+      }
+      case "submit again": {
+        const found = await pipeline.lifecycle.inspect();
+        if (!found.ok) return;
+        const other = random.chance(0.3) ? { outputBranch: "elsewhere" } : {};
+        const spec = { ...found.pipeline.spec, ...other };
+        const answer = await noted(() =>
+          pipeline.specification.update({ spec, reprocess: false, limited: random.chance(0.5) }),
+        );
+        if (answer.ok && "outputBranch" in other)
+          this.failures.push(`pipeline ${plan.name} changed its output`);
         return;
       }
       case "stop pipeline":
@@ -449,21 +457,72 @@ export class JobsWorld {
     return { ok: status < 300 };
   }
 
-  #spec(
-    { name, inputs, skips }: PipelinePlan,
-    { cmd = "v", note, before }: { cmd?: string; note?: number | undefined; before?: PipelineSpec },
-  ): PipelineSpec {
-    const timeout = note === undefined ? before?.datumTimeout : `${1000 + note}s`;
+  /** A specification that an update changes: each of them is another version. */
+  #changed(before: PipelineSpec, { kind, random }: { kind: UpdateKind; random: Random }): PipelineSpec {
+    const version = ++this.#versions;
+    const description = `version ${version}`;
+    switch (kind) {
+      case "update code":
+        return { ...before, transform: { ...before.transform, cmd: [`${before.transform.cmd[0]}+`] } };
+      case "update settings":
+        return { ...before, datumTimeout: `${1000 + version}s` };
+      case "update terms": {
+        const { jobTimeout: _, ...kept } = before;
+        return {
+          ...{ ...kept, description },
+          parallelism_spec: random.pick([
+            { strategy: "CONSTANT", constant: 1 + random.below(3) },
+            { strategy: "COEFFICIENT", coefficient: 1 },
+          ]),
+          ...(random.chance(0.3) && { jobTimeout: `${30 + random.below(60)}s` }),
+        };
+      }
+      case "update egress": {
+        const { egress: _, ...kept } = before;
+        // No store is gone back to: nobody would take out of it what it has of before.
+        const egress = { URL: `s3://outside/${version}` };
+        return { ...kept, description, ...(random.chance(0.7) && { egress }) };
+      }
+      default:
+        return { ...before, description, inputs: this.#changedInputs(before.inputs, random) };
+    }
+  }
+
+  /** Other files of the same repos, those since another commit, or a repo more or less. */
+  #changedInputs(before: PipelineSpec["inputs"], random: Random): PipelineSpec["inputs"] {
+    const [first, ...others] = before;
+    if (!first) return before;
+    const glob = random.pick(GLOBS);
+    switch (random.below(4)) {
+      case 0:
+      case 1:
+        return [{ ...first, glob }, ...others];
+      case 2: {
+        const { from: _, ...whole } = first;
+        const commits = this.recorder(first.repo.name).events.filter(({ kind }) => kind === "commit");
+        const from = commits.length > 0 ? { repo: first.repo, ID: random.pick(commits).id } : undefined;
+        return [{ ...whole, ...(from && random.chance(0.7) && { from }) }, ...others];
+      }
+      default: {
+        if (others.length > 0) return [first];
+        const repo = { name: random.pick(this.inputs) };
+        return [first, { name: "second", repo, branch: "master", glob: "/*", lazy: random.chance(0.5) }];
+      }
+    }
+  }
+
+  #spec({ name, inputs, skips }: PipelinePlan): PipelineSpec {
     return PipelineSpec.parse({
       pipeline: { name },
-      transform: { image: "none", cmd: [cmd] },
+      transform: { image: "none", cmd: ["v"] },
       inputs: inputs.map(({ repo, glob }) => ({ repo: { name: repo }, glob })),
       datumTries: TRIES,
       ...(skips && { onDatumFailure: "skip" }),
-      ...(timeout !== undefined && { datumTimeout: timeout }),
     });
   }
 }
+
+type UpdateKind = Extract<JobsStep["kind"], `update ${string}`>;
 
 /** Waits until an agent has left in good order. */
 export async function leave(agent: Agent): Promise<void> {

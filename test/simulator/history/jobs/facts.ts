@@ -50,6 +50,15 @@ export class JobFacts {
     return this.operations.filter(({ kind, of }) => kinds.includes(kind) && of === this.plan.name);
   }
 
+  wasAsked(...kinds: readonly Operation["kind"][]): boolean {
+    return this.asked(...kinds).length > 0;
+  }
+
+  /** Whether a job may have committed before it was ended: while it pushed. */
+  mayPush(job: JobRow): boolean {
+    return this.revision(job).store !== null || this.wasAsked("update egress");
+  }
+
   /** Of the inputs. */
   erasures(): Operation[] {
     return this.operations.filter(({ kind, of }) => kind.startsWith("erase") && this.repos.includes(of));
@@ -186,9 +195,11 @@ export class JobFacts {
     });
   }
 
-  /** The datums of a job that each job since then has, too. */
+  /** The datums of a job that each job since then has, too; none if other inputs were read since, or other code ran. */
   stayedSince(job: JobRow): NaiveDatum[] {
     const since = this.jobs.filter(({ n }) => n > job.n);
+    const { salt } = this.revision(job);
+    if (!since.every((each) => this.isOfInputs(job, each) && this.revision(each).salt === salt)) return [];
     return [...this.datumsOf(job).values()].filter(({ id }) =>
       since.every((each) => this.datumsOf(each).has(id)),
     );

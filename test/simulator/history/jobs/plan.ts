@@ -2,7 +2,7 @@ import { Random } from "../../platform/random.ts";
 import { jumpsOf, type Plan, type PlannedStep } from "../plan.ts";
 
 /** Who does the steps, and so many of them. */
-const STEPS = { "writer-1": 11, "writer-2": 11, operator: 9, curator: 9, fleet: 7 } as const;
+const STEPS = { "writer-1": 11, "writer-2": 11, operator: 11, curator: 9, fleet: 7 } as const;
 type Client = keyof typeof STEPS;
 
 /** What each does, and how often beside the others. */
@@ -11,7 +11,15 @@ const KINDS = {
   "writer-1": WRITES,
   "writer-2": WRITES,
   operator: {
-    ...{ "update code": 2, "update settings": 2, "stop pipeline": 2, "start pipeline": 3, "stop job": 2 },
+    ...{
+      "update code": 2,
+      "update settings": 1,
+      "update terms": 2,
+      "update inputs": 2,
+      "update egress": 2,
+      "submit again": 1,
+    },
+    ...{ "stop pipeline": 2, "start pipeline": 3, "stop job": 2 },
     ...{ "retry job": 3, "run all again": 1, "delete pipeline": 1, "create pipeline": 2 },
   },
   curator: {

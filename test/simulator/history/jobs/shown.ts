@@ -301,7 +301,7 @@ class ShownCheck {
       wrote.map(({ path, content }) => ({ path, content })),
       outputs,
     );
-    if (job.state !== "success") return;
+    if (job.state !== "success" || !world.keepsAll) return;
     const good = this.#facts.goodOf(job);
     for (const { path, merged } of wrote) {
       const writers = good.filter(({ reading }) => path in outputsOf(reading, this.#facts.revision(job).cmd));
