@@ -174,6 +174,12 @@ function isShown(
   return commit !== null && facts.generation === generation && observer.shows(facts, commit);
 }
 
+/** Whether a commit can't be read, or not for long: that it is gone may be said before that is on the disk, since errors do not wait for it. */
+function mayBeGone(made: Made, { facts, observer }: { facts: Facts; observer: FactsObserver }): boolean {
+  const next = observer.states[observer.states.indexOf(facts) + 1];
+  return [facts, next].some((moment) => moment !== undefined && !isShown(made, { facts: moment, observer }));
+}
+
 /** Null: what was asked for can be read no more, which is a fault of those who hold it. */
 async function readable<T>(call: () => Promise<T>): Promise<T | null> {
   return await call().catch((error) => {
@@ -196,7 +202,7 @@ function isShownAt(
   const [one, before] = [seq, seq - 1].map((wanted) =>
     madeOf(stage, bucket).find((each) => each.generation === generation && each.seq === wanted),
   );
-  const is = (made: Made | undefined) => made !== undefined && isShown(made, { facts, observer });
+  const is = (made: Made | undefined) => made !== undefined && !mayBeGone(made, { facts, observer });
   return is(one) && (seq === 1 || is(before));
 }
 
@@ -229,7 +235,7 @@ async function filesAt(stage: Stage, { id, random, bucket }: Turn, one: Made): P
         kind: "saw",
         what: `files ${JSON.stringify(answer)}`,
         of(facts, observer) {
-          if (answer === null) return !isShown(one, { facts, observer });
+          if (answer === null) return mayBeGone(one, { facts, observer });
           if (stage.erased.length > 0) return true;
           const tree = treeSince(one, since?.seq);
           const read = { names: answer.files.map(({ path }) => path), next: answer.next };
@@ -261,7 +267,7 @@ async function fingerprint(stage: Stage, { id, random, bucket }: Turn, one: Made
         kind: "saw",
         what: `fingerprint ${JSON.stringify(answer)}`,
         of(facts, observer) {
-          if (answer === null) return !isShown(one, { facts, observer });
+          if (answer === null) return mayBeGone(one, { facts, observer });
           if (stage.erased.length > 0) return true;
           const prefix = path === "" ? "" : `${path}/`;
           const files = [...one.state.tree]
@@ -303,8 +309,7 @@ async function compare(stage: Stage, { id, random, bucket }: Turn, to: Made): Pr
         kind: "saw",
         what: `compared ${JSON.stringify(answer)}`,
         of(facts, observer) {
-          const areShown = [from, to].every((one) => isShown(one, { facts, observer }));
-          if (answer === null) return !areShown;
+          if (answer === null) return [from, to].some((one) => mayBeGone(one, { facts, observer }));
           if (stage.erased.length > 0) return true;
           const trees = [from, to].map((one) => belongingTo(one, since));
           return answer.paths.every((compared) => {

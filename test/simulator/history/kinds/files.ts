@@ -1,4 +1,9 @@
-import type { StoredAttributes, WriteCondition } from "../../../../worker/branch/contract/files.ts";
+import type { AnswerOf } from "../../../../worker/branch/contract/answers.ts";
+import type {
+  FileCalls,
+  StoredAttributes,
+  WriteCondition,
+} from "../../../../worker/branch/contract/files.ts";
 import type { Random } from "../../platform/random.ts";
 import { askAside, type Said } from "../asides.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
@@ -195,6 +200,16 @@ async function read(stage: Stage, turn: Turn): Promise<void> {
   );
 }
 
+/** Whether an answer is what was at a path, but for what was to be erased. */
+function isReadOf(
+  stage: Stage,
+  { at, path, answer }: { at: State | undefined; path: string; answer: AnswerOf<FileCalls["read"]> },
+): boolean {
+  const there = at?.tree.get(path);
+  if (!at || !answer.ok) return there === undefined || stage.erased.some((one) => one.path === path);
+  return there === answer.digest && (stage.erased.length > 0 || hasAttributes(at, path, answer.attributes));
+}
+
 /** One file at a commit that the branch made once, by its id or as a view, for somebody who may have no key. */
 async function readPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const path = random.pick(PATHS);
@@ -221,15 +236,15 @@ async function readPast(stage: Stage, { id, random, bucket }: Turn): Promise<voi
           what: `read ${digest?.slice(0, 6) ?? answer}`,
           of(facts, observer, state) {
             if (facts.generation === null || (publicOnly && !facts.settled.public)) return false;
-            const isShown = commit === undefined || observer.shows(facts, commit);
-            if (!isShown) return isNoVersion;
             const at = commit === undefined ? state : stage.stateOf(bucket, commit);
-            const there = at?.tree.get(path);
-            if (!at || !answer.ok)
-              return there === undefined || stage.erased.some((one) => one.path === path);
-            return (
-              there === digest && (stage.erased.length > 0 || hasAttributes(at, path, answer.attributes))
-            );
+            if (commit !== undefined && !observer.shows(facts, commit)) {
+              // What a commit wrote or deleted can be read by it as long as another one has it.
+              const isItsOwn = !isByView && at?.born.get(path) === observer.seqIn(facts, commit);
+              return answer.ok
+                ? isItsOwn && at?.tree.get(path) === digest
+                : isNoVersion || !at?.tree.has(path);
+            }
+            return isReadOf(stage, { at, path, answer });
           },
         };
       },

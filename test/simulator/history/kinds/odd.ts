@@ -191,6 +191,7 @@ async function tagVersion(stage: Stage, { id, random, bucket }: Turn): Promise<v
 async function bytes(stage: Stage, turn: Turn): Promise<void> {
   const { id, random, bucket } = turn;
   const { uploads } = stage.branch(bucket);
+  const generation = stage.facts.get(bucket)?.last.generation;
   const opened = await insisted(() => uploads.open({}));
   if (!opened?.ok) return;
   const { upload } = opened;
@@ -207,15 +208,19 @@ async function bytes(stage: Stage, turn: Turn): Promise<void> {
     if (!added?.ok) return;
     if (blob !== undefined) stage.known.add(blob);
   }
-  await bodies(stage, turn, { upload, some });
+  await bodies(stage, turn, { upload, some, generation });
   await random.pick([renew, letGo, trim, trim, abort, leave])(stage, turn, { upload, some });
 }
 
 /** An upload holds what it brought or reserved, as long as its branch is there. */
-async function bodies(stage: Stage, { id, bucket }: Turn, { upload, some }: Brought): Promise<void> {
+async function bodies(
+  stage: Stage,
+  { id, bucket }: Turn,
+  { upload, some, generation }: Brought & { readonly generation: number | null | undefined },
+): Promise<void> {
   const { world } = stage.simulation;
   const generationOf = () => stage.facts.get(bucket)?.last.generation;
-  const [generation, begun] = [generationOf(), world.forwardClock];
+  const begun = world.forwardClock;
   const found = await insisted(() =>
     stage.branch(bucket).uploads.bodies({ upload, contents: some.map(idOf) }),
   );
