@@ -220,9 +220,11 @@ class PipelineCheck {
     const ours = this.#facts.jobs.flatMap(({ outputCommit }) => outputCommit ?? []);
     const ids = new Set(this.#facts.jobs.map(({ id }) => id));
     const since = this.#facts.rows.uid;
+    // Then a job of an earlier pipeline of the name may have a greater id.
+    const wasSetBack = this.#facts.unsureMs > 0;
     const there = this.#facts
       .output()
-      .events.filter(({ origin }) => origin !== null && origin > since)
+      .events.filter(({ origin }) => origin !== null && (wasSetBack ? ids.has(origin) : origin > since))
       .map(({ id, origin }) => {
         if (!ids.has(origin ?? "")) return `${id}, of no job`;
         return id;
