@@ -5,6 +5,7 @@ import { chunkBlobName, manifestBlobName, manifestBytes, newWrite } from "../../
 import type { Chunk, Content } from "../../../worker/blobs/content.ts";
 import { NotDeletedError } from "../../../worker/blobs/port.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
+import type { Branch } from "../../../worker/branch/branch.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { BETWEEN_SWEEPS_MS, SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
@@ -504,6 +505,15 @@ describe("a branch asks for a sweep", () => {
     vi.spyOn(Date, "now").mockImplementation(() => real() - 60 * MINUTE_MS);
     await restarted(branch);
     await branch.multipart.abort({ upload: multipart });
+    expect((await waiting()).due).not.toBeNull();
+  });
+
+  test("when so many uploads were opened since that its instance remembers it no more", async () => {
+    const first = await open();
+    await runInDurableObject(branch, async (object: Branch) => {
+      for (let n = 0; n < 10_000; n++) await object.call("uploads.open", [{}]);
+    });
+    await branch.uploads.abort({ upload: first, leaves: false });
     expect((await waiting()).due).not.toBeNull();
   });
 

@@ -11,6 +11,8 @@ import type { SweepStore } from "./sweep-store.ts";
 
 /** Those whose pipeline is to be asked about them are put together by so much time; milliseconds. */
 const ASKED_TOGETHER_MS = 10 * 60 * 1000;
+/** So many uploads are known in memory as opened by this instance. */
+const MAX_OPENED = 10_000;
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
 const ANSWER_BYTES = 8 * 1024 * 1024;
 /** Most contents, and parts, that one transaction takes from uploads that ended. */
@@ -68,7 +70,10 @@ interface Giving {
  */
 export class UploadStore extends BranchStore {
   readonly #stores: UsedStores;
-  /** Those that this instance of the object has opened, and that have not ended. */
+  /**
+   * Those that this instance of the object has opened last, and that have not ended. Uploads of results live as long as those, so
+   * there is a bound; one that falls out counts as opened earlier, which costs a sweep.
+   */
   readonly #opened = new Set<string>();
 
   constructor(sql: Sql, stores: UsedStores) {
@@ -85,7 +90,7 @@ export class UploadStore extends BranchStore {
     this.sql.run`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
-    this.#opened.add(id);
+    this.#remember(id);
     if (due !== null) this.wake("housekeeping", due);
     if (lease !== null && SHARED_LEASE.test(lease)) this.wake("shared uploads", askAt(id));
     return id;
@@ -99,7 +104,7 @@ export class UploadStore extends BranchStore {
     this.sql.run`
       INSERT INTO uploads (id, gen, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, ${Number(kind === "multipart")})`;
-    this.#opened.add(id);
+    this.#remember(id);
     this.wake("housekeeping", now + ttlMs);
   }
 
@@ -130,7 +135,7 @@ export class UploadStore extends BranchStore {
       ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET lost = 1,
         due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
       RETURNING id, gen, due`;
-    if (row?.id === id) this.#opened.add(id);
+    if (row?.id === id) this.#remember(id);
     if (row && this.#isOfEarlier(row.id)) this.#stores.sweeps.mark(row.gen, now);
     if (row) this.wake("housekeeping", row.due);
   }
@@ -286,6 +291,12 @@ export class UploadStore extends BranchStore {
     const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || isOfEarlier;
     if (some) this.#stores.sweeps.mark(upload.gen, now);
     return given;
+  }
+
+  #remember(id: string): void {
+    this.#opened.add(id);
+    const [oldest] = this.#opened;
+    if (oldest !== undefined && this.#opened.size > MAX_OPENED) this.#opened.delete(oldest);
   }
 
   /** Whether an earlier instance opened it, which may have died with the gateway: then a body may have been cut off. */
