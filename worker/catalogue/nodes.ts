@@ -32,6 +32,9 @@ const COLUMNS = `name, executor, capacity, seenAt, draining, work, ${BOUNDS}`;
 
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
+/** One heartbeat may overtake another by so much; milliseconds. */
+const OVERTAKEN_MS = 5000;
+
 /** The nodes of the fleet: they live here alone. */
 export class NodeTable extends Table {
   /** By the gateway's clock, when this isolate last heard of a node. */
@@ -39,8 +42,8 @@ export class NodeTable extends Table {
 
   /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
   async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
-    const isSetBack = seenAt < this.#recordedAt;
-    this.#recordedAt = seenAt;
+    const isSetBack = seenAt < this.#recordedAt - OVERTAKEN_MS;
+    this.#recordedAt = isSetBack ? seenAt : Math.max(seenAt, this.#recordedAt);
     // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
     if (isSetBack) await this.run`UPDATE nodes SET seenAt = ${seenAt} WHERE seenAt > ${seenAt}`;
     await this.run`

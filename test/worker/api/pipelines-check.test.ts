@@ -73,8 +73,8 @@ describe("a dry run", () => {
     expect((await check({ more })).workers).toEqual({ count: 1, liveNodes: 0 });
     const { nodes } = testContext().catalogue;
     const node = { executor: "process", capacity: 1, seenAt: Date.now(), work: [] };
-    for (const name of ["n1", "n2", "n3", "drained"]) await nodes.record({ ...node, name });
     await nodes.record({ ...node, name: "dead", seenAt: Date.now() - 60_000 });
+    for (const name of ["n1", "n2", "n3", "drained"]) await nodes.record({ ...node, name });
     await nodes.setDraining("drained", 1);
     expect((await check({ more })).workers).toEqual({ count: 4, liveNodes: 3 });
     const constant = { parallelism_spec: { strategy: "CONSTANT", constant: 7 } };
