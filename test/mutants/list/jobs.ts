@@ -120,7 +120,7 @@ export const FAILURES: Invariant = {
     {
       name: "A step of a job's end is done though the job has ended",
       file: "worker/pipeline/work/guards.ts",
-      text: "return (tx) => (ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined);",
+      text: "return (tx) => (ledger.jobs.isUnfinished(job.n) ? work(tx) : undefined);",
       replacement: "return (tx) => (ledger.jobs.get(job.n) ? work(tx) : undefined);",
       tests: [inWorker("pipeline/stop-job"), inWorker("pipeline/ends-job")],
     },

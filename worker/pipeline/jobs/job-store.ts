@@ -136,6 +136,16 @@ export class JobStore extends Store {
     return this.#one(`n = ?`, n);
   }
 
+  /** Whether it is there and has not ended. */
+  isUnfinished(n: number): boolean {
+    return this.sql.has`SELECT 1 FROM jobs WHERE n = ${n} AND finishedAt IS NULL`;
+  }
+
+  /** Whether it is there and its datums are not all known. */
+  isUnfilled(n: number): boolean {
+    return this.sql.has`SELECT 1 FROM jobs WHERE n = ${n} AND filled = 0`;
+  }
+
   byId(id: string): JobRow | undefined {
     return this.#one(`id = ?`, id);
   }

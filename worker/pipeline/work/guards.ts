@@ -5,7 +5,7 @@ import type { StoredState } from "../lifecycle/pipeline-store.ts";
 
 /** A step of working out a job's datums: done only while they are not known and still wanted. */
 export function fillingStep<T>({ ledger, definition, job }: JobWork, work: (tx: Tx) => T): T | undefined {
-  return ledger.step(definition, (tx) => (ledger.jobs.get(job.n)?.filled === 0 ? work(tx) : undefined));
+  return ledger.step(definition, (tx) => (ledger.jobs.isUnfilled(job.n) ? work(tx) : undefined));
 }
 
 /** A step of a job's work: done only while the job has not ended and the pipeline runs. */
@@ -21,7 +21,7 @@ export function endStep<T>(of: JobWork, work: (tx: Tx) => T): T | undefined {
 }
 
 function unlessEnded<T>({ ledger, job }: JobWork, work: (tx: Tx) => T): (tx: Tx) => T | undefined {
-  return (tx) => (ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined);
+  return (tx) => (ledger.jobs.isUnfinished(job.n) ? work(tx) : undefined);
 }
 
 /**
