@@ -171,12 +171,14 @@ export class AttemptStore extends Store {
       SELECT leaseUntil FROM attempts WHERE leaseUntil IS NOT NULL ORDER BY leaseUntil LIMIT 1`?.leaseUntil;
   }
 
-  /** Leases that would last longer end then; with `isAhead` also those that would end before. */
+  /**
+   * Leases that would last longer end then; with `isAhead` also those that would end before. Wakes nothing: whoever asks for
+   * datums looks for leases that ran out, and the alarm that stands comes later at most.
+   */
   setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
-    const changed = this.sql.run`
+    this.sql.run`
       UPDATE attempts INDEXED BY attempts_by_expiry SET leaseUntil = ${until}
       WHERE leaseUntil IS NOT NULL AND leaseUntil > ${isAhead ? 0 : until}`;
-    if (changed) this.wake("leases", until);
   }
 
   /** Back into the queue, with what it has behind it. */

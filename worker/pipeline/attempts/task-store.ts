@@ -98,10 +98,9 @@ export class TaskStore extends Store {
 
   /** As of attempts. */
   setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
-    const changed = this.sql.run`
+    this.sql.run`
       UPDATE tasks INDEXED BY tasks_by_expiry SET leaseUntil = ${until}
       WHERE leaseUntil IS NOT NULL AND leaseUntil > ${isAhead ? 0 : until}`;
-    if (changed) this.wake("leases", until);
   }
 
   /** Back into the queue, with what it has behind it. */
