@@ -1,6 +1,15 @@
 // @module-tag rest
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, openSync, rmSync, statfsSync, statSync, truncateSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findTool } from "../../../runner/lib/system-calls.ts";
@@ -30,7 +39,7 @@ const acknowledged = new Map<string, string>();
 
 beforeAll(async () => {
   if (!mount || !umount || process.getuid?.() !== 0) return;
-  await mustRun([mount, "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk]);
+  await mustRun([mount, "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk]);
   server = await startDevServer({ data: join(disk, "data") });
   s3 = new S3(server);
 });
@@ -105,6 +114,9 @@ needsMount(
   "a disk that is written full refuses files by a clear error, keeps what was acknowledged, and takes files again once there is room",
   async () => {
     await s3.createBucket(BUCKET);
+    // What others have there from the first on, and remove in the end.
+    const large = join(disk, "large");
+    writeFileSync(large, Buffer.alloc(8 * MIB, 1));
     const refused = await writeFull();
     expect(refused.filter((answer) => !isFull(answer)).map(({ text }) => text)).toEqual([]);
     expect(acknowledged.size).toBeGreaterThan(20);
@@ -136,8 +148,8 @@ needsMount(
     expect(await put(10)).toSatisfy(isFull);
     await expectAll();
 
-    // The disk is as it was. Nobody starts the gateway anew.
-    rmSync(others);
+    // There is more room than before. Nobody starts the gateway anew.
+    for (const file of [others, large]) rmSync(file);
     for (const bucket of ["master.other", "more.small"])
       await eventually("buckets are made again", async () => {
         const { status } = await s3.ask("PUT", `/${bucket}`);
