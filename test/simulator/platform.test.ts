@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { Simulation } from "./platform/simulation.ts";
-import { RULES, SLOW_RULES, type TestedObject } from "./rules.ts";
+import { RULES, SIMULATED_RULES, SLOW_RULES, type TestedObject } from "./rules.ts";
 
 const SEEDS = 20;
 const BUCKET = "master.photos";
 
-test.each(Object.entries({ ...RULES, ...SLOW_RULES }))("the simulation: %s", async (_, rule) => {
+test.each(
+  Object.entries({ ...RULES, ...SLOW_RULES, ...SIMULATED_RULES }),
+)("the simulation: %s", async (_, rule) => {
   for (let seed = 0; seed < SEEDS; seed++) {
     const simulation = new Simulation({ seed });
     await simulation.as(() => simulation.branch(BUCKET).lifecycle.create());

@@ -238,27 +238,6 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     });
   },
 
-  async "a function is called back only once what the object wrote before is durable"(object) {
-    await object.inside(({ storage }) => {
-      storage.sql.exec("CREATE TABLE t (a)");
-      return storage.sync();
-    });
-    const told: unknown[][] = [];
-    const tell = async () => {
-      await ends(object, (state) => state.abort("it ends"));
-      told.push(await rowsOf(object));
-    };
-    const writes = async ({ storage }: DurableObjectState, back: () => unknown) => {
-      storage.sql.exec("INSERT INTO t VALUES (1)");
-      await back();
-    };
-    await withCall(object, writes, async () => {
-      await expect(object.call(TEST_CALL, [tell])).rejects.toThrow("it ends");
-      while (told.length === 0) await object.inside(() => scheduler.wait(10)).catch(() => {});
-    });
-    expect(told).toEqual([[{ a: 1 }]]);
-  },
-
   async "an alarm rings when it is due, and is gone when its handler has done its work"(object) {
     let rang = 0;
     await object.inside(({ storage }, instance) => {
@@ -310,6 +289,33 @@ export const RULES: Readonly<Record<string, (object: TestedObject) => Promise<vo
     });
     await until(object, () => rang > 1);
     expect(await object.inside(({ storage }) => storage.getAlarm())).toBe(null);
+  },
+};
+
+/**
+ * Rules that are asked of the simulation alone: what tests of workerd run in takes the end of an object amid such a call for an
+ * error that nobody handles.
+ */
+export const SIMULATED_RULES: typeof RULES = {
+  async "a function is called back only once what the object wrote before is durable"(object) {
+    await object.inside(({ storage }) => {
+      storage.sql.exec("CREATE TABLE t (a)");
+      return storage.sync();
+    });
+    const told: unknown[][] = [];
+    const tell = async () => {
+      await ends(object, (state) => state.abort("it ends"));
+      told.push(await rowsOf(object));
+    };
+    const writes = async ({ storage }: DurableObjectState, back: () => unknown) => {
+      storage.sql.exec("INSERT INTO t VALUES (1)");
+      await back();
+    };
+    await withCall(object, writes, async () => {
+      await expect(object.call(TEST_CALL, [tell])).rejects.toThrow("it ends");
+      while (told.length === 0) await object.inside(() => scheduler.wait(10)).catch(() => {});
+    });
+    expect(told).toEqual([[{ a: 1 }]]);
   },
 };
 
