@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { besideFaults, LEAST_TTL_MS } from "./history/beside.ts";
-import { type Entries, type Filled, type State, statesBetween } from "./history/states.ts";
+import { type Entries, type Filled, NOTHING, type State, statesBetween } from "./history/states.ts";
 
 const UPLOAD = "master.photos.1";
 
@@ -13,18 +13,7 @@ function state(since: number, entries: Record<string, string> | null): State {
     isApplying: false,
     entries: new Map(Object.entries(entries)),
   };
-  return {
-    since,
-    generation: 1,
-    commit: null,
-    message: null,
-    origin: null,
-    tree: new Map(),
-    born: new Map(),
-    attributes: new Map(),
-    beside: new Map(filled ? [[UPLOAD, filled]] : []),
-    at: since,
-  };
+  return { ...NOTHING, since, generation: 1, beside: new Map(filled ? [[UPLOAD, filled]] : []), at: since };
 }
 
 function part(id: string, { number, digest }: { number: string; digest: string }) {

@@ -5,7 +5,7 @@ import { type Plan, shrunk } from "./history/plan.ts";
 import { reportOfSeed } from "./history/report.ts";
 import { historyOf, runHistory } from "./history/run.ts";
 import { runShares } from "./history/shares.ts";
-import { type Seen, type State, statesBetween } from "./history/states.ts";
+import { NOTHING, type Seen, type State, statesBetween } from "./history/states.ts";
 import { tableOf } from "./history/table.ts";
 import { Tally } from "./history/tally.ts";
 
@@ -90,18 +90,7 @@ test("a table says what occurred too rarely for so many histories, also what nev
 });
 
 describe("the model finds", () => {
-  const nothing: State = {
-    since: 0,
-    generation: 1,
-    commit: null,
-    message: null,
-    origin: null,
-    tree: new Map(),
-    born: new Map(),
-    attributes: new Map(),
-    beside: new Map(),
-    at: 0,
-  };
+  const nothing: State = { ...NOTHING, generation: 1 };
   const red: State = { ...nothing, since: 3, commit: "C1", message: "1", tree: new Map([["a", "red"]]) };
   const put: Taken = {
     id: "1",
