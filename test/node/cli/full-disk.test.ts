@@ -2,16 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { EXIT } from "../../../cli/output/failure.ts";
-import { findTool } from "../../../runner/lib/system-calls.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
-import { mustRun } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { mountDisk, needsMount, unmountDisk } from "../../support/small-disk.ts";
 
-const [mount, umount] = [await findTool("mount"), await findTool("umount")];
-const needsMount = test.skipIf(process.getuid?.() !== 0 || !mount || !umount);
 const MIB = 1024 * 1024;
 
 let server: DevServer | undefined;
@@ -33,7 +30,7 @@ needsMount(
     if (!server) throw new Error("no gateway");
     const blobs = join(server.data, "blobs");
     // Databases have room: the blobs alone lie on a disk that is full.
-    await mustRun([mount ?? "", "-t", "tmpfs", "-o", "size=8m", "tmpfs", blobs]);
+    await mountDisk(blobs, { mib: 8 });
     try {
       await server.kill9();
       await server.restart();
@@ -75,7 +72,7 @@ needsMount(
       expect(used()).toBe(before);
     } finally {
       await server.kill9();
-      await mustRun([umount ?? "", blobs]);
+      await unmountDisk(blobs);
       await server.restart();
     }
   },

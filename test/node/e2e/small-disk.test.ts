@@ -11,22 +11,19 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { findTool } from "../../../runner/lib/system-calls.ts";
+import { afterAll, beforeAll, expect } from "vitest";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Answer } from "../../support/http.ts";
-import { mustRun } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { canMount, mountDisk, needsMount, unmountDisk } from "../../support/small-disk.ts";
 
 /*
  * A gateway whose whole folder lies on a small disk: blobs, databases, the log. It is written full by clients, then to the last
  * byte by somebody else.
  */
 
-const [mount, umount] = [await findTool("mount"), await findTool("umount")];
-const needsMount = test.skipIf(process.getuid?.() !== 0 || !mount || !umount);
 const MIB = 1024 * 1024;
 const CLIENTS = 6;
 const BUCKET = "master.small";
@@ -38,14 +35,14 @@ let s3: S3;
 const acknowledged = new Map<string, string>();
 
 beforeAll(async () => {
-  if (!mount || !umount || process.getuid?.() !== 0) return;
-  await mustRun([mount, "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk]);
+  if (!canMount) return;
+  await mountDisk(disk, { mib: 48 });
   server = await startDevServer({ data: join(disk, "data") });
   s3 = new S3(server);
 });
 afterAll(async () => {
   await server?.stop();
-  if (server && umount) await mustRun([umount, disk]);
+  if (canMount) await unmountDisk(disk);
 });
 
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
@@ -111,7 +108,7 @@ function takeRest(): string {
 }
 
 needsMount(
-  "a disk that is written full refuses files by a clear error, keeps what was acknowledged, and takes files again once there is room",
+  "a disk that is written full refuses files by a clear error, keeps what was acknowledged, and takes files again once there is room (root, to mount a small disk)",
   async () => {
     await s3.createBucket(BUCKET);
     // What others have there from the first on, and remove in the end.
