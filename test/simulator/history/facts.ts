@@ -99,6 +99,16 @@ interface TaggedRow {
   readonly tags: string | null;
 }
 
+/** What was there at the last look. */
+interface Looked {
+  readonly live?: readonly LiveRow[];
+  readonly readable?: readonly IdRow[] | null;
+}
+
+interface IdRow {
+  readonly id: string;
+}
+
 interface LiveRow {
   readonly gen: number;
   readonly head: number | null;
@@ -127,6 +137,7 @@ export class FactsObserver {
   /** Of those, what is not on the disk yet. */
   #unsafe: Made[] = [];
   #known = { text: "", now: NOTHING };
+  #looked: Looked = {};
   #written: Facts[] = [];
 
   constructor(
@@ -246,29 +257,27 @@ export class FactsObserver {
     }
     this.#unsafe = [];
     this.#known = { text: "", now: this.last };
+    this.#looked = {};
   }
 
   #look(): void {
     const { storage } = this.#object;
     const before = this.#known.now;
-    const [row] = storage.read<LiveRow>(LIVE);
+    const live = storage.look<LiveRow>(LIVE);
+    const [row] = live;
     if (!row) {
       if (before.generation !== null) this.#add("", NOTHING);
       return;
     }
     const { gen, head, horizon, settings } = row;
-    const readable =
-      horizon > 0 ? storage.read<{ id: string }>(READABLE, gen, horizon).map(({ id }) => id) : null;
+    const rows = horizon > 0 ? storage.look<IdRow>(READABLE, gen, horizon) : null;
+    if (live === this.#looked.live && rows === this.#looked.readable) return;
+    this.#looked = { live, readable: rows };
+    const readable = rows?.map(({ id }) => id) ?? null;
     const text = JSON.stringify([row, readable]);
     if (text === this.#known.text) return;
     const isSame = before.generation === gen;
-    for (const made of storage.read<Made>(NEW_COMMITS, gen, isSame ? before.head : 0)) {
-      this.#made.set(made.id, [...(this.#made.get(made.id) ?? []), made]);
-      this.#unsafe.push(made);
-      if (isSame) this.#admit(before.settled, made);
-      if (made.annotation?.includes("expired by"))
-        this.expired.set(made.id, storage.read<TaggedRow>(DIED, gen, made.seq).map(taggedOf));
-    }
+    this.#meet(gen, isSame ? before : undefined);
     const tags = new Map<string, string>(JSON.parse(row.tags));
     const untagged = isSame ? [...before.tags].filter(([name, commit]) => tags.get(name) !== commit) : [];
     const facts: Facts = {
@@ -286,6 +295,18 @@ export class FactsObserver {
     };
     if (isSame && horizon > 0) this.#compareGone(before, facts);
     this.#add(text, facts);
+  }
+
+  /** Commits that are new since a moment of their generation; undefined: all of it are. */
+  #meet(generation: number, before: Facts | undefined): void {
+    const { storage } = this.#object;
+    for (const made of storage.look<Made>(NEW_COMMITS, generation, before?.head ?? 0)) {
+      this.#made.set(made.id, [...(this.#made.get(made.id) ?? []), made]);
+      this.#unsafe.push(made);
+      if (before) this.#admit(before.settled, made);
+      if (made.annotation?.includes("expired by"))
+        this.expired.set(made.id, storage.read<TaggedRow>(DIED, generation, made.seq).map(taggedOf));
+    }
   }
 
   /** Into a protected branch one key alone writes. */

@@ -118,10 +118,10 @@ export class BranchObserver {
     const { storage } = this.#object;
     const seen = this.#written.length;
     // One that came and went between two looks was there, too.
-    for (const { gen, deletedAt } of storage.read<GenerationRow>(GENERATIONS, this.#newest)) {
+    for (const { gen, deletedAt } of storage.look<GenerationRow>(GENERATIONS, this.#newest)) {
       const came = gen > this.#newest ? storage.read<ArchiveRow>(ARCHIVE, gen)[0] : undefined;
       if (gen > this.#newest) this.#begin(gen, came);
-      for (const commit of storage.read<CommitRow>(NEW_COMMITS, gen, this.#seq))
+      for (const commit of storage.look<CommitRow>(NEW_COMMITS, gen, this.#seq))
         this.#commit(gen, { commit, came });
       if (deletedAt !== null && (this.#written.at(-1) ?? this.last).generation !== null) this.#add(NOTHING);
     }
@@ -132,7 +132,7 @@ export class BranchObserver {
   #lookBeside(seen: number): void {
     const last = this.#written.at(-1) ?? this.last;
     if (last.generation === null) return;
-    const rows = this.#object.storage.read<FilledRow>(FILLED, last.generation);
+    const rows = this.#object.storage.look<FilledRow>(FILLED, last.generation);
     if (rows.length === 0 && last.beside.size === 0) return;
     const beside = filledOf(rows, last.beside);
     if (isFilledAlike(beside, last.beside)) return;

@@ -1,4 +1,5 @@
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { SQLInputValue } from "node:sqlite";
+import type { Database, Databases } from "./database.ts";
 import type { Remote } from "./remote.ts";
 
 interface Result {
@@ -7,14 +8,25 @@ interface Result {
   readonly meta: { readonly changes: number };
 }
 
+interface D1Options {
+  readonly remote: Remote;
+  readonly databases: Databases;
+  readonly schema: readonly string[];
+}
+
 /** D1: one writer at a time, each statement or batch in one moment. */
 export class SimulatedD1 {
-  readonly #db = new DatabaseSync(":memory:");
+  readonly #db: Database;
+  readonly #databases: Databases;
   readonly #remote: Remote;
 
-  constructor(remote: Remote, schema: readonly string[]) {
+  constructor({ remote, databases, schema }: D1Options) {
     this.#remote = remote;
-    for (const text of schema) this.#db.exec(text);
+    this.#databases = databases;
+    this.#db = databases.take();
+    this.#db.begin();
+    for (const text of schema) this.#db.script(text);
+    this.#db.commit();
   }
 
   prepare(text: string): Statement {
@@ -27,13 +39,13 @@ export class SimulatedD1 {
 
   async batch(statements: readonly Statement[]): Promise<Result[]> {
     return await this.#remote.ask(() => {
-      this.#db.exec("BEGIN");
+      this.#db.begin();
       try {
         const results = statements.map((statement) => this.#run(statement));
-        this.#db.exec("COMMIT");
+        this.#db.commit();
         return results;
       } catch (error) {
-        this.#db.exec("ROLLBACK");
+        this.#db.rollback();
         throw error;
       }
     });
@@ -41,19 +53,17 @@ export class SimulatedD1 {
 
   /** The simulation is over. */
   close(): void {
-    this.#db.close();
+    this.#databases.giveBack(this.#db);
   }
 
   /** For whoever looks at the rows from outside. */
   read<T extends object>(text: string): T[] {
-    return this.#db.prepare(text).all() as T[];
+    return [...this.#db.look(text, [])] as T[];
   }
 
   #run({ text, values }: Pick<Statement, "text" | "values">): Result {
-    const changes = () => (this.#db.prepare("SELECT total_changes() AS n").get() as { n: number }).n;
-    const before = changes();
-    const results = this.#db.prepare(text).all(...values);
-    return { success: true, results, meta: { changes: changes() - before } };
+    const { rows, changes } = this.#db.run(text, values);
+    return { success: true, results: rows, meta: { changes } };
   }
 }
 

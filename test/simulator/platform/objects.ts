@@ -1,4 +1,5 @@
 import { copied } from "./copy.ts";
+import type { Databases } from "./database.ts";
 import type { Faults } from "./faults.ts";
 import { SimulatedStorage } from "./storage.ts";
 import { type Actor, actorNow, runAs, type World } from "./world.ts";
@@ -22,6 +23,7 @@ type Inside<T> = (state: DurableObjectState, instance: { alarm?(): unknown }) =>
 interface NamespaceOptions {
   readonly world: World;
   readonly faults: Faults;
+  readonly databases: Databases;
   readonly type: () => ObjectClass;
   readonly env: () => unknown;
 }
@@ -67,9 +69,10 @@ export class SimulatedObject {
   constructor(name: string, options: NamespaceOptions) {
     this.name = name;
     this.#options = options;
-    const { world, faults } = options;
+    const { world, faults, databases } = options;
     this.storage = new SimulatedStorage({
       world,
+      databases,
       broken: () => this.end("the write to its disk failed"),
       alarmChanged: () => {
         this.#alarmTries = 0;

@@ -7,6 +7,7 @@ import { clientOf } from "../../../worker/objects/facets.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
 import { SimulatedD1 } from "./d1.ts";
+import { Databases } from "./database.ts";
 import { type Faults, NO_FAULTS } from "./faults.ts";
 import { SimulatedGateway } from "./gateway.ts";
 import { replaceGlobals } from "./globals.ts";
@@ -24,6 +25,9 @@ const MIGRATIONS = join(import.meta.dirname, "../../../migrations");
 const SCHEMA = readdirSync(MIGRATIONS)
   .sort()
   .map((file) => readFileSync(join(MIGRATIONS, file), "utf8"));
+
+/** All simulations of the process have them one after the other. */
+const DATABASES = { branches: new Databases(), pipelines: new Databases(), catalogue: new Databases() };
 
 replaceGlobals();
 addStreams();
@@ -57,9 +61,18 @@ export class Simulation {
     const broken = faults(world);
     const common = { world, faults: broken, env: () => this.#env };
     this.world = world;
-    this.branches = new SimulatedNamespace({ ...common, type: () => Branch as never });
-    this.pipelines = new SimulatedNamespace({ ...common, type: () => Pipeline as never });
-    this.catalogue = new SimulatedD1(new Remote({ world, faults: broken, store: "D1" }), SCHEMA);
+    const { branches, pipelines, catalogue } = DATABASES;
+    this.branches = new SimulatedNamespace({ ...common, databases: branches, type: () => Branch as never });
+    this.pipelines = new SimulatedNamespace({
+      ...common,
+      databases: pipelines,
+      type: () => Pipeline as never,
+    });
+    this.catalogue = new SimulatedD1({
+      remote: new Remote({ world, faults: broken, store: "D1" }),
+      databases: catalogue,
+      schema: SCHEMA,
+    });
     this.blobs = new SimulatedR2(new Remote({ world, faults: broken, store: "R2" }));
     this.gateway = new SimulatedGateway(common);
     this.#env = {

@@ -1,4 +1,5 @@
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { SQLInputValue } from "node:sqlite";
+import type { Database, Databases, Row } from "./database.ts";
 import type { World } from "./world.ts";
 
 /** How long a write waits for the disk at most; milliseconds. */
@@ -6,14 +7,14 @@ const FLUSH_MS = 8;
 
 interface StorageOptions {
   readonly world: World;
+  /** Where its database is from. */
+  readonly databases: Databases;
   /** A flush failed: whoever wrote is to be reset. */
   readonly broken: () => void;
   /** What is durable says when the alarm rings. */
   readonly alarmChanged: () => void;
   readonly failsToFlush: () => boolean;
 }
-
-type Row = Record<string, unknown>;
 
 /** Whoever looks at the rows from outside. */
 interface Watcher {
@@ -31,13 +32,11 @@ interface Watcher {
  */
 export class SimulatedStorage {
   readonly #options: StorageOptions;
-  readonly #db = new DatabaseSync(":memory:");
-  readonly #statements = new Map<string, StatementSync>();
-  readonly #changes: StatementSync;
+  /** Undefined once the simulation is over. */
+  #database: Database | undefined;
   readonly #watchers: Watcher[] = [];
   /** What was written and no watcher was told of yet. */
   #isUntold = false;
-  #savepoints = 0;
   #isDirty = false;
   #flush: { readonly done: Promise<void>; readonly resolve: () => void } | undefined;
   /** As the instance has it, and as the disk has it. */
@@ -48,8 +47,12 @@ export class SimulatedStorage {
 
   constructor(options: StorageOptions) {
     this.#options = options;
-    this.#db.exec("PRAGMA recursive_triggers = ON");
-    this.#changes = this.#db.prepare("SELECT total_changes() AS changes");
+    this.#database = options.databases.take();
+  }
+
+  get #db(): Database {
+    if (!this.#database) throw new Error("the simulation is over");
+    return this.#database;
   }
 
   /** When the alarm rings, as the disk has it. */
@@ -85,7 +88,7 @@ export class SimulatedStorage {
         check();
         return work(...args);
       };
-    const size = () => this.#databaseSize();
+    const size = () => this.#db.bytes;
     const sql = {
       exec: checked((text: string, ...values: SqlStorageValue[]) => this.#exec(text, values)),
       get databaseSize() {
@@ -109,8 +112,7 @@ export class SimulatedStorage {
 
   /** What was not flushed is lost. Whoever waits for it waits for ever: its instance is gone. */
   crash(): void {
-    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-    this.#savepoints = 0;
+    this.#db.rollback();
     this.#isDirty = false;
     this.#alarm = this.#durableAlarm;
     this.#flush = undefined;
@@ -120,15 +122,13 @@ export class SimulatedStorage {
 
   /** The simulation is over. */
   close(): void {
-    this.#db.close();
+    this.#options.databases.giveBack(this.#db);
+    this.#database = undefined;
   }
 
   /** Whether there is a table, for whoever looks at the rows from outside. */
   has(table: string): boolean {
-    return (
-      this.#db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(table) !==
-      undefined
-    );
+    return this.#db.has(table);
   }
 
   /** Tells what becomes of what is written. */
@@ -138,60 +138,54 @@ export class SimulatedStorage {
 
   /** For whoever looks at the rows from outside. */
   read<T extends object>(text: string, ...values: SQLInputValue[]): T[] {
-    return this.#prepared(text).all(...values) as T[];
+    return [...this.look<T>(text, ...values)];
+  }
+
+  /** The same; and the same array as before, if nothing was written to the tables that the rows are of. */
+  look<T extends object>(text: string, ...values: SQLInputValue[]): readonly T[] {
+    return this.#db.look(text, values) as readonly T[];
   }
 
   #exec(text: string, values: readonly SqlStorageValue[]) {
-    this.#begin();
-    if (isRead(text)) return cursorOf(this.#rows(text, values), 0);
-    const before = this.#totalChanges();
-    const rows = values.length === 0 && isScript(text) ? this.#script(text) : this.#rows(text, values);
-    const rowsWritten = this.#totalChanges() - before;
-    if (rowsWritten > 0 || isSchema(text)) {
+    const db = this.#db;
+    db.begin();
+    const form = formOf(text);
+    const ran = values.length === 0 && form.isScript ? this.#script(text) : this.#run(text, values);
+    if (ran.changes > 0 || form.isSchema) {
       this.#isUntold = true;
       this.#wrote();
     }
-    if (this.#savepoints === 0) this.#tell();
-    return cursorOf(rows, rowsWritten);
+    if (db.isOutermost) this.#tell();
+    return new Cursor(ran.rows, ran.changes);
   }
 
-  #rows(text: string, values: readonly SqlStorageValue[]): Row[] {
-    const statement = this.#prepared(text);
+  #run(text: string, values: readonly SqlStorageValue[]) {
     const bound = values.map((value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value));
-    const rows = statement.all(...(bound as SQLInputValue[])) as Row[];
-    for (const row of rows) makePlatform(row);
-    return rows;
+    const ran = this.#db.run(text, bound as SQLInputValue[]);
+    for (const row of ran.rows) makePlatform(row);
+    return ran;
   }
 
-  #prepared(text: string): StatementSync {
-    const known = this.#statements.get(text);
-    if (known) return known;
-    const statement = this.#db.prepare(text);
-    this.#statements.set(text, statement);
-    return statement;
-  }
-
-  #script(text: string): Row[] {
-    this.#db.exec(text);
-    return [];
+  #script(text: string): { readonly rows: Row[]; readonly changes: number } {
+    return { rows: [], changes: this.#db.script(text) };
   }
 
   /** Savepoints of the platform; a promise as the answer is the caller's fault, and undone by it. */
   #transaction<T>(work: () => T): T {
-    this.#begin();
-    const name = `s${++this.#savepoints}`;
+    const db = this.#db;
+    db.begin();
+    db.save();
     const alarm = this.#alarm;
-    this.#db.exec(`SAVEPOINT ${name}`);
     try {
       const answer = work();
-      this.#db.exec(`RELEASE ${name}`);
+      db.release();
       return answer;
     } catch (error) {
-      this.#db.exec(`ROLLBACK TO ${name}; RELEASE ${name}`);
-      this.#alarm = alarm;
+      // The alarm was set back with the rest if the instance ended amid it.
+      if (db.undo()) this.#alarm = alarm;
       throw error;
     } finally {
-      if (--this.#savepoints === 0) this.#tell();
+      if (db.isOutermost) this.#tell();
     }
   }
 
@@ -205,23 +199,8 @@ export class SimulatedStorage {
     this.#isAlarmSetAgain = true;
     if (this.#alarm === at) return;
     this.#alarm = at;
-    this.#begin();
+    this.#db.begin();
     this.#wrote();
-  }
-
-  #begin(): void {
-    if (!this.#db.isTransaction) this.#db.exec("BEGIN");
-  }
-
-  #totalChanges(): number {
-    return (this.#changes.get() as { changes: number }).changes;
-  }
-
-  #databaseSize(): number {
-    const { pages, size } = this.#db
-      .prepare("SELECT page_count AS pages, page_size AS size FROM pragma_page_count, pragma_page_size")
-      .get() as { pages: number; size: number };
-    return pages * size;
   }
 
   /** The disk gets it some time after the turn. */
@@ -242,7 +221,7 @@ export class SimulatedStorage {
 
   #commit(): void {
     const flush = this.#flush;
-    if (this.#isDirty && this.#db.isTransaction) this.#db.exec("COMMIT");
+    if (this.#isDirty) this.#db.commit();
     this.#isDirty = false;
     this.#flush = undefined;
     const isOtherAlarm = this.#durableAlarm !== this.#alarm;
@@ -253,18 +232,22 @@ export class SimulatedStorage {
   }
 }
 
-/** Statements without parameters may be several. */
-function isScript(text: string): boolean {
-  return isSchema(text) || /;\s*\S/.test(text);
+/** What a text of SQL is. */
+interface TextForm {
+  /** Statements without parameters may be several. */
+  readonly isScript: boolean;
+  /** It makes tables or changes them. */
+  readonly isSchema: boolean;
 }
+const forms = new Map<string, TextForm>();
 
-/** Whether a statement can write nothing. One that writes and answers begins with another word. */
-function isRead(text: string): boolean {
-  return /^\s*SELECT\b/i.test(text) && !/;\s*\S/.test(text);
-}
-
-function isSchema(text: string): boolean {
-  return /^\s*(CREATE|DROP|ALTER|PRAGMA|VACUUM)\b/i.test(text);
+function formOf(text: string): TextForm {
+  const known = forms.get(text);
+  if (known) return known;
+  const isSchema = /^\s*(CREATE|DROP|ALTER|PRAGMA|VACUUM)\b/i.test(text);
+  const form = { isSchema, isScript: isSchema || /;\s*\S/.test(text) };
+  forms.set(text, form);
+  return form;
 }
 
 /** Bytes are ArrayBuffers on the platform. */
@@ -276,18 +259,36 @@ function makePlatform(row: Row): void {
   }
 }
 
-function cursorOf(rows: Row[], rowsWritten: number) {
-  return {
-    rowsWritten,
-    rowsRead: rows.length,
-    columnNames: Object.keys(rows[0] ?? {}),
-    toArray: () => rows,
-    one: () => {
-      const [row] = rows;
-      if (!row || rows.length > 1)
-        throw new Error(`Expected exactly one result from SQL query, but got ${rows.length}`);
-      return row;
-    },
-    [Symbol.iterator]: () => rows[Symbol.iterator](),
-  };
+/** What a statement answers. */
+class Cursor {
+  readonly rowsWritten: number;
+  readonly #rows: Row[];
+
+  constructor(rows: Row[], rowsWritten: number) {
+    this.#rows = rows;
+    this.rowsWritten = rowsWritten;
+  }
+
+  get rowsRead(): number {
+    return this.#rows.length;
+  }
+
+  get columnNames(): string[] {
+    return Object.keys(this.#rows[0] ?? {});
+  }
+
+  toArray(): Row[] {
+    return this.#rows;
+  }
+
+  one(): Row {
+    const [row] = this.#rows;
+    if (!row || this.#rows.length > 1)
+      throw new Error(`Expected exactly one result from SQL query, but got ${this.#rows.length}`);
+    return row;
+  }
+
+  [Symbol.iterator](): Iterator<Row> {
+    return this.#rows[Symbol.iterator]();
+  }
 }

@@ -25,6 +25,30 @@ interface Erased {
   readonly erased?: readonly Version[];
 }
 
+const NEW_COMMITS = `
+  SELECT gen, seq, id, kind, createdAt, origin FROM commits WHERE (gen, seq) > (?, ?) ORDER BY gen, seq`;
+const NEW_BODIES =
+  "SELECT rowid AS at, CAST(body AS TEXT) AS body FROM contents WHERE kind = 1 AND rowid > ?";
+const FILES = `
+  SELECT path, kind, digest, born FROM files
+  WHERE gen = ?1 AND born <= ?2 AND (died IS NULL OR died > ?2) AND kind < 2 ORDER BY path`;
+
+interface CommitRow {
+  readonly gen: number;
+  readonly seq: number;
+  readonly id: string;
+  readonly kind: number;
+  readonly createdAt: number;
+  readonly origin: string | null;
+}
+
+interface FileRow {
+  readonly path: string;
+  readonly kind: number;
+  readonly digest: Uint8Array;
+  readonly born: number;
+}
+
 const EMPTY: ReadonlyMap<string, string> = new Map();
 const NONE_BORN: ReadonlyMap<string, number> = new Map();
 
@@ -99,17 +123,7 @@ export class Recorder {
     const { storage } = this.#object;
     if (!storage.has("commits")) return;
     const { generation = 0, seq = 0 } = this.last ?? {};
-    const rows = storage.read<{
-      gen: number;
-      seq: number;
-      id: string;
-      kind: number;
-      createdAt: number;
-      origin: string | null;
-    }>(
-      `SELECT gen, seq, id, kind, createdAt, origin FROM commits
-       WHERE (gen, seq) > (${generation}, ${seq}) ORDER BY gen, seq`,
-    );
+    const rows = storage.look<CommitRow>(NEW_COMMITS, generation, seq);
     for (const { gen, kind, ...row } of rows) {
       const isDeletion = kind === 1;
       this.events.push({
@@ -119,9 +133,7 @@ export class Recorder {
         ...(isDeletion ? { tree: EMPTY, born: NONE_BORN } : this.#tree(gen, row.seq)),
       });
     }
-    const bodies = storage.read<{ at: number; body: string }>(
-      `SELECT rowid AS at, CAST(body AS TEXT) AS body FROM contents WHERE kind = 1 AND rowid > ${this.#contents}`,
-    );
+    const bodies = storage.look<{ at: number; body: string }>(NEW_BODIES, this.#contents);
     for (const { at, body } of bodies) {
       this.#contents = Math.max(this.#contents, at);
       for (const [, blob] of body.matchAll(/"(b\/[^"]+)"/g)) if (blob !== undefined) this.blobs.add(blob);
@@ -129,10 +141,7 @@ export class Recorder {
   }
 
   #tree(generation: number, seq: number): Pick<RecordedEvent, "tree" | "born"> {
-    const rows = this.#object.storage.read<{ path: string; kind: number; digest: Uint8Array; born: number }>(
-      `SELECT path, kind, digest, born FROM files WHERE gen = ${generation} AND born <= ${seq}
-       AND (died IS NULL OR died > ${seq}) AND kind < 2 ORDER BY path`,
-    );
+    const rows = this.#object.storage.look<FileRow>(FILES, generation, seq);
     const textOf = (digest: Uint8Array) => this.#texts.of(Buffer.from(digest).toString("hex"));
     return {
       tree: new Map(rows.map(({ path, kind, digest }) => [path, kind === 1 ? "" : textOf(digest)])),
