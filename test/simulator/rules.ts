@@ -330,7 +330,8 @@ export const SLOW_RULES: typeof RULES = {
       };
       return storage.setAlarm(Date.now() + 20);
     });
-    await until(object, async ({ storage }) => rang > 6 && (await storage.getAlarm()) === null);
+    const isOver: Inside<boolean> = async ({ storage }) => rang > 6 && (await storage.getAlarm()) === null;
+    await until(object, isOver, { everyMs: 1_000 });
     expect(rang).toBe(7);
     await object.inside((_, instance) => {
       instance.alarm = () => void rang++;
@@ -341,9 +342,13 @@ export const SLOW_RULES: typeof RULES = {
 };
 
 /** Lets time pass where the object is until something is so. An instance that ends meanwhile is followed by another. */
-async function until(object: TestedObject, isSo: Inside<boolean>): Promise<void> {
+async function until(
+  object: TestedObject,
+  isSo: Inside<boolean>,
+  { everyMs }: { everyMs: number } = { everyMs: 50 },
+): Promise<void> {
   const look: Inside<boolean> = async (state, instance) => {
-    await scheduler.wait(50);
+    await scheduler.wait(everyMs);
     return await isSo(state, instance);
   };
   while (!(await object.inside(look).catch(() => false)));

@@ -1,6 +1,10 @@
 // @module-tag rest
 import { describe, expect, test } from "vitest";
+import { slowRulesMeanwhile } from "../../objects/tested-object.ts";
 import { everyOrder, exploresOrders, meetings, nameOf } from "./walks.ts";
+
+// Going through all orders takes as long as the rules of the platform that mostly wait.
+const rules = slowRulesMeanwhile();
 
 exploresOrders();
 
@@ -12,3 +16,5 @@ describe("in every order of their steps, names read their bytes and nothing else
     });
   }
 });
+
+rules.atEnd();
