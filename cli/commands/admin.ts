@@ -158,12 +158,12 @@ async function askFor(options: Options): Promise<Done> {
 
 /** What it answers once the gateway answers again. */
 async function whenBack<T>(ask: () => Promise<T>): Promise<T> {
-  const deadline = Date.now() + SILENCE_MS;
+  const deadline = performance.now() + SILENCE_MS;
   for (;;) {
     try {
       return await ask();
     } catch (error) {
-      const isGone = !(error instanceof CliError && "status" in error) && Date.now() > deadline;
+      const isGone = !(error instanceof CliError && "status" in error) && performance.now() > deadline;
       if (!isAway(error) || isGone) throw error;
       await pause(LOOK_MS);
     }

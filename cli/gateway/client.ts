@@ -303,18 +303,18 @@ const GIVE_UP_MS = 10 * 60_000;
 
 /**
  * Asks again for as long as the gateway is away, such as while it starts anew, and at most for ten minutes. `lost` is told
- * once when it went away.
+ * once when it went away. `deadline`: by `performance.now()`, since the machine's clock may be set while it waits.
  */
 export async function patiently<T>(
   ask: () => Promise<T>,
   { lost, deadline = Number.POSITIVE_INFINITY }: { lost: (error: unknown) => void; deadline?: number },
 ): Promise<T> {
-  const end = Math.min(Date.now() + GIVE_UP_MS, deadline);
+  const end = Math.min(performance.now() + GIVE_UP_MS, deadline);
   for (let pauseMs = FIRST_PAUSE_MS, tries = 0; ; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS), tries++) {
     try {
       return await ask();
     } catch (error) {
-      if (!isAway(error) || Date.now() >= end) throw error;
+      if (!isAway(error) || performance.now() >= end) throw error;
       if (tries === 0) lost(error);
     }
     // At random, so that many who wait do not come back at once.

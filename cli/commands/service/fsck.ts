@@ -183,10 +183,10 @@ type Teller = (text: () => string) => void;
 /** Says now and then how far it is, if a person looks on. */
 function teller({ json }: Options): Teller {
   if (json || !process.stderr.isTTY) return () => {};
-  let told = Date.now();
+  let told = performance.now();
   return (text) => {
-    if (Date.now() - told < TELL_MS) return;
-    told = Date.now();
+    if (performance.now() - told < TELL_MS) return;
+    told = performance.now();
     printNote(text());
   };
 }

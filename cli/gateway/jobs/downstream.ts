@@ -71,7 +71,7 @@ export async function waitDownstream(client: Client, asked: WaitDownstream): Pro
   const see = async (found: Job): Promise<void> => {
     if (jobs.has(found.id)) return;
     note(found);
-    const left = Math.max(1, Math.ceil((deadline - Date.now()) / 1000));
+    const left = Math.max(1, Math.ceil((deadline - performance.now()) / 1000));
     const job = await waitForEnd(client, {
       ...{ id: found.id, lost: wait.lost, onJob: wait.onJobs && note },
       timeoutSeconds: wait.timeoutSeconds === undefined ? undefined : left,
@@ -146,7 +146,7 @@ async function endedPage(
   let most = 0;
   // The first look is short: it says how many there are.
   for (let pauseMs = FIRST_PAUSE_MS, longest = 0; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
-    const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
+    const seconds = Math.min(longest, Math.max(0, (deadline - performance.now()) / 1000));
     longest = WAIT_SECONDS;
     const ask = () => client.get(Downstream, path, { after: String(after), wait: String(seconds) });
     const page = await patiently(ask, { lost: wait.lost, deadline });
@@ -168,7 +168,7 @@ async function endedPage(
       // Of one that was deleted meanwhile nobody tells how it ended.
       return { ...page, unseen: { ...page.unseen, unknown: page.unseen.unknown + most - count } };
     }
-    if (Date.now() >= deadline) throw timeIsUp(`${openText(page)} after ${wait.timeoutSeconds} s`);
+    if (performance.now() >= deadline) throw timeIsUp(`${openText(page)} after ${wait.timeoutSeconds} s`);
     await pause(pauseMs);
   }
 }
@@ -232,7 +232,7 @@ async function jobOf(
       onSkipped(reader.name, why);
       return undefined;
     }
-    if (Date.now() + pauseMs > deadline) {
+    if (performance.now() + pauseMs > deadline) {
       throw timeIsUp(`pipeline ${reader.name} has made no job of the commit within ${wait.timeoutSeconds} s`);
     }
     await pause(pauseMs);

@@ -27,21 +27,22 @@ export async function waitForEnd(
   const deadline = deadlineOf(timeoutSeconds);
   // The first look is short: it says how far the job is.
   for (let longest = onJob ? 0 : WAIT_SECONDS; ; longest = onJob ? lookSeconds : WAIT_SECONDS) {
-    const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
+    const seconds = Math.min(longest, Math.max(0, (deadline - performance.now()) / 1000));
     // The gateway answers when the job has ended, or when this time is over.
     const ask = () => client.get(Job, `/jobs/${encodePath(id)}`, { wait: String(seconds) });
     const job = await patiently(ask, { lost, deadline });
     if (job.finishedAt !== null) return job;
     onJob?.(job);
-    if (Date.now() >= deadline) {
+    if (performance.now() >= deadline) {
       const why = job.reason ? `: ${job.reason}` : "";
       throw timeIsUp(`job ${id} is still ${listedState(job)} after ${timeoutSeconds} s${why}`);
     }
   }
 }
 
+/** When so many seconds are over, by a clock that nobody sets (`performance.now()`). */
 export function deadlineOf(timeoutSeconds: number | undefined): number {
-  return timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutSeconds * 1000;
+  return timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutSeconds * 1000;
 }
 
 /** The failure of a command that would have waited longer. */
