@@ -7,7 +7,7 @@ import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { keepFolder } from "./data/flush.ts";
 import { FlushedBlobs } from "./data/flushed-blobs.ts";
-import { makeOwnFolder, removePartials } from "./data/folders.ts";
+import { type Moment, makeOwnFolder, presentMoment, removePartials } from "./data/folders.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
@@ -95,7 +95,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   try {
     await endOrphan(dataDir);
     refuseOtherFamily(join(dataDir, "state"), DATABASE_FOLDERS);
-    const startedAt = Date.now();
+    const start = presentMoment();
     const port = await claimPort(options.host, options.port);
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
@@ -109,7 +109,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const running = startBehindFront({ ...options, ...keys, dataDir, port, endpoint, signal, onFailure });
     const ready = running.then(() => {
       lock.announce(endpoint);
-      if (wasKilled) removeLater(join(dataDir, "blobs"), { before: startedAt, log: options.log });
+      if (wasKilled) removeLater(join(dataDir, "blobs"), { start, log: options.log });
     });
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
@@ -130,9 +130,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 /** Nobody waits for it: what it removes, nobody can name. */
 function removeLater(
   blobsDir: string,
-  { before, log }: { readonly before: number; readonly log: GatewayOptions["log"] },
+  { start, log }: { readonly start: Moment; readonly log: GatewayOptions["log"] },
 ): void {
-  removePartials(blobsDir, { before }).catch((error) =>
+  removePartials(blobsDir, { start }).catch((error) =>
     log.debug(`blobs that were not written to their end could not be removed: ${error}`),
   );
 }

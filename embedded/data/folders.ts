@@ -17,16 +17,37 @@ export function makeOwnFolder(path: string): void {
  */
 const PARTIAL = /^\..+\.\d+\.\d+\.tmp$/;
 
+/** Milliseconds by both clocks of the machine: one may be set, and nobody sets the other. */
+export interface Moment {
+  readonly wall: number;
+  readonly steady: number;
+}
+
+export function presentMoment(): Moment {
+  return { wall: Date.now(), steady: performance.now() };
+}
+
 /**
  * Removes what a killed runtime had not written to its end, from a folder of blobs: files that nobody can name, older than
- * the present runtime. Goes from folder to folder, so that it holds one listing at a time.
+ * the present runtime, which began at `start`. Goes from folder to folder, so that it holds one listing at a time.
  */
-export async function removePartials(folder: string, { before }: { readonly before: number }): Promise<void> {
+export async function removePartials(
+  folder: string,
+  { start, now = presentMoment }: { readonly start: Moment; readonly now?: () => Moment },
+): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) await removePartials(path, { before });
-    else if (PARTIAL.test(entry.name) && (await stat(path)).mtimeMs < before) {
+    if (entry.isDirectory()) await removePartials(path, { start, now });
+    else if (PARTIAL.test(entry.name) && isOlder((await stat(path)).mtimeMs, { start, now: now() })) {
       await rm(path, { force: true });
     }
   }
+}
+
+/**
+ * Whether a file was written before the start. If the clock was set back since, new files have times from before it: so it must
+ * also be older than the time that has passed. One that looks too young stays, and harms nobody.
+ */
+function isOlder(mtimeMs: number, { start, now }: { readonly start: Moment; readonly now: Moment }): boolean {
+  return mtimeMs < start.wall && now.wall - mtimeMs > now.steady - start.steady;
 }

@@ -29,9 +29,9 @@ export async function endOrphan(dataDir: string): Promise<void> {
   const pid = workerdPid(dataDir);
   if (pid === undefined || !isWorkerdOf(pid, dataDir)) return;
   process.kill(pid, "SIGKILL");
-  const deadline = Date.now() + DEATH_WAIT_MS;
+  const deadline = performance.now() + DEATH_WAIT_MS;
   while (isWorkerdOf(pid, dataDir)) {
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw new HostError(`the runtime with pid ${pid} over ${dataDir} does not end; end it first`);
     await pause(DEATH_PROBE_MS);
   }

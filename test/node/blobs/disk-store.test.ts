@@ -56,7 +56,8 @@ describe("a blob store on the disk service", () => {
     fetch(`${endpoint}/${stalled}`, { signal: sending.signal }).catch(() => undefined);
     await eventually("a part of it is on disk", () => inFolder().some((name) => name.includes(stalled)));
     expect(inFolder()).not.toContain(stalled);
-    await removePartials(path, { before: Date.now() + 60_000 });
+    const now = { wall: Date.now() + 60_000, steady: 0 };
+    await removePartials(path, { start: now, now: () => now });
     expect(inFolder()).toEqual([whole]);
     sending.abort();
   });
