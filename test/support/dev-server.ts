@@ -19,6 +19,8 @@ export interface Server extends Door {
 export interface DevServer extends Server {
   /** The folder with all that lasts. */
   readonly data: string;
+  /** As of any server. `mayHaveDied`: the runtime may have ended by itself; else that is an error. */
+  stop(options?: { readonly mayHaveDied?: boolean }): Promise<void>;
   /** SIGKILL to the whole gateway: the host and the runtime under it. Its data stays. */
   kill9(): Promise<void>;
   /** SIGKILL to the runtime alone; answers when the host has started another one, which is ready. */
@@ -35,6 +37,7 @@ export async function startDevServer({
   host = "127.0.0.1",
   data = scratchFolder(),
   bodyLimit,
+  through = [],
 }: {
   readonly variables?: Readonly<Record<string, string>>;
   readonly host?: string;
@@ -42,6 +45,8 @@ export async function startDevServer({
   readonly data?: string;
   /** Larger bodies are refused in front of the gateway. */
   readonly bodyLimit?: number;
+  /** A program, with its arguments, that becomes the gateway. */
+  readonly through?: readonly string[];
 } = {}): Promise<DevServer> {
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
@@ -50,7 +55,7 @@ export async function startDevServer({
   const command = ["dev", "--runners", "0", "--host", host, "--port", String(port), "--data", data, ...limit];
   // The host starts a runtime that died anew; a test must not pass over a crash because of that.
   const runtime = (): string => readFileSync(join(data, "workerd.pid"), "utf8");
-  let started = await startSluice(command, { door, variables });
+  let started = await startSluice(command, { door, variables, through });
   let startedRuntime = runtime();
   return {
     ...door,
@@ -65,11 +70,11 @@ export async function startDevServer({
     },
     output: () => started.output(),
     async restart(changed = { variables }) {
-      started = await startSluice(command, { door, variables: changed.variables });
+      started = await startSluice(command, { door, variables: changed.variables, through });
       startedRuntime = runtime();
     },
-    async stop() {
-      const crashed = runtime() !== startedRuntime;
+    async stop({ mayHaveDied = false }: { readonly mayHaveDied?: boolean } = {}) {
+      const crashed = !mayHaveDied && runtime() !== startedRuntime;
       await started.stop();
       removeScratch(data);
       if (crashed)
@@ -80,10 +85,14 @@ export async function startDevServer({
 
 async function startSluice(
   command: readonly string[],
-  { door, variables }: { door: Door; variables: Readonly<Record<string, string>> },
+  {
+    door,
+    variables,
+    through,
+  }: { door: Door; variables: Readonly<Record<string, string>>; through: readonly string[] },
 ): Promise<Started> {
   const env = { ...sluiceEnv(door), ...variables };
-  const started = start(sluiceCommand(command), { cwd: ROOT, env });
+  const started = start([...through, ...sluiceCommand(command)], { cwd: ROOT, env });
   await healthy(door.endpoint, started);
   tellUnexpectedEnd(started);
   return started;
