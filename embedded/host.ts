@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Miniflare } from "miniflare";
 import type { HostDisks, KeptLines } from "../protocol/admin.ts";
 import { consoleFolder, workerCode } from "./bundle/built.ts";
@@ -13,6 +14,7 @@ import { readKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, D1_OBJECTS, isMigrated, refuseOtherFamily } from "./data/migrations.ts";
 import { openAway, openFront } from "./front.ts";
+import { fewHandlesWarning, HandleReserve, HandleWatch } from "./handles.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
 import { type Scrubbed, type ScrubExtent, scrubApart } from "./scrub/scrub.ts";
@@ -28,7 +30,7 @@ import {
   startRuntime,
   WORKER_NAME,
 } from "./workerd/runtime.ts";
-import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
+import { endOrphan, workerdEnvironment, workerdPid } from "./workerd/workerd.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;
@@ -96,6 +98,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await endOrphan(dataDir);
     refuseOtherFamily(join(dataDir, "state"), DATABASE_FOLDERS);
     const start = presentMoment();
+    const few = fewHandlesWarning();
+    if (few !== undefined) options.log.warn(few);
     const port = await claimPort(options.host, options.port);
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
@@ -167,7 +171,9 @@ async function startBehindFront({
 }
 
 async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<void> }> {
-  const { host, port, dataDir, log, rootKey, runnerKey, endpoint, signal, onFailure } = options;
+  const { host, port, dataDir, rootKey, runnerKey, endpoint, signal, onFailure } = options;
+  const handles = new HandleWatch(() => workerdPid(dataDir));
+  const log = handles.heeding(options.log);
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
   // A line for each request costs the host as much as the request does.
   const settings = { SLUICE_REQUEST_LOG: "off", ...others, SLUICE_ENCRYPTION_KEY };
@@ -192,13 +198,18 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
   const hostToken = madeKey().secretAccessKey;
   const scrubs = new Scrubs({
     scrub: (extent) => payDebts(extent, { stateDir, signal, log }),
-    whileAway: (work) => whileAway(work),
+    whileAway: (work) => inTurn(() => whileAway(work)),
   });
   const flushed = new FlushedBlobs(blobsDir);
   const answer = hostCalls(hostToken, {
-    "/flush": (request) => flushed.answer(request),
+    "/flush": async (request) => {
+      const flush = await flushed.answer(request);
+      handles.heed(flush.failure?.message ?? "");
+      return flush;
+    },
     "/scrub": (request) => scrubs.answer(request),
     "/disks": () => disksOf([blobsDir, stateDir]),
+    "/handles": async () => handles.answer(),
     "/log": async () => ({ lines: readKeptLog(dataDir) }) satisfies KeptLines,
   });
   const bindings = {
@@ -217,8 +228,19 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     HOST: { type: "host", answer } as const,
   };
   const listen = { host, port };
+  const inTurn = turns();
+  const reserve = new HandleReserve();
   const start = async (): Promise<Miniflare> => {
-    const started = await startRuntime({ ...base, code, bindings, objectClasses: OBJECT_CLASSES, listen });
+    let started: Miniflare | undefined;
+    const onDeath = () => {
+      // One that does not come up is told by an error.
+      if (!started) return;
+      log.warn("the runtime ended by itself and is started anew: its connections are cut");
+      reserve.release();
+      void inTurn(() => bringBack(started));
+    };
+    const own = { code, bindings, objectClasses: OBJECT_CLASSES, listen, onDeath };
+    started = await startRuntime({ ...base, ...own });
     try {
       await waitUntilHealthy(endpoint);
     } catch (error) {
@@ -228,6 +250,7 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     return started;
   };
   let runtime: Miniflare | undefined = await start();
+  reserve.take();
 
   async function whileAway(work: () => Promise<void>): Promise<void> {
     await runtime?.dispose();
@@ -248,11 +271,54 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
       }
     }
   }
+
+  /** Waits until another runtime is there in place of one that died. If it can't be started, it is tried until it can, or the gateway is stopped. */
+  async function bringBack(died: Miniflare | undefined): Promise<void> {
+    if (!died || runtime !== died) return;
+    let reason = await died.ready.then(() => undefined, causeOf);
+    for (let waitMs = FIRST_WAIT_MS; reason !== undefined; waitMs = Math.min(2 * waitMs, LAST_WAIT_MS)) {
+      log.error(`the runtime can't be started, trying again: ${reason}`);
+      await pause(waitMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await runtime?.dispose().catch(() => undefined);
+      runtime = undefined;
+      try {
+        await endOrphan(dataDir);
+        runtime = await start();
+        reason = undefined;
+      } catch (error) {
+        reason = causeOf(error);
+      }
+    }
+    reserve.take();
+    log.info("the runtime runs again");
+  }
+
   return {
     async stop() {
       await scrubs.rest();
-      await runtime?.dispose();
+      await inTurn(async () => void (await runtime?.dispose()));
+      reserve.release();
     },
+  };
+}
+
+/** Between two tries to start a runtime in place of one that died. */
+const FIRST_WAIT_MS = 250;
+const LAST_WAIT_MS = 5000;
+
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} ${error.cause.message}` : error.message;
+}
+
+/** Does one thing after the other. */
+function turns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const turn = last.then(work);
+    last = turn.catch(() => undefined);
+    return turn;
   };
 }
 

@@ -49,6 +49,15 @@ export const HostDisks = z.object({
 });
 export type HostDisks = z.infer<typeof HostDisks>;
 
+/** File handles of an embedded gateway, which its Worker hears of the host alone. */
+export const HostHandles = z.object({
+  /** Of the host and of the runtime, as far as the system tells. */
+  processes: z.array(z.object({ open: z.int(), most: z.int() })),
+  /** How long ago one of them had none left; milliseconds. Null: never, as far as the host knows. */
+  ranOutMs: z.int().nullable(),
+});
+export type HostHandles = z.infer<typeof HostHandles>;
+
 /** Blobs of an embedded gateway that were written or removed since, and are to stay so after a power cut. */
 export const HostFlush = z.object({ written: z.array(z.string()), removed: z.array(z.string()) });
 export type HostFlush = z.infer<typeof HostFlush>;

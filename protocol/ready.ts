@@ -2,9 +2,9 @@ import { z } from "zod";
 
 /**
  * What the gateway needs before it can serve; `GET /readyz` names those that fail. Without `disk` it goes on all the same: it
- * reads and deletes, and takes no new files.
+ * reads and deletes, and takes no new files. With `handles` it serves some clients, and refuses others.
  */
-export type ReadyCheck = "configuration" | "catalogue" | "migrations" | "blobs" | "disk";
+export type ReadyCheck = "configuration" | "catalogue" | "migrations" | "blobs" | "disk" | "handles";
 
 /** Why a check fails, and what mends it. */
 export const ReadyCause = z.object({ check: z.string(), cause: z.string(), fix: z.string() });
@@ -26,7 +26,7 @@ export type AlmostFull = z.infer<typeof AlmostFull>;
  */
 export const Readiness = z.object({
   ready: z.boolean(),
-  /** Names of checks; a later release may have others. `disk` alone leaves it ready. */
+  /** Names of checks; a later release may have others. `disk` and `handles` alone leave it ready. */
   failed: z.array(z.string()),
   causes: z.array(ReadyCause).optional(),
   versions: z

@@ -7,6 +7,7 @@ import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
 import { type AskHost, type Config, type Env, openHost } from "./env.ts";
+import { Handles } from "./handles.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
@@ -63,6 +64,8 @@ export interface Context {
   readonly blobs: BlobStore;
   /** What is free on the disk of an embedded gateway; undefined elsewhere. */
   readonly room: DiskRoom | undefined;
+  /** The file handles of an embedded gateway; undefined elsewhere. */
+  readonly handles: Handles | undefined;
   readonly catalogue: Catalogue;
   readonly keys: KeyRing;
   readonly grants: Grants;
@@ -95,23 +98,28 @@ function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
   const askHost = openHost(env);
   const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);
+  const handles = askHost && new Handles(() => askHost({ path: "/handles" }));
   const unmade = room && ((error: unknown) => room.unmade(error));
+  const explain = handles && ((error: unknown) => handles.explain(error));
   const branches = madeObjects<BranchApi>(env.BRANCH, {
     files: env.BRANCH_FILES,
     makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
     unmade,
+    explain,
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, {
     files: env.PIPELINE_FILES,
     makers: ["lifecycle.create"],
     unmade,
+    explain,
   });
   const branch = (address: BranchAddress) => branches(bucketName(address));
   const blobs = openBlobStore(env);
   return {
     config,
-    blobs: room ? new RoomyStore(blobs, room) : blobs,
+    blobs: room ? new RoomyStore(blobs, room, { explain }) : blobs,
     room,
+    handles,
     catalogue,
     keys: openKeyRing(config, catalogue),
     grants: openGrants(secretsOf(config.rootKeys)),

@@ -87,7 +87,9 @@ export class DiskRoom {
         fix: FIX,
       };
     }
-    if (this.#now() - this.#failedAt >= FAILED_FOR_MS) return undefined;
+    const failedForMs = this.#now() - this.#failedAt;
+    // Below zero: the clock was set back.
+    if (failedForMs < 0 || failedForMs >= FAILED_FOR_MS) return undefined;
     const cause = "The disk of the gateway's data had no room for a file that came within the last minute.";
     return { check: "disk", cause, fix: FIX };
   }
@@ -125,15 +127,24 @@ export class DiskRoom {
   }
 }
 
-/** The same store, which takes new blobs only while there is room. */
+/** What something failed for, given what the platform says of it. */
+type Explain = (error: unknown) => Promise<unknown>;
+
+/** The same store, which takes new blobs only while there is room, and says what it failed for if the host knows more than the platform says. */
 export class RoomyStore implements BlobStore {
   readonly manifestBound?: number;
   readonly #store: BlobStore;
   readonly #room: DiskRoom;
+  readonly #explain: Explain;
 
-  constructor(store: BlobStore, room: DiskRoom) {
+  constructor(
+    store: BlobStore,
+    room: DiskRoom,
+    { explain = async (error) => error }: { readonly explain?: Explain | undefined } = {},
+  ) {
     this.#store = store;
     this.#room = room;
+    this.#explain = explain;
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
   }
 
@@ -147,25 +158,34 @@ export class RoomyStore implements BlobStore {
       await this.#store.put(name, bytes);
     } catch (error) {
       this.#room.lookAnew();
-      if (error instanceof UnwrittenBlobError && error.isDiskFull) this.#room.noteFull();
-      throw error;
+      const told = await this.#explain(error);
+      if (told instanceof UnwrittenBlobError && told.isDiskFull) this.#room.noteFull();
+      throw told;
     }
   }
 
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
-    return this.#store.get(name, range);
+    return this.#explained(this.#store.get(name, range));
   }
 
   async delete(names: readonly string[]): Promise<void> {
     try {
-      await this.#store.delete(names);
+      await this.#explained(this.#store.delete(names));
     } finally {
       this.#room.lookAnew();
     }
   }
 
   list(request: ListBlobs): Promise<BlobPage> {
-    return this.#store.list(request);
+    return this.#explained(this.#store.list(request));
+  }
+
+  async #explained<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      throw await this.#explain(error);
+    }
   }
 }
 

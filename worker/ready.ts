@@ -10,6 +10,7 @@ import type { AlmostFullRow } from "./catalogue/space.ts";
 import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import type { Config } from "./env.ts";
+import type { Handles } from "./handles.ts";
 import { inTime } from "./in-time.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
@@ -28,6 +29,7 @@ export interface ReadyStores {
   };
   readonly blobs: Pick<BlobStore, "get">;
   readonly room?: Pick<DiskRoom, "shortage"> | undefined;
+  readonly handles?: Pick<Handles, "shortage"> | undefined;
 }
 
 /** Most objects that are asked how full they are. */
@@ -51,14 +53,14 @@ const looked = new WeakMap<ReadyStores["catalogue"], Looked>();
 export async function findCauses(stores: ReadyStores, now: number): Promise<readonly ReadyCause[]> {
   const known = looked.get(stores.catalogue);
   if (known && now >= known.at && now - known.at < KEPT_MS) return await known.causes;
-  const checks = [keyCauses(stores), catalogueCauses(stores), blobCauses(stores), diskCauses(stores)];
+  const checks = [keyCauses(stores), catalogueCauses(stores), blobCauses(stores), hostCauses(stores)];
   const causes = Promise.all(checks).then((found) => found.flat());
   looked.set(stores.catalogue, { at: now, causes });
   return await causes;
 }
 
-/** Checks that keep the gateway from taking new files, and from nothing else. */
-const GOES_ON_WITHOUT: readonly string[] = ["disk"] satisfies ReadyCheck[];
+/** Checks that keep the gateway from taking new files, or clients at a time, and from nothing else. */
+const GOES_ON_WITHOUT: readonly string[] = ["disk", "handles"] satisfies ReadyCheck[];
 
 /** The answer for everybody: the names alone. */
 export function readiness(causes: readonly Pick<ReadyCause, "check">[]): Readiness {
@@ -175,10 +177,10 @@ async function blobCauses({ blobs }: ReadyStores): Promise<ReadyCause[]> {
   }
 }
 
-async function diskCauses({ room }: ReadyStores): Promise<ReadyCause[]> {
+async function hostCauses({ room, handles }: ReadyStores): Promise<ReadyCause[]> {
   // A host that does not answer is no reason to refuse anything.
-  const short = room && (await inTime(room.shortage()).catch(() => undefined));
-  return short ? [short] : [];
+  const short = [room, handles].map((each) => each && inTime(each.shortage()).catch(() => undefined));
+  return (await Promise.all(short)).filter((each) => each !== undefined);
 }
 
 function cause(check: ReadyCheck, { cause, fix }: Omit<ReadyCause, "check">): ReadyCause {

@@ -33,6 +33,8 @@ export interface RuntimeOptions extends RuntimeConfig {
   /** The address for requests; absent for a runtime that is only reached from here. */
   readonly listen?: { readonly host: string; readonly port: number };
   readonly log: HostLog;
+  /** Called if the runtime died by itself, before another one is started. */
+  readonly onDeath?: () => void;
 }
 
 export const WORKER_NAME = "sluice";
@@ -72,6 +74,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     telemetry: { enabled: false },
     enableDevRegistry: false,
     logRequests: false,
+    log: deathLog(options),
     resourcePersistencePath: options.stateDir,
     unsafeRuntimeEnv: options.workerdEnv,
     handleStructuredLogs: reportTo(options),
@@ -109,6 +112,19 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     throw error;
   }
   return miniflare;
+}
+
+const DIED = /crashed unexpectedly/;
+
+/** Miniflare starts a runtime that died anew, once; `ready` then tells whether it could. Of all that it logs, this is heard. */
+function deathLog({ onDeath }: Pick<RuntimeOptions, "onDeath">) {
+  const { Log, LogLevel } = loadMiniflare();
+  class DeathLog extends Log {
+    override warn(message: string): void {
+      if (DIED.test(message)) onDeath?.();
+    }
+  }
+  return new DeathLog(LogLevel.NONE);
 }
 
 function bindingOf(binding: Binding) {

@@ -235,6 +235,9 @@ describe("a full disk", () => {
     await room.admit();
     clock.now = 61_000;
     expect(await room.shortage()).toBeUndefined();
+    room.noteFull();
+    clock.now -= 3_600_000;
+    expect(await room.shortage()).toBeUndefined();
   });
 });
 

@@ -109,6 +109,15 @@ export class DiskFullError extends Error {
   }
 }
 
+/** The gateway has no file handles left for connections, databases and files. */
+export class NoHandlesError extends Error {
+  /** `cause`: what the platform says of it. */
+  constructor(options?: ErrorOptions) {
+    super("the gateway has no file handles left", options);
+    this.name = "NoHandlesError";
+  }
+}
+
 /** Deletes blobs one by one: a manifest takes nothing along. */
 export async function deleteEach(
   store: BlobStore,

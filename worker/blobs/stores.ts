@@ -9,6 +9,7 @@ import {
   DiskFullError,
   deleteEach,
   type ListBlobs,
+  NoHandlesError,
   NotDeletedError,
   type Removed,
   ShortBlobError,
@@ -238,8 +239,8 @@ async function failure(
   return `the disk service could not ${verb} blob ${name}: ${response.status} ${await response.text()}`;
 }
 
-/** What the stores can do to a request: lack bytes that a name has, take no more of them, or have no room on their disk. */
-export type StoreFault = "bytes-lost" | "store-takes-nothing" | "disk-full";
+/** What the stores can do to a request: lack bytes that a name has, take no more of them, have no room on their disk, or find no file handle. */
+export type StoreFault = "bytes-lost" | "store-takes-nothing" | "disk-full" | "no-handles";
 
 /** How SQLite says that it could not write, in the error of an object that the platform reset for it. */
 const SQLITE_FULL = /\bSQLITE_FULL\b/;
@@ -249,6 +250,7 @@ export function storeFault(error: unknown): StoreFault | undefined {
   if (error instanceof MissingBlobError || error instanceof ShortBlobError) return "bytes-lost";
   if (error instanceof Error && SQLITE_FULL.test(error.message)) return "disk-full";
   if (error instanceof DiskFullError) return "disk-full";
+  if (error instanceof NoHandlesError) return "no-handles";
   if (!(error instanceof UnwrittenBlobError)) return undefined;
   return error.isDiskFull ? "disk-full" : "store-takes-nothing";
 }
@@ -263,6 +265,8 @@ export const STORE_WORDS: Record<StoreFault, string> = {
   "store-takes-nothing":
     "The blob store takes no bytes, and nothing was written: look at the gateway's log; then try again.",
   "disk-full": DISK_FULL_WORDS,
+  "no-handles":
+    "The gateway has, or just had, no file handles left for more connections and files: try again in a moment. If it lasts, raise the limit that the gateway is started with ('ulimit -n', LimitNOFILE= of a systemd unit, --ulimit nofile= of a container).",
 };
 
 /** Most pages of manifests that one call deletes with their chunks: some 250 calls to R2. */

@@ -27,6 +27,8 @@ export interface Made<Call> {
   readonly makers: readonly Call[];
   /** What one of these calls fails with, given what the platform says of it. Absent: that. */
   readonly unmade?: ((error: unknown) => Promise<unknown>) | undefined;
+  /** The same, of any call. */
+  readonly explain?: ((error: unknown) => Promise<unknown>) | undefined;
 }
 
 /** Names of objects that are known to have a file, at most; then they are looked for anew. */
@@ -35,13 +37,15 @@ const MAX_REMEMBERED = 10_000;
 /** What objects of a class do, by their names; those that were never made all answer as one. */
 export function madeObjects<Api>(
   objects: DurableObjectNamespace<undefined>,
-  { files, makers, unmade }: Made<CallName<Api>>,
+  { files, makers, unmade, explain }: Made<CallName<Api>>,
 ): (name: string) => Api {
   const made = new Set<string>();
   const isMade = async (name: string, disk: Fetcher): Promise<boolean> => {
     if (made.has(name)) return true;
     const { status } = await disk.fetch(`http://disk/${objects.idFromName(name)}.sqlite`, { method: "HEAD" });
     if (status === 404) return false;
+    // What could not be looked for may not be there.
+    if (status !== 200) throw new Error(`the disk service could not look for the object ${name}: ${status}`);
     if (made.size === MAX_REMEMBERED) made.clear();
     made.add(name);
     return true;
@@ -51,12 +55,13 @@ export function madeObjects<Api>(
     return clientOf<Api>({
       async call(call, args) {
         const makes = makers.some((maker) => maker === call);
-        const isThere = !files || makes || (await isMade(name, files));
-        const object = isThere ? own : objects.getByName(NOBODY);
         try {
+          const isThere = !files || makes || (await isMade(name, files));
+          const object = isThere ? own : objects.getByName(NOBODY);
           return await (object as unknown as Faceted).call(call, args);
         } catch (error) {
-          throw makes && unmade ? await unmade(error) : error;
+          const told = makes && unmade ? await unmade(error) : error;
+          throw explain ? await explain(told) : told;
         }
       },
     });

@@ -100,6 +100,7 @@ const STORE_CODES: Record<StoreFault, ApiCode> = {
   "bytes-lost": "InternalError",
   "store-takes-nothing": "Unavailable",
   "disk-full": "StorageFull",
+  "no-handles": "Unavailable",
 };
 
 function unexpected(error: unknown, requestId: string): ApiError {

@@ -39,6 +39,7 @@ const STORE_CODES: Record<StoreFault, S3Code> = {
   "bytes-lost": "InternalError",
   "store-takes-nothing": "ServiceUnavailable",
   "disk-full": "StorageFull",
+  "no-handles": "SlowDown",
 };
 
 /** A fault of ours or of the platform. The platform marks its own if another try may help. */
