@@ -30,8 +30,9 @@ export class Fleet implements AsyncDisposable {
   /** Outside /pfs the process executor shows the host's own files, so commands and tests meet here. */
   readonly #folder = scratchFolder();
 
-  static async open(): Promise<Fleet> {
-    return new Fleet(await startDevServer());
+  /** `variables`: of the gateway. */
+  static async open({ variables = {} }: { variables?: Record<string, string> } = {}): Promise<Fleet> {
+    return new Fleet(await startDevServer({ variables }));
   }
 
   private constructor(server: DevServer) {
