@@ -6,7 +6,7 @@ import type { LeasedDatum, Outcome } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
 import type { Cache } from "../../../../runner/cache/cache.ts";
 import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
-import type { Executor, Sandbox } from "../../../../runner/executors/executor.ts";
+import { type Executor, NodeCondition, type Sandbox } from "../../../../runner/executors/executor.ts";
 import { readRootEntries } from "../../../../runner/executors/process/machine.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
@@ -120,7 +120,10 @@ export class DatumStage {
     };
     const staged = await this.#datums.stage(work);
     try {
-      if (!staged.ok) return staged.failure;
+      if (!staged.ok) {
+        if (staged.failure instanceof NodeCondition) throw staged.failure;
+        return staged.failure;
+      }
       const ran = await this.#datums.run(work, { sandbox: this.#sandbox, lazy: staged.lazy });
       return await this.#datums.conclude(work, ran);
     } finally {

@@ -62,9 +62,14 @@ export class Stage {
     await soon(outcomes).toBeGreaterThanOrEqual(count);
   }
 
-  async close(): Promise<void> {
+  /** Stops the agents, and what they run. */
+  async endRunners(): Promise<void> {
     for (const runner of this.#runners) runner.kill();
     await Promise.all(this.#runners.map((runner) => runner.done));
+  }
+
+  async close(): Promise<void> {
+    await this.endRunners();
     await this.gateway.stop();
     await removeTree(this.#dir);
     expect(this.gateway.violations).toEqual([]);
