@@ -11,7 +11,7 @@ import type { Log } from "../lib/log.ts";
 import { Arrivals } from "./arrivals.ts";
 import { type Entry, entriesOf, linkInto, SHARDS } from "./entries.ts";
 import { type Asked, type Coming, type ErasedPlaceFile, Erasures, Underway } from "./erasures.ts";
-import { diskFull, fetchFailure, isFull, openIncoming, PassingCopy, writeVerified } from "./fetch.ts";
+import { fetchFailure, isFull, NoRoom, openIncoming, PassingCopy, writeVerified } from "./fetch.ts";
 import { CacheFiles } from "./files.ts";
 import { Room } from "./room.ts";
 
@@ -139,14 +139,14 @@ export class Cache {
   /** Keeps the cache within its bound and scrubs it, until `signal`. Never fails. */
   async upkeep(signal: AbortSignal): Promise<void> {
     const { dir, log } = this.#options;
-    try {
-      // The bound may be lower than it was when the agent ran before.
-      await this.#room.count(0);
-      await scrub({ dir, check: (entry) => this.#files.check(entry, signal), signal });
-    } catch (error) {
+    const onFault = (error: unknown) => {
       if (!signal.aborted)
-        log.error({ dir, reason: messageOf(error) }, "evicting and scrubbing the cache stopped");
-    }
+        log.error({ dir, reason: messageOf(error) }, "evicting or scrubbing the cache failed");
+    };
+    // The bound may be lower than it was when the agent ran before.
+    const counted = retrying(() => this.#room.count(0), { signal, ...UPKEEP_RETRY, onRetry: onFault });
+    await counted.catch(onFault);
+    await scrub({ dir, check: (entry) => this.#files.check(entry, signal), onFault, signal });
   }
 
   /** Whether what is here may be used: nothing of it was erased that the gateway has told of. */
@@ -242,7 +242,7 @@ export class Cache {
       if (!isFull(error)) throw error;
       await this.#room.free(content.size);
       await this.#fetchTo(path, source).catch((again: unknown) => {
-        throw isFull(again) ? diskFull(content, this.#options.incoming) : again;
+        throw isFull(again) ? new NoRoom(content, this.#options.incoming) : again;
       });
     }
   }
@@ -273,6 +273,13 @@ export class Cache {
   }
 }
 
+/** Whatever keeps the cache from being counted, such as a lack of file handles, may be over later. */
+const UPKEEP_RETRY: Pick<RetryOptions, "classify" | "minMs" | "maxMs"> = {
+  classify: () => "transient",
+  minMs: 1000,
+  maxMs: 60_000,
+};
+
 /** Between two folders of the 256: all are read in about a day. */
 const FOLDER_EVERY_MS = 5 * 60_000;
 /** It rests so many times as long as it reads, so that commands notice nothing. */
@@ -280,24 +287,31 @@ const REST = 9;
 
 /**
  * Reads the whole cache again, slowly, until `signal`: no seal shows bytes that the disk itself has lost. Begins
- * at a random place, so that a runner that is restarted often still comes to all of it.
+ * at a random place, so that a runner that is restarted often still comes to all of it. A folder that can't be read just now is left
+ * for the next time.
  */
 async function scrub({
   dir,
   check,
+  onFault,
   signal,
 }: {
   dir: string;
   check: (entry: Entry) => Promise<void>;
+  onFault: (error: unknown) => void;
   signal: AbortSignal;
 }): Promise<void> {
   for (let turn = randomInt(SHARDS.length); !signal.aborted; turn += 1) {
     await pause(FOLDER_EVERY_MS, signal);
-    for await (const entry of entriesOf(dir, SHARDS[turn % SHARDS.length] ?? "")) {
-      if (signal.aborted) return;
-      const began = performance.now();
-      await check(entry);
-      await pause((performance.now() - began) * REST, signal);
+    try {
+      for await (const entry of entriesOf(dir, SHARDS[turn % SHARDS.length] ?? "")) {
+        if (signal.aborted) return;
+        const began = performance.now();
+        await check(entry);
+        await pause((performance.now() - began) * REST, signal);
+      }
+    } catch (error) {
+      onFault(error);
     }
   }
 }

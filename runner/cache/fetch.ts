@@ -50,10 +50,16 @@ export function isFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(errorCode(error) ?? "");
 }
 
-export function diskFull({ size }: ContentId, dir: string): DatumFault {
-  return new DatumFault(
-    `the disk of this node is full: there is no room in ${dir} for ${size} bytes of input`,
-  );
+/** The disk has no room for a content, although the cache has given way. */
+export class NoRoom extends Error {
+  override readonly name = "NoRoom";
+  readonly code = "ENOSPC";
+  readonly sizeBytes: number;
+
+  constructor({ size }: ContentId, dir: string) {
+    super(`the disk of this node is full: there is no room in ${dir} for ${size} bytes of input`);
+    this.sizeBytes = size;
+  }
 }
 
 /** Whether fetching again may help. */

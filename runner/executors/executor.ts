@@ -132,7 +132,7 @@ export type Run =
       readonly cause?: string;
       /** Why the datum has failed, whatever the code: it wrote more than it may. */
       readonly fault?: string;
-      /** Whose that fault is. Absent: the command's. */
+      /** Whose the fault or the cause is. Absent: the command's. */
       readonly failureClass?: "node";
     }
   | {

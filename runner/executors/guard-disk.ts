@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { sizeText, spaceOf } from "../lib/sizes.ts";
+import { type Space, sizeText, spaceOf } from "../lib/sizes.ts";
 import { FreeSpace, folderSize } from "../limits/free-space.ts";
 import { type Command, type Executor, KILLED, type Run, type Sandbox } from "./executor.ts";
 
@@ -60,12 +60,28 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
       const { taken, apparent } = await folderSize(out, looking);
       if (Math.max(taken, apparent) > outBytes) fault = { reason: tooMuch(guards) };
     }
-    return judged(run, fault, guards);
+    const told = judged(run, fault, guards);
+    if (!isUnexplained(told)) return told;
+    const short = await guards.space.shortage();
+    return short ? failedForRoom(told, short, guards) : told;
   } finally {
     leave();
     ended.abort();
     await watching;
   }
+}
+
+type Exited = Extract<Run, { kind: "exited" }>;
+
+/** Whether a command failed, and nothing is known of why. */
+function isUnexplained(run: Run): run is Exited {
+  return run.kind === "exited" && run.code !== 0 && run.fault === undefined && run.cause === undefined;
+}
+
+/** Nobody sees the writes that fail in a command. If there is little room for any, the node is taken to be the cause: others filled its disk, too. */
+function failedForRoom(run: Exited, { freeBytes }: Space, { node }: Guards): Run {
+  const cause = `the command ended with exit code ${run.code} while the disk of node ${node} was nearly full (${sizeText(freeBytes)} are free)`;
+  return { ...run, cause, failureClass: "node" };
 }
 
 interface DiskFault {
@@ -81,7 +97,7 @@ function tooMuch({ outBytes = 0, node }: Guards): string {
 // Executors also set the quota as the largest size of a file, if they can.
 const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
 
-function exited(run: Run): Extract<Run, { kind: "exited" }> {
+function exited(run: Run): Exited {
   return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
 }
 

@@ -15,8 +15,39 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
+/** What a machine may be out of for a while, through no fault of any datum. */
+export type Lack = "disk" | "handles";
+
+interface LackFacts {
+  /** Absent: it is a quota of this user's, which nobody else empties. */
+  readonly lack?: Lack;
+  readonly words: string;
+}
+
+const LACKS: ReadonlyMap<string | undefined, LackFacts> = new Map([
+  [
+    "EMFILE",
+    {
+      lack: "handles",
+      words: "no file handles are left: raise the limit that this program is started with ('ulimit -n')",
+    },
+  ],
+  ["ENFILE", { lack: "handles", words: "this machine has no file handles left ('sysctl fs.file-max')" }],
+  ["ENOSPC", { lack: "disk", words: "the disk of this node is full" }],
+  ["EDQUOT", { words: "this user's quota of the disk is used up" }],
+]);
+
+/** What the machine lacked when a system call failed; undefined if it failed for another reason. */
+export function lackOf(error: unknown): Lack | undefined {
+  return LACKS.get(errorCode(error))?.lack;
+}
+
+/** The message of an error. That of a system call that found no room says so in words, since not everybody knows its codes. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const code = errorCode(error);
+  const facts = LACKS.get(code);
+  return facts && error.message.includes(String(code)) ? `${facts.words} (${error.message})` : error.message;
 }
 
 const MAX_REASON_CHARACTERS = 2000;

@@ -50,6 +50,12 @@ export class FreeSpace {
     return () => this.#running.delete(datum);
   }
 
+  /** What is free, if that is less than the reserve. */
+  async shortage(): Promise<Space | undefined> {
+    const space = await this.#options.look().catch(() => undefined);
+    return space && space.freeBytes < reserveOf(space.totalBytes) ? space : undefined;
+  }
+
   #arm(): void {
     if (this.#timer || this.#running.size === 0) return;
     this.#timer = setTimeout(() => void this.#look(), LOOK_EVERY_MS).unref();

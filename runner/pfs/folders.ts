@@ -1,6 +1,6 @@
 import { chmod, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf } from "../lib/fault.ts";
+import { lackOf, messageOf } from "../lib/fault.ts";
 import { killProcess } from "../lib/system-calls.ts";
 import { removeTree } from "./remove.ts";
 
@@ -68,7 +68,11 @@ export async function agentName(): Promise<string> {
 
 /** When a process started, in ticks since boot: with the pid it names a process for good. Returns undefined if it does not run. */
 async function startOf(pid: number): Promise<string | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch((error: unknown) => {
+    // Nothing can be told: it must not be taken for dead.
+    if (lackOf(error) === "handles") throw error;
+    return undefined;
+  });
   // The command's name, field 2, may hold anything; the fields after it start behind the last ")". See proc(5).
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields?.[0] === "Z" ? undefined : fields?.[22 - 3];

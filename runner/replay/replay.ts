@@ -3,7 +3,7 @@ import { lstat, mkdir, mkdtemp, readdir, readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { LeasedDatum } from "../../protocol/runner.ts";
+import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import { type NodeConfig, type OpenedNode, openNode } from "../agent/node.ts";
 import type { Detected } from "../executors/detect.ts";
@@ -179,7 +179,8 @@ async function run(
   try {
     const staged = await datums.stage(work);
     signal.throwIfAborted();
-    if (!staged.ok) throw new Error(staged.failure.state === "failed" ? staged.failure.reason : "");
+    if (!staged.ok)
+      throw staged.failure instanceof NodeCondition ? staged.failure : new Error(reasonOf(staged.failure));
     onBegin();
     const ran = await datums
       .run(work, { sandbox, lazy: staged.lazy, terminal })
@@ -190,6 +191,10 @@ async function run(
   } finally {
     await sandbox.close();
   }
+}
+
+function reasonOf(failure: Outcome): string {
+  return failure.state === "failed" ? failure.reason : "";
 }
 
 /**

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { type Lease, type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { NodeCondition, type Sandbox } from "../executors/executor.ts";
+import { retrying } from "../gateway/retry.ts";
 import { listening } from "../lib/concurrency.ts";
-import { messageOf } from "../lib/fault.ts";
+import { lackOf, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { DatumRunner, DatumWork, Staged } from "./datum.ts";
@@ -103,7 +104,9 @@ class Batch {
     this.#queue.shift();
     this.#stageFirst();
     const { work } = queued;
-    if (!staged?.ok || work.signal.aborted) return this.#conclude(queued, async () => failureOf(staged));
+    const failure = failureOf(staged);
+    if (failure instanceof NodeCondition) return this.#stopFor(failure, queued);
+    if (!staged?.ok || work.signal.aborted) return this.#conclude(queued, async () => failure);
     const ran = await datums.run(work, { sandbox, lazy: staged.lazy }).catch(conditionOf);
     if (ran instanceof NodeCondition) return this.#stopFor(ran, queued);
     await this.#conclude(queued, () => datums.conclude(work, ran));
@@ -143,7 +146,9 @@ class Batch {
 
   async #discard({ work, staged }: Queued): Promise<void> {
     await staged;
-    await removeTree(work.pfs).catch((error: unknown) => {
+    // Without it what the datum took of the disk would stay as long as the worker does.
+    const classify = (error: unknown) => (lackOf(error) === "handles" ? "transient" : "final");
+    await retrying(() => removeTree(work.pfs), { signal: this.#kill, classify }).catch((error: unknown) => {
       const { log, pipeline } = this.#deps;
       const { job, datum } = work.datum;
       const what = { job, datum, folder: work.pfs, reason: messageOf(error) };
@@ -167,7 +172,7 @@ class Batch {
   }
 }
 
-function failureOf(staged: Staged | undefined): Outcome | undefined {
+function failureOf(staged: Staged | undefined): Outcome | NodeCondition | undefined {
   return staged?.ok === false ? staged.failure : undefined;
 }
 

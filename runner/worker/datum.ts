@@ -1,9 +1,10 @@
 import { constants } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseDuration } from "../../protocol/duration.ts";
 import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
+import { NoRoom } from "../cache/fetch.ts";
 import {
   type Command,
   type Executor,
@@ -13,7 +14,9 @@ import {
   type Sandbox,
 } from "../executors/executor.ts";
 import type { Gateway, Grant, UploadCalls } from "../gateway/gateway.ts";
-import { DatumFault, failedOutcome, messageOf } from "../lib/fault.ts";
+import { DatumFault, failedOutcome, lackOf, messageOf } from "../lib/fault.ts";
+import { spaceOf } from "../lib/sizes.ts";
+import { folderSize } from "../limits/free-space.ts";
 import { collect } from "../pfs/collect.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { type LazyFiles, PipeService } from "../pfs/lazy/serve-pipes.ts";
@@ -50,10 +53,10 @@ export interface DatumWork {
   readonly signal: AbortSignal;
 }
 
-/** The inputs are laid out, or can't be. */
+/** The inputs are laid out, or can't be: a node condition is no failure of the datum. */
 export type Staged =
   | { readonly ok: true; readonly lazy: LazyFiles }
-  | { readonly ok: false; readonly failure: Outcome };
+  | { readonly ok: false; readonly failure: Outcome | NodeCondition };
 
 /** Where a datum's command runs. */
 interface RunPlace {
@@ -93,6 +96,8 @@ export class DatumRunner {
       return { ok: true, lazy };
     } catch (error) {
       const reason = `the inputs could not be laid out: ${messageOf(error)}`;
+      if (!signal.aborted && (await mayPass(error, pfs)))
+        return { ok: false, failure: new NodeCondition(reason) };
       return { ok: false, failure: failedOutcome(datum.lease, { reason, blame: "node" }) };
     }
   }
@@ -203,8 +208,29 @@ function timeLimit(
   };
 }
 
+/** A datum that takes more than this share of the disk itself is too large for the node, whatever else is there. */
+const LARGE_SHARE = 0.5;
+
+/** Whether inputs could not be laid out for what the machine lacks just now, and may have again. */
+async function mayPass(error: unknown, pfs: string): Promise<boolean> {
+  const lack = lackOf(error);
+  if (lack !== "disk") return lack !== undefined;
+  const whole = {
+    enough: Number.POSITIVE_INFINITY,
+    command: "ended",
+    signal: new AbortController().signal,
+  } as const;
+  const [{ taken }, space] = await Promise.all([
+    folderSize(pfs, whole),
+    spaceOf(dirname(pfs)).catch(() => undefined),
+  ]);
+  const own = taken + (error instanceof NoRoom ? error.sizeBytes : 0);
+  return space === undefined || own < LARGE_SHARE * space.totalBytes;
+}
+
 function broken(error: unknown): Run | NodeCondition {
   if (error instanceof NodeCondition) return error;
+  if (lackOf(error)) return new NodeCondition(`commands can't be run: ${messageOf(error)}`);
   return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
 }
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
@@ -36,6 +37,7 @@ export interface ExecuteOptions {
 export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
   const child = start(launch, { log, stdin });
   if (child instanceof Error) return { code: null, report: "", refused: child.message };
+  await mustHaveFiles(child);
   writeData(child, launch);
   const kill = () => child.pid !== undefined && killProcess(-child.pid);
   const [code, report] = await Promise.all([exitOf(child, { signal, kill }), readReport(child)]);
@@ -55,6 +57,7 @@ export async function executeOnTerminal(launch: Launch, terms: OnTerminal): Prom
   const command = await gated(launch, terms);
   const child = spawnOnTerminal(command, launch);
   if (child instanceof Error) return { code: null, report: "", refused: child.message };
+  await mustHaveFiles(child);
   writeData(child, launch);
   const ended = Promise.all([
     exitOf(child, { signal, kill: () => child.kill("SIGKILL") }),
@@ -129,6 +132,13 @@ function openLog(log: string): number {
   } finally {
     closeSync(reader);
   }
+}
+
+/** Throws if there were no file handles for its pipes: Node makes a child all the same, that has no streams, and tells of it later. */
+async function mustHaveFiles(child: ChildProcess): Promise<void> {
+  if (child.stdio !== undefined) return;
+  const [error] = await once(child, "error");
+  throw error;
 }
 
 function readReport(child: ChildProcess): Promise<string> {

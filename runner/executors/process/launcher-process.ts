@@ -1,5 +1,5 @@
 /** The process of a Launcher: executes what it is ordered to, over the channel that it was started with. */
-import { messageOf } from "../../lib/fault.ts";
+import { errorCode } from "../../lib/fault.ts";
 import { closeInherited, execute } from "./execute.ts";
 import type { Answer, Order } from "./launcher.ts";
 
@@ -26,7 +26,10 @@ async function perform({ id, launch, files }: Extract<Order, { do: "execute" }>)
   running.set(id, abort);
   const answer = await execute(launch, { ...files, signal: abort.signal }).then(
     (ended): Answer => ({ id, ended }),
-    (error: unknown): Answer => ({ id, error: messageOf(error) }),
+    (error: unknown): Answer => ({
+      id,
+      error: { message: String((error as Error).message), code: errorCode(error) },
+    }),
   );
   running.delete(id);
   if (process.connected) process.send?.(answer);

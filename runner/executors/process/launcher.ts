@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { listening } from "../../lib/concurrency.ts";
+import { messageOf } from "../../lib/fault.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
 import type { Ended, ExecuteOptions } from "./execute.ts";
 import type { Launch } from "./jail.ts";
@@ -16,7 +17,7 @@ export type Order =
 export type Answer =
   | { readonly ready: true }
   | { readonly id: number; readonly ended: Ended }
-  | { readonly id: number; readonly error: string };
+  | { readonly id: number; readonly error: { readonly message: string; readonly code: string | undefined } };
 
 type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 
@@ -87,7 +88,7 @@ export class Launcher {
       "ready" in answer ? void this.#enter(child) : this.#answered(answer),
     );
     child.once("exit", (code, signal) => this.#lost(child, signal ?? `exit code ${code}`));
-    child.once("error", ({ message }) => this.#lost(child, message));
+    child.once("error", (error) => this.#lost(child, messageOf(error)));
     // It must not keep an agent alive that has nothing else to do.
     child.unref();
     child.channel?.unref();
@@ -108,7 +109,7 @@ export class Launcher {
   #answered(answer: Exclude<Answer, { ready: true }>): void {
     const call = this.#pending.get(answer.id);
     if ("ended" in answer) call?.resolve(answer.ended);
-    else call?.reject(new Error(answer.error));
+    else call?.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }));
   }
 
   /** The next command gets a new one. */

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { lackOf } from "../../lib/fault.ts";
 import { isWithin } from "../../lib/system-calls.ts";
 import {
   type Confined,
@@ -143,6 +144,8 @@ class ProcessSandbox implements Sandbox {
   /** Writes only what is new: most often stdin is what the datum before had. */
   async #writeStdin(stdin: string | null): Promise<void> {
     if (stdin === null || stdin === this.#stdin) return;
+    // On a full disk the file may get half of it.
+    this.#stdin = null;
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
     this.#stdin = stdin;
   }
@@ -183,8 +186,9 @@ function isAlive(pid: number): boolean {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const state = stat[stat.lastIndexOf(")") + 2];
     return state !== "Z" && state !== "X";
-  } catch {
-    return false;
+  } catch (error) {
+    // Without a file handle nobody can tell yet.
+    return lackOf(error) === "handles";
   }
 }
 
