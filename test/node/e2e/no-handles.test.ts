@@ -140,7 +140,7 @@ describe("a gateway without file handles", () => {
   );
 
   needsPrlimit(
-    "had none of it when it has some again: every file reads as it was written (prlimit)",
+    "has lost nothing once it has some again: every file reads as it was written (prlimit)",
     async () => {
       for (const [key, digest] of acknowledged) {
         const bytes = await s3.get(BUCKET, key);
