@@ -32,6 +32,8 @@
  *  - A crash between 2 and 3: the branch is as it was, and some forks have no copies any more. Who asks again goes on.
  *  - Two erasures of one version: the first. The second finds nothing, and changes nothing.
  *  - The same bytes are put at another path: the put. Only the version goes, and the answer says what has its bytes.
+ *  - A deletion that comes after all versions of a path were listed, and before 3: the erasure, which takes it, too. What is
+ *    written then stays.
  *  - A large commit under way: the commit. The erasure waits until it is applied, like any write.
  *  - A reader who has the version's blobs already: the reader, until the grace is over.
  *  - An export under way: the erasure. The export ends, and begins again without the version.
@@ -55,6 +57,8 @@ const ROUNDS = 10;
 export interface Erasing {
   readonly address: BranchAddress;
   readonly versions: readonly VersionName[];
+  /** The deletion of a version that goes is erased, too; in the branch itself, not in its forks. */
+  readonly withDeletions?: boolean;
   readonly deletions?: readonly Operation[];
   readonly annotation?: Annotation;
   /**
@@ -105,12 +109,13 @@ type Branches = (address: BranchAddress) => {
  * at no moment a fork names bytes that its parent gives up.
  */
 export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
-  const { address, deletions, annotation, uid } = erasing;
+  const { address, withDeletions = false, deletions, annotation, uid } = erasing;
   const asking = new Asking(branches, erasing);
   for (let round = 0; round < ROUNDS; round++) {
     const { versions } = asking;
     const request = {
       versions,
+      withDeletions,
       forks: asking.cleared,
       ...(deletions && { deletions }),
       ...(annotation && { annotation }),

@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { handleApi } from "../../../worker/api/api.ts";
 import { forkOf } from "../branch/fork-support.ts";
 import {
   type Command,
@@ -9,7 +10,7 @@ import {
   pathsOf,
   workUntil,
 } from "../pipeline/support.ts";
-import { failed, good } from "./support.ts";
+import { failed, good, ROOT, testContext } from "./support.ts";
 
 const erasures = (repo: string) => `POST /repos/${repo}/branches/master/erasures`;
 
@@ -38,6 +39,28 @@ describe("erasing a file", () => {
     expect(await master("erase-me").files.versions({ prefix: "", limit: 9 })).toMatchObject({
       entries: [{ path: "ab" }],
     });
+  });
+
+  test("of all its versions takes a deletion along that comes after they were listed", async () => {
+    await makeRepo("erase-late");
+    await commit("erase-late", { a: "1" });
+    const context = testContext();
+    const { pipelines } = context.catalogue;
+    const list = pipelines.list.bind(pipelines);
+    let late = "";
+    // It asks for these once it has the list of versions.
+    vi.spyOn(pipelines, "list").mockImplementationOnce(async () => {
+      late = await commit("erase-late", { a: null });
+      return list();
+    });
+    const url = "http://gateway/api/v1/repos/erase-late/branches/master/erasures";
+    const body = JSON.stringify({ path: "a", allVersions: true });
+    const response = await handleApi(new Request(url, { method: "POST", body }), { context, caller: ROOT });
+    expect(await response.json()).toMatchObject({
+      erased: [{ kind: "version" }, { kind: "deletion", version: late }],
+      more: false,
+    });
+    expect(await failed(erasures("erase-late"), { body: { path: "a" } })).toMatchObject({ status: 404 });
   });
 
   test("tells what was computed from it, and from that in turn, also if it had been computed before", async () => {

@@ -138,6 +138,28 @@ describe("erasing a version", () => {
     expect(await rowsOfFiles(branch)).toBe(0);
   });
 
+  test("takes a deletion that came after it along if all of its path is to go, but nothing that was written since", async () => {
+    const branch = await freshBranch();
+    const one = await put(branch, "a", "1");
+    const gone = await remove(branch, "a");
+    const asked = [{ path: "a", version: one ?? "" }];
+    expect(await branch.erasures.erase({ versions: asked, withDeletions: true })).toMatchObject({
+      ok: true,
+      commit: null,
+      erased: [
+        { kind: "version", path: "a", version: one },
+        { kind: "deletion", path: "a", version: gone },
+      ],
+    });
+    expect(await versions(branch)).toEqual([]);
+    expect(await rowsOfFiles(branch)).toBe(0);
+    const two = await put(branch, "a", "2");
+    const three = await put(branch, "a", "3");
+    const last = await remove(branch, "a");
+    await branch.erasures.erase({ versions: [{ path: "a", version: two ?? "" }], withDeletions: true });
+    expect(await versions(branch)).toEqual([`-a@${last}*`, `a@${three}`]);
+  });
+
   test("is nothing if another commit's id is named, or the same is asked twice", async () => {
     const branch = await freshBranch();
     const one = await put(branch, "a", "1");
@@ -436,6 +458,8 @@ interface Event {
   readonly id: string;
   /** Null: a deletion. */
   readonly text: string | null;
+  /** Of a deletion: the version that was current. */
+  readonly of?: string;
 }
 
 /** What a branch should be: the events of each path, and what each commit had. */
@@ -445,7 +469,8 @@ class Model {
   readonly commits = new Map<string, Map<string, Event>>();
 
   write(commit: string, path: string, text: string | null): void {
-    const event = { id: commit, text };
+    const current = this.head.get(path);
+    const event = { id: commit, text, ...(text === null && current && { of: current.id }) };
     this.events.set(path, [...(this.events.get(path) ?? []), event]);
     if (text === null) this.head.delete(path);
     else this.head.set(path, event);
@@ -464,6 +489,13 @@ class Model {
       if (newest && newest.text !== null) this.head.set(path, newest);
       else this.head.delete(path);
     }
+  }
+
+  /** The deletions of some versions. */
+  deletionsOf(asked: readonly { path: string; version: string }[]): { path: string; version: string }[] {
+    return asked.flatMap(({ path, version }) =>
+      (this.events.get(path) ?? []).flatMap(({ id, of }) => (of === version ? [{ path, version: id }] : [])),
+    );
   }
 
   isDeletion(path: string, commit: string): boolean {
@@ -548,9 +580,10 @@ class Life {
     const all = this.all();
     if (all.length === 0) return;
     const asked = Array.from({ length: 1 + Math.floor(this.random() * 3) }, () => this.pick(all));
-    const answer = await this.branch.erasures.erase({ versions: asked });
+    const withDeletions = this.random() < 0.5;
+    const answer = await this.branch.erasures.erase({ versions: asked, withDeletions });
     if (!answer.ok) throw new Error(answer.reason);
-    this.model.erase(asked);
+    this.model.erase(withDeletions ? [...asked, ...this.model.deletionsOf(asked)] : asked);
     if (answer.commit) this.model.commits.set(answer.commit, new Map(this.model.head));
   }
 

@@ -27,7 +27,7 @@ const PAGES = 500;
 
 /**
  * `POST /repos/{repo}/branches/{branch}/erasures`: erases one version of a path for good, or all of them. The oldest go first,
- * so that HEAD goes back once. Says what has the same bytes, and what was computed from them.
+ * so that HEAD goes back once. All versions are those that are there when it begins, and their deletions, also later ones. Says what has the same bytes, and what was computed from them.
  */
 export async function eraseFile(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
@@ -50,6 +50,7 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
     const done = await eraseThroughForks(asked.context.branch, {
       address,
       versions: some,
+      withDeletions: allVersions,
       annotation: annotationOf(asked, said),
       forks: forks ? { mayErase } : "refuse",
     });

@@ -43,6 +43,8 @@ export interface EraseVersions {
   /** Of the generation of this uid, whether it lives or not. Absent: the live one. */
   readonly uid?: string;
   readonly versions: readonly VersionName[];
+  /** The deletion of a version that goes is erased, too: it may have come after the caller listed the versions. */
+  readonly withDeletions?: boolean;
   /**
    * The forks that the caller has asked, which of the contents each still has, and the number of its answer: a fork that gave
    * back something since has to be asked again. Absent: there is no such fork, or it was not asked.

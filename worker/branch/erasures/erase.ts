@@ -191,8 +191,9 @@ export function eraseVersions(
   const refusal = live && protectionRefusal(tx, ledger, { gen: live.gen, key: request.annotation?.key });
   if (refusal) return refusal;
   const { gen } = found.generation;
-  const targets = targetsOf(ledger, { gen, head: ledger.generations.headOf(found.generation).seq, request });
-  const rows = ledger.sql.query<GoneRow>(ROWS, [gen, pathsAt(targets)]);
+  const named = targetsOf(ledger, { gen, head: ledger.generations.headOf(found.generation).seq, request });
+  const rows = ledger.sql.query<GoneRow>(ROWS, [gen, pathsAt(named)]);
+  const targets = request.withDeletions ? withDeletions(ledger, { gen, targets: named, rows }) : named;
   const deletions = deletionsOf(ledger, { gen, targets, rows });
   const modifiedAt = ledger.generations.headOf(found.generation).modifiedAt;
   const nothing = { ok: true, commit: null, modifiedAt, erased: [], readers: [] } as const;
@@ -279,6 +280,21 @@ export function targetsOf(
     if (seq !== undefined) distinct.set(nameAt(path, seq), { path, id, seq });
   }
   return [...distinct.values()];
+}
+
+/** Besides what is named, the deletions of the rows that go. */
+function withDeletions(
+  { sql, commits }: Pick<Ledger, "sql" | "commits">,
+  { gen, targets, rows }: { gen: number; targets: readonly Target[]; rows: readonly GoneRow[] },
+): Target[] {
+  const deaths = rows.flatMap(({ path, died }) => (died === null ? [] : [{ path, seq: died }]));
+  const named = new Set(targets.map(({ path, seq }) => nameAt(path, seq)));
+  const others = sql
+    .query<DeletionRow>(DELETIONS, [gen, pathsAt(deaths)])
+    .filter(({ path, died }) => !named.has(nameAt(path, died)));
+  const seqs = others.map(({ died }) => died);
+  const stampOf = commits.stamps(gen, seqs);
+  return [...targets, ...others.map(({ path, died }) => ({ path, id: stampOf(died).id, seq: died }))];
 }
 
 /** A commit deleted a path or wrote it: what wrote is no deletion. */
