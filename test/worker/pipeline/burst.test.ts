@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { REST } from "../../support/suite.ts";
 import {
   allJobs,
@@ -78,6 +79,53 @@ describe("a burst of commits of one file each", () => {
       expect(await query("burst", `SELECT count(*) AS count FROM ${table}`)).toEqual([{ count: COMMITS }]);
     }
     expect(await query("burst", "SELECT count(*) AS count FROM touched")).toEqual([{ count: 0 }]);
+  });
+});
+
+/** Of each job whose end came to its commit: whether others had a turn since its own began. */
+function turnsBeforeCommits(): boolean[] {
+  const had: boolean[] = [];
+  let isLater = false;
+  const { beginTurn, setCommitting } = JobStore.prototype;
+  vi.spyOn(JobStore.prototype, "beginTurn").mockImplementation(function (this: JobStore, ...args) {
+    isLater = false;
+    void scheduler.wait(0).then(() => {
+      isLater = true;
+    });
+    return beginTurn.apply(this, args);
+  });
+  vi.spyOn(JobStore.prototype, "setCommitting").mockImplementation(function (this: JobStore, ...args) {
+    had.push(isLater);
+    return setCommitting.apply(this, args);
+  });
+  return had;
+}
+
+describe("the end of a job", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it("writes all up to its commit in one turn if it changes little, so that it is flushed once", async () => {
+    await makeRepo("little-in");
+    const pipeline = await makePipeline({ name: "little", globs: { "little-in": "/*" } });
+    await commit("little-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const had = turnsBeforeCommits();
+    // No runner has anything to do for it.
+    await commit("little-in", { a: null });
+    await workUntil(pipeline, { jobs: 2 });
+    expect(had).toEqual([false]);
+  });
+
+  it("lets others have their turn if it changes much", async () => {
+    await makeRepo("much-in");
+    const pipeline = await makePipeline({ name: "much", globs: { "much-in": "/*" } });
+    const files = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`f${index}`, "x"]));
+    await commit("much-in", files);
+    await workUntil(pipeline, { jobs: 1, max: 50 });
+    const had = turnsBeforeCommits();
+    await commit("much-in", Object.fromEntries(Object.keys(files).map((path) => [path, null])));
+    await workUntil(pipeline, { jobs: 2 });
+    expect(had).toEqual([true]);
   });
 });
 

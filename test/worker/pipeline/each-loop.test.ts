@@ -284,10 +284,13 @@ const SCENARIOS: readonly Scenario[] = [
     wokenBy: ["JobStore.count"],
     async prepare() {
       const world = await atWork();
+      const { name, pipeline } = world;
       return {
-        name: world.name,
-        begin: await finish(world.pipeline, world),
-        isDone: hasSome(world.name, "SELECT 1 FROM jobs WHERE state = 'success'"),
+        name,
+        begin: await finish(pipeline, world),
+        // The worker had no answer, and reports once more.
+        again: await finish(pipelineOf(name), world),
+        isDone: hasSome(name, "SELECT 1 FROM jobs WHERE state = 'success'"),
       };
     },
   },

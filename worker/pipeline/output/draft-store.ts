@@ -73,6 +73,10 @@ export class ChangedStore extends Store {
     this.sql.run`INSERT OR REPLACE INTO changed (path, key) VALUES (${path}, ${key})`;
   }
 
+  hasAtMost(rows: number): boolean {
+    return this.sql.all`SELECT 1 FROM changed LIMIT ${rows + 1}`.length <= rows;
+  }
+
   /** The first changed path after one; from the first for null. */
   nextPath(after: string | null): string | undefined {
     return this.sql.first<{ path: string }>`

@@ -85,16 +85,28 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
     const [calledOff = job.n] = ledger.jobs.toCallOff(1);
     if (calledOff < job.n) return;
     const oldest = { ...context, definition, job };
-    if (job.tookOver !== TOOK_OVER) await takeOver(oldest);
-    else if (job.open > 0) return;
-    else {
-      const failure = failureOf(oldest);
-      if (failure !== undefined) failOldest(oldest, failure);
-      else if (!(await finishStep(oldest))) return;
+    if (job.tookOver !== TOOK_OVER) {
+      await takeOver(oldest);
+      continue;
     }
-    // What is to be pushed is known: what is left is to look whether anything is.
-    if (ledger.ending.get()?.at.step !== "push") await yieldToOthers();
+    if (job.open > 0) return;
+    const failure = failureOf(oldest);
+    if (failure !== undefined) failOldest(oldest, failure);
+    else if (!(await finishStep(oldest))) return;
+    if (!goesOnAtOnce(ledger)) await yieldToOthers();
   }
+}
+
+/** Changed paths of a job whose end is one slice. */
+const FEW = 30;
+
+/**
+ * Whether the next step of the end comes in the same turn, so that one flush is enough for both: what the job changes is
+ * known and little. At `push` all that is left is to look.
+ */
+function goesOnAtOnce({ ending, changed }: Ledger): boolean {
+  const step = ending.get()?.at.step;
+  return step === "push" || ((step === "plan" || step === "commit") && changed.hasAtMost(FEW));
 }
 
 /**
