@@ -285,3 +285,12 @@ describe("the code that made an output file", () => {
     expect(maker?.code).toMatchObject({ version: 1, node: "n1" });
   });
 });
+
+describe("a pipeline that never was", () => {
+  it("tells nothing of what became of a commit, and has no job that goes on", async () => {
+    const { lineage, jobs } = pipelineOf("never-was");
+    const commit = { repo: "nowhere", branch: "master", commit: "none", at: null };
+    expect(await lineage.fate(commit)).toEqual({ ok: false, reason: "no-such-pipeline" });
+    expect(await jobs.unfinished(["none"])).toEqual([]);
+  });
+});
