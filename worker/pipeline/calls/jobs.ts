@@ -35,11 +35,9 @@ export const jobs: PipelineFacet<JobCalls> = {
   },
 
   async unfinished(reach, ids) {
-    const rows = ids.map((id) => rowOf(reach, id)).filter((row) => row?.finishedAt === null);
-    return await shownJobs(
-      reach,
-      rows.filter((row) => row !== undefined),
-    );
+    const rows = ids.flatMap((id) => rowOf(reach, id) ?? []);
+    const open = rows.filter(({ finishedAt }) => finishedAt === null);
+    return open.length === 0 ? [] : await shownJobs(reach, open);
   },
 
   async wait(reach, { id, waitMs }) {

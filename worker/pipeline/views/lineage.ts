@@ -176,7 +176,7 @@ const PAGE = 100;
 export async function fateOf(context: PipelineContext, call: FateCall): Promise<Fate | undefined> {
   const { ledger } = context;
   const found = foundPipeline(ledger);
-  const definition = ledger.pipeline.definition();
+  const definition = found && ledger.pipeline.definition();
   if (!found || !definition) return undefined;
   const job = jobWith(ledger, { definition, call });
   if (typeof job === "object") return await fateOfJob(context, { definition, job });
