@@ -37,6 +37,29 @@ async function newest(branch: BranchApi, path: string): Promise<string> {
 const named: Command = (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum });
 
 describe("an input version that is erased", () => {
+  it("is not an empty directory for who looks at a datum that read it: what that read is gone", async () => {
+    await makeRepo("looked-in");
+    const pipeline = await makePipeline({ name: "looked", globs: { "looked-in": "/*" } });
+    const one = await commit("looked-in", { a: "1", "d/b": "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const [job] = await allJobs(pipeline);
+    const listed = await pipeline.datums.list({ job: job?.id ?? "", limit: 10 });
+    const datums = listed.ok ? listed.datums : [];
+    await commit("looked-in", { a: "2", "d/b": "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    const kindsOf = async () => {
+      const views = await Promise.all(
+        datums.map(({ id }) => pipeline.datums.view({ job: job?.id ?? "", datum: id })),
+      );
+      return views.map((view) => (view.ok ? view.inputs[0]?.kind : view.reason)).sort();
+    };
+    expect(await kindsOf()).toEqual(["dir", "file"]);
+    await erase(master("looked-in"), "a", one);
+    expect(await kindsOf()).toEqual(["dir", "input-gone"]);
+    await erase(master("looked-in"), "d/b", one);
+    expect(await kindsOf()).toEqual(["input-gone", "input-gone"]);
+  });
+
   it("at HEAD kills the job that reads it, and the commit that it makes is the next job", async () => {
     await makeRepo("gone-in");
     const pipeline = await makePipeline({ name: "gone", globs: { "gone-in": "/*" } });
