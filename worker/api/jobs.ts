@@ -298,7 +298,7 @@ function datumRefused(reason: DatumRefused["reason"], { job, datum }: CalledDatu
       );
     case "input-gone":
       return apiError.NotKept(
-        `What the datum '${datum}' of the job '${job}' read is not known any more: an input had no commit then.`,
+        `What the datum '${datum}' of the job '${job}' read is not known any more: an input had no commit then, or it was erased since.`,
       );
     case "input-not-kept":
       return apiError.NotKept(

@@ -1,4 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { FileEntry } from "../../../protocol/files.ts";
 import type {
   DatumDetail,
   DatumOutput,
@@ -219,13 +220,10 @@ async function inputsOf(
     // What is a file is read by its content alone.
     if (element?.kind !== "file" && !(await isKept(peers.branch({ repo, branch }), position.commit)))
       return "input-not-kept";
-    const content =
-      element === undefined
-        ? ((await fileAt(peers.branch({ repo, branch }), path, position)) ?? null)
-        : element.kind === "file"
-          ? { digest: element.digest, size: element.size }
-          : null;
-    const kind = content === null ? "dir" : "file";
+    const found = element ?? (await entryAt(peers.branch({ repo, branch }), path, position));
+    if (!found) return "input-gone";
+    const { kind } = found;
+    const content = kind === "file" ? { digest: found.digest, size: found.size } : null;
     inputs.push({ name, repo, branch, commit: position.commit, path, kind, content, lazy, from });
   }
   return inputs;
@@ -243,14 +241,35 @@ export async function fileAt(
   position: Position | undefined,
 ): Promise<ContentId | undefined> {
   if (!position || path === "") return undefined;
-  const { generation, seq } = position;
+  const first = await firstFile(branch, path, position);
+  return first?.path === path ? { digest: first.digest, size: first.size } : undefined;
+}
+
+/** What is there: a file or a directory; undefined: nothing any more, as it was erased. */
+async function entryAt(
+  branch: BranchApi,
+  path: string,
+  position: Position,
+): Promise<(ContentId & { readonly kind: "file" }) | { readonly kind: "dir" } | undefined> {
+  const file = await fileAt(branch, path, position);
+  if (file) return { kind: "file", ...file };
+  const below = path === "" ? "" : `${path}/`;
+  return (await firstFile(branch, below, position)) && { kind: "dir" };
+}
+
+/** The first of the files whose paths begin with a prefix. */
+async function firstFile(
+  branch: BranchApi,
+  prefix: string,
+  { generation, seq }: Position,
+): Promise<FileEntry | undefined> {
   for (let after: string | null = ""; after !== null; ) {
     const page: AnswerOf<FeedCalls["filesAt"]> = await branch.feed.filesAt({
-      ...{ generation, seq, prefix: path, after },
+      ...{ generation, seq, prefix, after },
       limit: 1,
     });
     const [first] = page.files;
-    if (first) return first.path === path ? { digest: first.digest, size: first.size } : undefined;
+    if (first) return first;
     after = page.next;
   }
   return undefined;
