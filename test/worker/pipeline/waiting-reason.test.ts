@@ -353,4 +353,24 @@ describe("a clock that was set back", () => {
     await workUntil(pipelineOf("back"), { jobs: 2 });
     await expect.poll(reason).toBeNull();
   });
+
+  it("is the reason also if the input that waits is behind by little, but stands still", async () => {
+    await makeRepo("little-ahead", "little-behind");
+    const globs = { "little-ahead": "/*", "little-behind": "/*" };
+    const pipeline = await makePipeline({ name: "little", globs });
+    for (const repo of ["little-ahead", "little-behind"]) await commit(repo, { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    // As two branches are that were written to shortly before the clock was set.
+    await clockAhead("little-behind", 3_600_000);
+    await clockAhead("little-ahead", 3_600_500);
+    await commit("little-ahead", { b: "1" });
+    const reason = async (): Promise<string | null> => {
+      const found = await pipelineOf("little").lifecycle.inspect();
+      return found.ok ? found.pipeline.reason : null;
+    };
+    await expect.poll(reason).toMatch(/^a clock was set back: .* s3:\/\/master\.little-behind /);
+    await clockAhead("little-behind", 7_200_000);
+    await workUntil(pipelineOf("little"), { jobs: 2 });
+    await expect.poll(reason).toBeNull();
+  });
 });
