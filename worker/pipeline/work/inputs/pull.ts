@@ -44,7 +44,7 @@ const EVENTS_PER_TURN = 50;
 /** Longest pause before asking again a branch whose clock is behind another's: a little, or so much that people hear of it. */
 const MAX_PAUSE_MS = 64;
 const MAX_LONG_PAUSE_MS = 1000;
-/** A clock that is further behind than this was set back: it is the reason why the pipeline waits. */
+/** A clock that is further behind than this, or that stands still for so long, was set back: it is the reason why the pipeline waits. */
 const LONG_LAG_MS = 2000;
 
 /**
@@ -54,13 +54,15 @@ const LONG_LAG_MS = 2000;
 export async function pull(context: PipelineContext): Promise<void> {
   const { ledger, memory } = context;
   let pauseMs = 0;
+  /** Since the last event. */
+  let waitedMs = 0;
   let wasBehind = ledger.exists && ledger.pipeline.behind() !== null;
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
     const heard = memory.wakeUps;
     const { taken, rest, lag } = await pullOnce(context, definition);
-    const isLong = lag !== undefined && lag.lagMs > LONG_LAG_MS;
+    const isLong = lag !== undefined && Math.max(lag.lagMs, waitedMs) > LONG_LAG_MS;
     if (isLong || wasBehind) {
       ledger.step(definition, () => ledger.pipeline.setBehind(isLong ? behindOf(definition, lag) : null));
       wasBehind = isLong;
@@ -68,7 +70,11 @@ export async function pull(context: PipelineContext): Promise<void> {
     if (rest && taken === 0) {
       pauseMs = Math.min(Math.max(1, pauseMs * 2), isLong ? MAX_LONG_PAUSE_MS : MAX_PAUSE_MS);
       await scheduler.wait(pauseMs);
-    } else pauseMs = 0;
+      waitedMs += pauseMs;
+    } else {
+      pauseMs = 0;
+      waitedMs = 0;
+    }
     if (rest || taken > 0 || memory.wakeUps !== heard) {
       await yieldToOthers();
       continue;
