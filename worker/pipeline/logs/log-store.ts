@@ -9,7 +9,8 @@ export interface LogLimits {
   readonly pipelineBytes: number;
 }
 
-const LIMITS: LogLimits = { datumBytes: 1024 * 1024, pipelineBytes: 256 * 1024 * 1024 };
+const DATUM_BYTES = 1024 * 1024;
+const PIPELINE_BYTES = 256 * 1024 * 1024;
 
 /** About the most characters of lines in one row. */
 const CHUNK_CHARACTERS = 64 * 1024;
@@ -60,7 +61,7 @@ interface Evicted {
 export class LogStore extends Store {
   readonly #limits: LogLimits;
 
-  constructor(sql: Sql, limits: LogLimits = LIMITS) {
+  constructor(sql: Sql, limits: LogLimits = { datumBytes: DATUM_BYTES, pipelineBytes: PIPELINE_BYTES }) {
     super(sql);
     this.#limits = limits;
   }
