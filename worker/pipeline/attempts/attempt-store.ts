@@ -292,10 +292,10 @@ export class AttemptStore extends Store {
   }
 
   /** The first lease, by its id, under which a datum of a job runs now. */
-  firstLease(job: number): string | null {
-    const row = this.sql.first<{ lease: string | null }>`
-      SELECT min(lease) AS lease FROM attempts INDEXED BY attempts_by_lease WHERE lease IS NOT NULL AND job = ${job}`;
-    return row?.lease ?? null;
+  firstLease(job: number): string | undefined {
+    return this.sql.first<{ lease: string }>`
+      SELECT lease FROM attempts INDEXED BY attempts_by_lease WHERE lease IS NOT NULL AND job = ${job}
+      ORDER BY lease LIMIT 1`?.lease;
   }
 
   /** What a job ran or is to run, by id, after one. */

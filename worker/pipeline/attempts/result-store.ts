@@ -288,11 +288,8 @@ export class CodeStore extends Store {
 
   #add(code: Code): number {
     const { version, node, executor, image } = code;
-    this.sql.run`
+    return this.sql.number`
       INSERT INTO codes (version, node, executor, image)
-      VALUES (${version}, ${node ?? ""}, ${executor}, ${image ?? ""})`;
-    const number = this.#find(code);
-    if (number === undefined) throw new Error("a code that was just written down is not there");
-    return number;
+      VALUES (${version}, ${node ?? ""}, ${executor}, ${image ?? ""}) RETURNING number`;
   }
 }

@@ -228,9 +228,9 @@ interface Work {
  * that runs, its lease says since when.
  */
 function workOf({ attempts }: Ledger, { job, ran }: { job: JobRow; ran: readonly RanAttempt[] }): Work {
-  const lease = job.open > 0 ? attempts.firstLease(job.n) : null;
+  const lease = job.open > 0 ? attempts.firstLease(job.n) : undefined;
   const began = ran.map(({ finishedAt, millis }) => finishedAt - millis);
-  if (lease !== null && isValid(lease)) began.push(decodeTime(lease));
+  if (lease !== undefined && isValid(lease)) began.push(decodeTime(lease));
   const ended = ran.map(({ finishedAt }) => finishedAt);
   const lastFailure = job.failed > 0 ? attempts.lastFailure(job.n, LOOKED_AT) : null;
   if (lastFailure !== null) ended.push(lastFailure);
