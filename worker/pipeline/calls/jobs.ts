@@ -1,4 +1,3 @@
-import type { Job } from "../../../protocol/pipelines.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import { WaitTime } from "../../objects/waiters.ts";
@@ -6,7 +5,7 @@ import type { PipelineContext } from "../context.ts";
 import type { JobCalls } from "../contract.ts";
 import { ALL_COLLECTED, type JobRow, oldestListed, type Retry } from "../jobs/job-store.ts";
 import type { Definition } from "../lifecycle/definition.ts";
-import { shownJobs, summarize } from "../views/job.ts";
+import { shownJob, shownJobs, summarize } from "../views/job.ts";
 import { foundPipeline } from "../views/pipeline.ts";
 import { flushPage } from "../work/catalogue.ts";
 import { insertJob, pipelineEvent, stopJob } from "../work/jobs.ts";
@@ -31,7 +30,7 @@ export const jobs: PipelineFacet<JobCalls> = {
 
   async view(reach, id) {
     const row = rowOf(reach, id);
-    return row ? await viewOne(reach, row) : null;
+    return row ? await shownJob(reach, row) : null;
   },
 
   async unfinished(reach, ids) {
@@ -47,7 +46,7 @@ export const jobs: PipelineFacet<JobCalls> = {
       const row = rowOf(reach, id);
       const { leftMs } = time;
       if (!row) return null;
-      if (row.finishedAt !== null || leftMs <= 0) return await viewOne(reach, row);
+      if (row.finishedAt !== null || leftMs <= 0) return await shownJob(reach, row);
       await memory.ended.wait(id, leftMs);
     }
   },
@@ -62,8 +61,7 @@ export const jobs: PipelineFacet<JobCalls> = {
     const stopped = ledger.exists ? ledger.transaction((tx) => stopJob(tx, reach, id)) : "no-such-job";
     if (stopped !== "stopped" && stopped !== "was-stopped") return { ok: false, reason: stopped };
     const row = rowOf(reach, id);
-    const job = row && (await viewOne(reach, row));
-    return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
+    return row ? { ok: true, job: await shownJob(reach, row) } : { ok: false, reason: "no-such-job" };
   },
 
   /** Makes a job in which nothing changed: it takes over what failed, as any next job does. */
@@ -82,8 +80,8 @@ export const jobs: PipelineFacet<JobCalls> = {
     void engine.resume();
     await tellOfJobs(reach);
     const made = ledger.jobs.get(begun.made);
-    const job = made && (await viewOne(reach, made));
-    return job ? { ok: true, job, newest: begun.newest } : { ok: false, reason: "unavailable" };
+    if (!made) return { ok: false, reason: "unavailable" };
+    return { ok: true, job: await shownJob(reach, made), newest: begun.newest };
   },
 };
 
@@ -110,10 +108,6 @@ async function tellOfJobs(reach: Reach): Promise<void> {
 
 function rowOf({ ledger }: Reach, id: string): JobRow | undefined {
   return ledger.exists ? ledger.jobs.byId(id) : undefined;
-}
-
-async function viewOne(reach: Reach, row: JobRow): Promise<Job | null> {
-  return (await shownJobs(reach, [row]))[0] ?? null;
 }
 
 /** `made`: the number of the job, which is there at once, or once the change of state that makes it is done. */

@@ -141,6 +141,13 @@ export class PipelineStore extends Store {
     return found;
   }
 
+  /** The version that a job was made for, which stays as long as the job. */
+  versionOf({ id, revision }: { readonly id: string; readonly revision: number }): Definition {
+    const found = this.definitionAt(revision);
+    if (!found) throw new Error(`job ${id} is of version ${revision}, which is not there`);
+    return found;
+  }
+
   /** A new pipeline, on top of the tombstone of an earlier one. */
   begin(
     submitted: Omit<Revision, "revision" | "salt">,

@@ -74,7 +74,7 @@ function shown(ledger: Ledger, { job, attempt }: { job: JobRow; attempt: ShownAt
   const over =
     job.finishedAt !== null && (waits || attempt.state === "queued" || attempt.state === "running");
   const state = over ? "killed" : waits ? "queued" : attempt.state;
-  const salt = ledger.pipeline.definitionAt(job.revision)?.salt ?? "";
+  const { salt } = ledger.pipeline.versionOf(job);
   const code = codeOf(ledger, { job, id, salt });
   return { id, state, tries, exitCode, reason, node, code, inputs: shownInputs(ledger, { job, key }) };
 }
@@ -101,8 +101,7 @@ function codeOf(
 
 function shownInputs(ledger: Ledger, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {
   const paths = datumPaths(key);
-  const inputs = ledger.pipeline.definitionAt(job.revision)?.inputs ?? [];
-  return inputs.map(({ name, source }, index) => ({
+  return ledger.pipeline.versionOf(job).inputs.map(({ name, source }, index) => ({
     name,
     path: paths[index] ?? "",
     commit: job.positions[source]?.commit ?? null,
@@ -165,8 +164,8 @@ interface FoundDatum {
 
 function find(ledger: Ledger, { job: id, datum }: DatumCall): FoundDatum | Missing {
   const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
-  const definition = job && ledger.pipeline.definitionAt(job.revision);
-  if (!job || !definition) return "no-such-job";
+  if (!job) return "no-such-job";
+  const definition = ledger.pipeline.versionOf(job);
   const found = findDatum(ledger, { job, datum });
   if (typeof found === "string") return found;
   const row = isWorkedOut(job) ? ledger.datums.byId(found.datum, job.n) : undefined;

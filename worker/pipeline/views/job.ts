@@ -13,11 +13,18 @@ import type { Ledger } from "../ledger/ledger.ts";
 export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
   const oldest = ledger.jobs.oldest();
   const jobs: Job[] = [];
-  for (const row of rows) {
-    const standing = await standingOf(row, { ledger, oldest, peers });
-    jobs.push({ ...viewJob(row, { ledger, oldest }), ...standing });
-  }
+  for (const row of rows) jobs.push(await shown(row, { ledger, oldest, peers }));
   return jobs;
+}
+
+/** One of them. */
+export async function shownJob({ ledger, peers }: PipelineContext, row: JobRow): Promise<Job> {
+  return await shown(row, { ledger, oldest: ledger.jobs.oldest(), peers });
+}
+
+async function shown(row: JobRow, context: WaitContext): Promise<Job> {
+  const standing = await standingOf(row, context);
+  return { ...viewJob(row, context), ...standing };
 }
 
 interface ViewContext {
@@ -28,8 +35,7 @@ interface ViewContext {
 
 /** A job as the control API shows it, without a reason why it waits: its inputs are those of its own version of the pipeline. */
 export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
-  const definition = ledger.pipeline.definitionAt(job.revision);
-  if (!definition) throw new Error(`job ${job.id} is of version ${job.revision}, which is not there`);
+  const definition = ledger.pipeline.versionOf(job);
   return {
     id: job.id,
     pipeline: definition.name,
@@ -194,17 +200,17 @@ const LAST_CHARACTERS = 4000;
 
 /** What a job went through, and how its datums did, put together: of 10,000 datums nobody reads the rows. */
 export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
-  const names = ledger.pipeline.definitionAt(job.revision)?.inputs.map(({ name }) => name) ?? [];
+  const { inputs: read, spec } = ledger.pipeline.versionOf(job);
   const inputsOf = (key: string) => {
     const paths = datumPaths(key);
-    return names.map((name, index) => ({ name, path: paths[index] ?? "" }));
+    return read.map(({ name }, index) => ({ name, path: paths[index] ?? "" }));
   };
   const ran = ledger.attempts.durations(job.n, LOOKED_AT);
   const slowest = ran.slice(-MAX_SLOWEST).reverse();
   return {
     steps: stepsOf(job, {
       ...workOf(ledger, { job, ran }),
-      pushes: ledger.pipeline.definitionAt(job.revision)?.spec.egress !== undefined,
+      pushes: spec.egress !== undefined,
     }),
     durations: durationsOf(ran, { more: job.processed > ran.length }),
     slowest: slowest.map(({ id, key, node, millis }) => ({ id, inputs: inputsOf(key), node, millis })),

@@ -21,7 +21,7 @@ import { type Definition, errorsOf } from "../lifecycle/definition.ts";
 import type { MadePlace, MakerRow } from "../output/published-store.ts";
 import { failureText } from "../output/reasons.ts";
 import { fileAt, isKept } from "./datums.ts";
-import { shownJobs } from "./job.ts";
+import { shownJob } from "./job.ts";
 import { foundPipeline } from "./pipeline.ts";
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
@@ -35,8 +35,8 @@ export async function makersOf(
   // Its output branch is that of all versions.
   if (present && !isOutput(present, branch)) return { datums: [], next: null };
   const job = row && ledger.jobs.byId(id);
-  const definition = job && ledger.pipeline.definitionAt(job.revision);
-  if (!row || !job || !definition) return "no-such-job";
+  if (!row || !job) return "no-such-job";
+  const definition = ledger.pipeline.versionOf(job);
   if (job.n > row.committed) return "not-yet";
   const makers = ledger.makers.of(path, { job: job.n, after, limit });
   const datums: Maker[] = [];
@@ -119,8 +119,8 @@ export function computedFrom(ledger: Ledger, { repo, branch, files, after }: Out
   const readers = new Map<number, readonly Reader[]>();
   for (const row of rows) {
     const job = ledger.jobs.get(row.born);
-    const definition = job && ledger.pipeline.definitionAt(job.revision);
-    if (!job || !definition) continue;
+    if (!job) continue;
+    const definition = ledger.pipeline.versionOf(job);
     const reading = readers.get(job.revision) ?? readersOf(definition, { repo, branch, files });
     readers.set(job.revision, reading);
     const paths = datumPaths(row.key);
@@ -193,7 +193,7 @@ async function fateOfJob(
   { definition, job }: { definition: Definition; job: JobRow },
 ): Promise<Fate> {
   const { ledger } = context;
-  const own = ledger.pipeline.definitionAt(job.revision) ?? definition;
+  const own = ledger.pipeline.versionOf(job);
   const { state, id } = job;
   const made = [
     { address: own.output, commit: job.outputCommit },
@@ -231,8 +231,7 @@ function searched({ jobs, pipeline }: Ledger, call: FateCall): JobRow | "none" |
   let oldest: JobRow | undefined;
   let last = 1;
   for (const job of newest(jobs)) {
-    const then = pipeline.definitionAt(job.revision);
-    const read = then && job.positions[sourceOf(then, call)];
+    const read = job.positions[sourceOf(pipeline.versionOf(job), call)];
     if (read?.commit === call.commit) oldest = job;
     else if (read && call.at && isAfter(call.at, read)) return oldest ?? "none";
     last = job.n;
@@ -301,7 +300,7 @@ async function outlineOf(
   { definition, job }: { definition: Definition; job: JobRow },
 ): Promise<string | null> {
   const { ledger } = context;
-  const [{ reason = null } = {}] = await shownJobs(context, [job]);
+  const { reason } = await shownJob(context, job);
   if (reason === null || PLAIN.includes(reason)) return reason;
   if (job.finishedAt === null) return reason.startsWith("behind job ") ? "behind an earlier job" : null;
   if (job.state === "success") return job.failed > 0 ? "datums failed and are left out" : null;

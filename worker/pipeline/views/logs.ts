@@ -148,8 +148,8 @@ function hasText({ lines, dropped }: LogChunk): boolean {
 function homeOf(ledger: Ledger, { job, id }: { job: JobRow; id: string }): number {
   const attempt = ledger.attempts.get(job.n, id);
   if (attempt && attempt.state !== "skipped" && attempt.state !== "waiting") return job.n;
-  const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.definitionAt(job.revision)?.salt;
-  return (salt === undefined ? undefined : ledger.results.origin({ id, salt })?.job) ?? job.n;
+  const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.versionOf(job).salt;
+  return ledger.results.origin({ id, salt })?.job ?? job.n;
 }
 
 function parsePlace(text: string | null): Place | undefined {

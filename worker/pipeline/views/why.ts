@@ -31,11 +31,10 @@ export async function explained(
   { job, page }: { job: JobRow; page: DatumPage },
 ): Promise<DatumPage> {
   const { ledger, peers } = context;
-  const definition = ledger.pipeline.definitionAt(job.revision);
-  if (!definition || job.n < oldestShown(ledger.jobs, peers.keptJobs))
-    return withWhy(page, () => [{ reason: "not-kept" }]);
+  const definition = ledger.pipeline.versionOf(job);
+  if (job.n < oldestShown(ledger.jobs, peers.keptJobs)) return withWhy(page, () => [{ reason: "not-kept" }]);
   const [previous] = ledger.jobs.before(job.id, { limit: 1 });
-  const before = previous && ledger.pipeline.definitionAt(previous.revision);
+  const before = previous && ledger.pipeline.versionOf(previous);
   if (!previous || !before) {
     return withWhy(page, (datum) => [
       ranElsewhere(ledger, { definition, job, datum }) ?? isNew(datum.inputs),
