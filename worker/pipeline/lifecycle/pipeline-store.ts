@@ -97,6 +97,13 @@ export class PipelineStore extends Store {
     return this.#row();
   }
 
+  /** The row, for who knows that there is one. */
+  get existing(): PipelineRow {
+    const row = this.#row();
+    if (!row) throw new Error("there is no pipeline");
+    return row;
+  }
+
   /** Undefined: there never was one. */
   name(): string | undefined {
     return this.#row()?.name;
@@ -193,7 +200,7 @@ export class PipelineStore extends Store {
   resubmit({ limited, by }: { limited: boolean; by: Submission }): void {
     this.sql.run`
       UPDATE revisions SET limited = ${Number(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
-    const revision = this.row()?.revision ?? 0;
+    const { revision } = this.existing;
     this.#versions.note(revision, { ...by, text: by.text ?? this.#versions.text(revision) });
     // It is known by its number, which stays.
     this.#definition = undefined;

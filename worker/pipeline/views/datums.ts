@@ -285,8 +285,7 @@ function keptOutputs(
 
 /** Whether it is written down which datums made the paths of the job's output commit. */
 function isRecorded(ledger: Ledger, job: JobRow): boolean {
-  const { committed = 0 } = ledger.pipeline.row() ?? {};
-  return job.outputCommit !== null && job.n <= committed;
+  return job.outputCommit !== null && job.n <= ledger.pipeline.existing.committed;
 }
 
 /** Rows of the history of outputs that one call looks through. */

@@ -77,7 +77,7 @@ export function listVersions(
   { pipeline, versions }: Ledger,
   { before, limit }: { readonly before?: number; readonly limit: number },
 ): VersionPage {
-  const present = pipeline.row()?.revision ?? 0;
+  const present = pipeline.existing.revision;
   const page: KnownVersion[] = [];
   let version = versions.upTo(before === undefined ? present : Math.min(before - 1, present));
   let bytes = 0;
@@ -95,7 +95,7 @@ export function wholeVersion(
   { pipeline, versions }: Ledger,
   wanted: number | null,
 ): WholeVersion | "no-such-version" | "not-kept" {
-  const present = pipeline.row()?.revision ?? 0;
+  const present = pipeline.existing.revision;
   const number = wanted ?? present;
   if (number < 1 || number > present) return "no-such-version";
   const version = versions.upTo(number);

@@ -77,7 +77,7 @@ export async function tellAgain({ ledger, peers }: PipelineContext): Promise<voi
   if (pipeline === undefined) return;
   const forget = (after: string) =>
     ledger.transaction(() => {
-      const { version = 0, unlisted = 0 } = ledger.pipeline.row() ?? {};
+      const { version, unlisted } = ledger.pipeline.existing;
       const jobs = ledger.jobs.before(after, { from: unlisted, limit: ANNOUNCED_AT_ONCE });
       ledger.pipeline.forgetCatalogueVersion();
       ledger.jobs.setUnflushed(jobs.map(({ id }) => id));
@@ -112,7 +112,7 @@ export function pipelineRecord(
     parallelism: spec.parallelism_spec,
     ...(spec.transform.container && { container: spec.transform.container }),
     ...(spec.description !== undefined && { description: spec.description }),
-    version: ledger.pipeline.row()?.version ?? 0,
+    version: ledger.pipeline.existing.version,
     deleted,
   };
 }

@@ -66,8 +66,7 @@ export function insertWholeJob(tx: Tx, deps: PipelineContext, event: Event): voi
 
 /** What makes a job unique that no commit made: the pipeline's own version, which has just grown. */
 export function pipelineEvent({ pipeline }: Ledger, definition: Definition): Event {
-  const seq = pipeline.row()?.version ?? 0;
-  return { definition, source: PIPELINE, at: { generation: 0, seq } };
+  return { definition, source: PIPELINE, at: { generation: 0, seq: pipeline.existing.version } };
 }
 
 /** Attempts looked at in one transaction. */

@@ -56,7 +56,7 @@ function errorPath(datum: string): string {
 /** What the end of a job begins with: the datums that were bad, if there were any or are some now. */
 export function firstStep({ bad, pipeline }: Ledger, { failed }: Pick<JobRow, "failed">): EndingStep {
   if (failed > 0 || bad.any()) return { step: "cured", after: "" };
-  return walkFrom("died", pipeline.row()?.committed ?? 0);
+  return walkFrom("died", pipeline.existing.committed);
 }
 
 /** One slice of step a. */
@@ -86,7 +86,7 @@ export function noteBad(oldest: JobWork, from: string | null): void {
       if (bad.get(id)?.fileHash !== wayOf(attempt, oldest)) errorChanges.set({ id, key, gone: false });
     }
     const last = page.length === SLICE ? page.at(-1) : undefined;
-    const next = walkFrom("died", pipeline.row()?.committed ?? 0);
+    const next = walkFrom("died", pipeline.existing.committed);
     ending.set(n, last ? { step: "noted", after: last.key } : next);
   });
 }

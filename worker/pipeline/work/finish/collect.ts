@@ -43,7 +43,7 @@ class Collector {
     this.#ledger = ledger;
     this.#n = job.n;
     this.#failed = job.failed;
-    this.#committed = ledger.pipeline.row()?.committed ?? 0;
+    this.#committed = ledger.pipeline.existing.committed;
   }
 
   /** Goes on until the slice is used up or this walk is done; returns where to go on. */

@@ -162,7 +162,7 @@ function activate(tx: Tx, context: PipelineContext, definition: Definition): voi
   const { pipeline, sources } = context.ledger;
   pipeline.setState("active");
   // What the catalogue was told is true from now on.
-  pipeline.setCatalogueVersion(pipeline.row()?.version ?? 0);
+  pipeline.setCatalogueVersion(pipeline.existing.version);
   pipeline.setPullDue(1);
   if (sources.allHaveData()) insertWholeJob(tx, context, pipelineEvent(context.ledger, definition));
 }

@@ -51,7 +51,7 @@ export async function trim(context: PipelineContext): Promise<void> {
   const { ledger, peers } = context;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => {
-    const dead = ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE);
+    const dead = ledger.datums.trim(ledger.pipeline.existing.committed, SLICE);
     if (dead.length > 0) ledger.results.outlive(dead);
     return dead.length === SLICE;
   });
@@ -59,7 +59,7 @@ export async function trim(context: PipelineContext): Promise<void> {
   await inSlices(() => ledger.logs.trim(oldestShown(ledger.jobs, peers.keptJobs), SLICE));
   let after: ResultKey | null = { id: "", salt: "" };
   await inSlices(() => {
-    const { staleUntil = null, committed = 0 } = ledger.pipeline.row() ?? {};
+    const { staleUntil, committed } = ledger.pipeline.existing;
     if (staleUntil === null || committed < staleUntil || after === null) return false;
     after = ledger.results.trim(after, SLICE);
     if (after === null) ledger.pipeline.set({ staleUntil: null });
@@ -81,8 +81,7 @@ export async function trim(context: PipelineContext): Promise<void> {
 
   /** Jobs before this one are neither listed nor show what they ran. */
   function oldestNeeded(): number {
-    const { unlisted = 0 } = ledger.pipeline.row() ?? {};
-    return Math.min(unlisted, oldestShown(ledger.jobs, peers.keptJobs));
+    return Math.min(ledger.pipeline.existing.unlisted, oldestShown(ledger.jobs, peers.keptJobs));
   }
 
   async function inSlices(slice: () => boolean): Promise<void> {
@@ -112,8 +111,9 @@ function isTrimmed({ exists, pipeline }: Ledger): boolean {
 
 /** Whether the catalogue has so many more jobs than are listed that it is worth a call: a hundredth. */
 function hasUnlisted({ jobs, pipeline }: Ledger, { keptJobs }: { keptJobs: number }): boolean {
-  const { unlisted = 0 } = pipeline.row() ?? {};
-  return oldestListed(jobs, keptJobs) - unlisted >= Math.min(100, Math.ceil(keptJobs / 100));
+  return (
+    oldestListed(jobs, keptJobs) - pipeline.existing.unlisted >= Math.min(100, Math.ceil(keptJobs / 100))
+  );
 }
 
 /**
@@ -149,7 +149,7 @@ async function trimCodes(
 ): Promise<void> {
   const { codes, results, makers, pipeline } = ledger;
   const newest = codes.newest();
-  const { codesSwept = 0 } = pipeline.row() ?? {};
+  const { codesSwept } = pipeline.existing;
   const fresh = newest - codesSwept;
   // At least half of them are new, so that rows are not looked through for a few.
   if (fresh < CODES_WORTH_A_LOOK || 2 * fresh < codes.count()) return;
@@ -186,7 +186,7 @@ async function trimCodes(
 /** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
 async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
   const { merges, pipeline } = ledger;
-  const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
+  const oldest = (): number => pipeline.existing.committed - MERGES_KEPT;
   while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();
   for (;;) {
     const definition = ledger.active();
@@ -200,7 +200,7 @@ async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
 /** Whether others are to hear of what is needed no more, or the output branch has news. */
 export function hasToTrim({ ledger, peers }: PipelineContext): boolean {
   const { pipeline, givenUp, merges } = ledger;
-  const { outputDue = 0, releasedTo = 0, freedTo = 0 } = pipeline.row() ?? {};
+  const { outputDue, releasedTo, freedTo } = pipeline.existing;
   if (givenUp.some(1).length > 0 || outputDue > 0) return true;
   // What the output branch keeps no more is known, and not all of it is removed.
   if (releasedTo > 0 && freedTo <= releasedTo) return true;
@@ -215,7 +215,7 @@ const LAST_PAGE = 500;
 async function lookAtOutput({ ledger, peers }: PipelineContext): Promise<void> {
   for (;;) {
     const definition = ledger.pipeline.definition();
-    const news = ledger.pipeline.row()?.outputDue ?? 0;
+    const news = ledger.pipeline.existing.outputDue;
     if (!definition || news === 0) return;
     const { uid, output } = definition;
     const branch = peers.branch(output);
@@ -232,7 +232,7 @@ async function lookAtOutput({ ledger, peers }: PipelineContext): Promise<void> {
       after = last.n;
       limit = Math.min(LAST_PAGE, 2 * limit);
       // What is kept without a gap begins after the last one that is not.
-      if (gone.length === 0 && after > (ledger.pipeline.row()?.releasedTo ?? 0)) break;
+      if (gone.length === 0 && after > ledger.pipeline.existing.releasedTo) break;
       await yieldToOthers();
     }
     ledger.transaction(() => {
@@ -256,7 +256,7 @@ export async function freeUnneeded(
   inSlices: (slice: () => boolean) => Promise<void>,
 ): Promise<void> {
   const { pipeline, jobs, results, makers } = ledger;
-  const { releasedTo = 0, freedTo = 0 } = pipeline.row() ?? {};
+  const { releasedTo, freedTo } = pipeline.existing;
   // What ended with the first commit that is kept without a gap, or before, may be of none that is.
   const until = releasedTo === 0 ? 0 : (jobs.keptAfter(releasedTo, 1)[0]?.n ?? releasedTo + 1);
   if (until <= freedTo) return;
@@ -272,7 +272,7 @@ export async function freeUnneeded(
   });
   // Not if it was broken off. A look that came in between, whose commits are yet to be freed, has its turn after this.
   await inSlices(() => {
-    if (result === null && made === null && pipeline.row()?.freedTo === freedTo)
+    if (result === null && made === null && pipeline.existing.freedTo === freedTo)
       pipeline.set({ freedTo: until });
     return false;
   });

@@ -106,13 +106,13 @@ export async function dropErased(context: PipelineContext): Promise<void> {
   const bucket = bucketName(output);
   for (let due = ledger.erasures.due(bucket); due > 0; due = ledger.erasures.due(bucket)) {
     const after = ledger.erasures.heard(bucket);
-    const { committed = 0 } = ledger.pipeline.row() ?? {};
+    const { committed } = ledger.pipeline.existing;
     const { erasures, upTo } = await branch.erasures.list({ uid, after });
     for (const erasure of erasures) {
       ledger.transaction((tx) => {
         dropOne(tx, context, erasure);
         // Unless another output was committed since the branch was asked.
-        const isAsItWas = ledger.pipeline.row()?.committed === committed;
+        const isAsItWas = ledger.pipeline.existing.committed === committed;
         if (erasure.left === false && isAsItWas) ledger.makers.forget(erasure.path);
         ledger.oweRewrite(tx, peers.now());
         ledger.erasures.hear(bucket, erasure.number);
@@ -175,7 +175,7 @@ function dropOne(_: Tx, { ledger }: PipelineContext, erasure: Erasure): void {
     if (upload) erasures.giveUp(upload);
   }
   for (const merge of merges.dropContent(erasure)) erasures.giveUp(merge);
-  if (isPublished) published.replace(path, { now, committed: ledger.pipeline.row()?.committed ?? 0 });
+  if (isPublished) published.replace(path, { now, committed: ledger.pipeline.existing.committed });
 }
 
 /** Whether a content is the only one of some. */
