@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { smallLimits } from "./test/simulator/limits/vite.ts";
 import { loadWasm } from "./test/simulator/wasm.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 import { memoryDisk } from "./test/support/memory-disk.ts";
@@ -88,6 +89,7 @@ export default defineConfig(async () => ({
             enforce: "pre" as const,
             load: (id: string) => (id.endsWith(".wasm") ? loadWasm(id) : null),
           },
+          smallLimits(),
         ],
         test: {
           name: "simulator",
