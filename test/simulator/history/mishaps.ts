@@ -1,3 +1,4 @@
+import { SmallPipeline } from "../limits/small-pipeline.ts";
 import type { Faults } from "../platform/faults.ts";
 import { Simulation } from "../platform/simulation.ts";
 import type { World } from "../platform/world.ts";
@@ -11,7 +12,7 @@ const FLUSH_FAILS = 0.01;
 export const FAULTS = [
   ...["write fails", "call lost", "answer lost", "object ends"],
   ...["D1 fails before", "D1 fails after", "R2 fails before", "R2 fails after"],
-  ...["clock goes back", "clock goes forward"],
+  ...["clock goes back", "clock goes forward", "alarm is late"],
 ];
 /** Longest time between two ends of instances; milliseconds. */
 const BETWEEN_ENDS_MS = 300;
@@ -21,13 +22,34 @@ export interface Calm {
   is: boolean;
 }
 
-/** A simulation in which things go wrong until it is calm. */
-export function mishapSimulation(seed: number, tally: Tally): { simulation: Simulation; calm: Calm } {
-  const calm = { is: false };
-  return { simulation: new Simulation({ seed, faults: (world) => mishaps(world, { calm, tally }) }), calm };
+/** How likely an alarm is late, if alarms may be, and by how much at most; milliseconds. */
+const ALARM_LATE = 0.2;
+const LONGEST_LATE_MS = 4_000;
+
+interface Setting {
+  /** Pipelines have small limits. */
+  readonly smallPipelines?: boolean;
+  readonly vars?: Readonly<Record<string, string>>;
+  /** Alarms may ring late. */
+  readonly lateAlarms?: boolean;
 }
 
-function mishaps({ random }: World, { calm, tally }: { calm: Calm; tally: Tally }): Faults {
+/** A simulation in which things go wrong until it is calm. */
+export function mishapSimulation(
+  seed: number,
+  tally: Tally,
+  { vars, lateAlarms = false, smallPipelines = false }: Setting = {},
+): { simulation: Simulation; calm: Calm } {
+  const calm = { is: false };
+  const faults = (world: World) => mishaps(world, { calm, tally, lateAlarms });
+  const setting = { ...(smallPipelines && { pipeline: SmallPipeline }), ...(vars && { vars }) };
+  return { simulation: new Simulation({ seed, faults, ...setting }), calm };
+}
+
+function mishaps(
+  { random }: World,
+  { calm, tally, lateAlarms }: { calm: Calm; tally: Tally; lateAlarms: boolean },
+): Faults {
   const happens = (what: string, probability: number) => {
     const is = !calm.is && random.chance(probability);
     if (is) tally.add(`fault ${what}`);
@@ -39,6 +61,8 @@ function mishaps({ random }: World, { calm, tally }: { calm: Calm; tally: Tally 
     losesAnswer: () => happens("answer lost", LOST),
     failsBefore: (store) => happens(`${store} fails before`, LOST),
     failsAfter: (store) => happens(`${store} fails after`, LOST),
+    alarmLateMs: () =>
+      lateAlarms && happens("alarm is late", ALARM_LATE) ? random.next() * LONGEST_LATE_MS : 0,
   };
 }
 

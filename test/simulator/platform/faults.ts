@@ -6,6 +6,8 @@ export interface Faults {
   /** Of D1, of the blob store: before anything was done, or after. */
   failsBefore(store: string): boolean;
   failsAfter(store: string): boolean;
+  /** How much later than it was set for an alarm rings; milliseconds. */
+  alarmLateMs(): number;
 }
 
 /** Nothing goes wrong. */
@@ -15,4 +17,5 @@ export const NO_FAULTS: Faults = {
   losesAnswer: () => false,
   failsBefore: () => false,
   failsAfter: () => false,
+  alarmLateMs: () => 0,
 };

@@ -171,8 +171,8 @@ export class SimulatedObject {
   #armAlarm(): void {
     const at = this.storage.durableAlarm;
     if (at === null) return;
-    const { world } = this.#options;
-    world.after(at - world.clock, () => {
+    const { world, faults } = this.#options;
+    world.after(at - world.clock + faults.alarmLateMs(), () => {
       // The clock was set back meanwhile: no alarm rings before its time.
       if (world.clock < at - 1 && this.storage.durableAlarm === at) this.#armAlarm();
       else this.#ring(at);

@@ -56,7 +56,19 @@ export class Simulation {
   readonly gateway: SimulatedGateway;
   readonly #env: Record<string, unknown>;
 
-  constructor({ seed, faults = () => NO_FAULTS }: { seed: number; faults?: (world: World) => Faults }) {
+  constructor({
+    seed,
+    faults = () => NO_FAULTS,
+    pipeline = Pipeline,
+    vars = {},
+  }: {
+    seed: number;
+    /** The class of pipelines, which may be one with other limits. */
+    pipeline?: typeof Pipeline;
+    faults?: (world: World) => Faults;
+    /** Variables of the Worker, beside those that it must have. */
+    vars?: Readonly<Record<string, string>>;
+  }) {
     const world = new World({ seed, now: BEGINNING });
     const broken = faults(world);
     const common = { world, faults: broken, env: () => this.#env };
@@ -66,7 +78,7 @@ export class Simulation {
     this.pipelines = new SimulatedNamespace({
       ...common,
       databases: pipelines,
-      type: () => Pipeline as never,
+      type: () => pipeline as never,
     });
     this.catalogue = new SimulatedD1({
       remote: new Remote({ world, faults: broken, store: "D1" }),
@@ -83,6 +95,7 @@ export class Simulation {
       SLUICE_ACCESS_KEY_ID: ROOT.keyId,
       SLUICE_SECRET_ACCESS_KEY: ROOT.secret,
       SLUICE_REQUEST_LOG: "off",
+      ...vars,
     };
   }
 

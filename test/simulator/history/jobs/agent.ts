@@ -19,6 +19,7 @@ import { isMishap } from "../mishaps.ts";
 import type { Tally } from "../tally.ts";
 import type { Outside } from "./outside.ts";
 import type { Texts } from "./texts.ts";
+import type { PipelineWatch } from "./watch.ts";
 
 /** Why a job can't run at all, and what a store says of itself. */
 export const NO_SECRET = "there is no secret 'nobody'";
@@ -29,9 +30,26 @@ const COMMAND_MS = 1_200;
 const TRIES = 6;
 /** A worker that has nothing to do asks again after so long at most; milliseconds. */
 const IDLE_MS = 3_000;
+/** How long before and after the end of a lease somebody is late who is so by a hair, at most; milliseconds. */
+const EARLY_MS = 200;
+const LATE_MS = 2_500;
+/** Longest time that a datum may be queued while a worker waits for one; milliseconds. */
+const MAX_QUEUED_MS = 2_000;
+/** The last that a command says that fails: mostly a word; now and then more than its file in the errors branch has room for. */
+const LAST_WORDS = [
+  ...["no\n", "no\n", "no\n", "no\nno more\n", ""],
+  ...[`no ${"and again".repeat(500)}\n`, `no\nno ${"\u0000ü".repeat(900)}\n`],
+];
+/** What the ids of datums begin with that no worker outlives. */
+const POISON = "0f";
+const REASONS = ["no", "no", "no", `no ${"\u0001".repeat(1_200)}`];
 
 export interface AgentOptions {
   readonly node: string;
+  /** How it runs commands. */
+  readonly executor: "process" | "docker";
+  /** What is seen of a pipeline. */
+  readonly watch: (pipeline: string) => PipelineWatch | undefined;
   readonly simulation: Simulation;
   readonly texts: Texts;
   readonly outside: Outside;
@@ -90,7 +108,7 @@ export class Agent implements Actor {
   }
 
   async #live(): Promise<void> {
-    const { node } = this.#options;
+    const { node, executor } = this.#options;
     while (!this.#isLeaving) {
       const work = [...this.#workers].map(([pipeline, there]) => {
         const running = [...there].filter(({ isBusy }) => isBusy).length;
@@ -98,7 +116,7 @@ export class Agent implements Actor {
       });
       // One of the nodes has no room for more.
       const bounds = node === "n1" ? { bounds: { running: 1, workers: 2 } } : {};
-      const body = { node, executor: "process", capacity: 2, work, ...bounds };
+      const body = { node, executor, capacity: 2, work, ...bounds };
       const answer = await this.#once("POST", "/runner/heartbeat", { body });
       if (answer && !this.#isLeaving) this.#assign(answer as Assignment);
       // Half as often as a real one, for speed: as long as none is lost, it lives all the same.
@@ -134,16 +152,32 @@ export class Agent implements Actor {
       const wait = random.chance(0.4) ? { wait: random.pick(["none", "none", "look"]) } : {};
       const max = 1 + random.below(4);
       const asked = { pipeline, node, worker: name, max, ...wait };
+      const begun = this.world.now;
       const lease = (await this.#once("POST", "/runner/lease", { body: asked })) as Lease | undefined;
-      if (!lease?.slot || lease.tasks.length + lease.datums.length === 0)
-        await this.#pause(random.next() * IDLE_MS);
-      else {
+      if (lease) this.#mustBeSoon(lease, { pipeline, begun });
+      if (!lease?.slot || lease.tasks.length + lease.datums.length === 0) {
+        // Now and then it can't work, says so, and asks for nothing for a while.
+        const trouble = { pipeline, worker: name, leases: [], trouble: "it can't\npull its image" };
+        const isInTrouble = lease?.slot && random.chance(0.1);
+        if (isInTrouble) await this.#once("POST", "/runner/renew", { body: trouble });
+        await this.#pause(random.next() * (isInTrouble ? 3 : 1) * IDLE_MS);
+      } else {
         worker.isBusy = true;
         await new Batch(this, worker, lease, this.#options).run();
         worker.isBusy = false;
       }
     }
     await this.#ask("POST", "/runner/renew", { body: { pipeline, worker: name, leases: [], leaving: true } });
+  }
+
+  /** Who waits for a datum gets one when it is queued; no node gets what it can't run. */
+  #mustBeSoon({ datums, transform }: Lease, { pipeline, begun }: { pipeline: string; begun: number }): void {
+    if (datums.length === 0) return;
+    const { watch, failed, node, executor } = this.#options;
+    const queuedMs = watch(pipeline)?.queuedMs(begun) ?? 0;
+    if (queuedMs > MAX_QUEUED_MS) failed(`a worker waited beside datums that were queued for ${queuedMs} ms`);
+    if (transform.container === "required" && executor === "process")
+      failed(`${node} runs no containers, and was given what demands one`);
   }
 
   /** Sleeps, and on as long as the machine is frozen. */
@@ -272,6 +306,8 @@ class Batch {
   async run(): Promise<void> {
     const { random, tally } = this.#options;
     const isTogether = random.chance(0.3);
+    // Whoever works on some datums is lost each time.
+    if (this.#lease.datums.some(({ datum }) => datum.startsWith(POISON))) return;
     const outcomes: Outcome[] = [];
     for (const item of [...this.#lease.tasks, ...this.#lease.datums]) {
       // One that is told that it lost a lease gives up the work; one that was not told may find out later.
@@ -316,11 +352,26 @@ class Batch {
       await this.#agent.pause(LEASE_MS + random.next() * LEASE_MS);
       return;
     }
+    if (random.chance(0.03)) {
+      await this.#untilLate();
+      return;
+    }
     await this.#agent.pause(ms);
     const isOld = [...this.#until.values()].some(
       (until) => until - this.#agent.world.now < (2 * LEASE_MS) / 3,
     );
     if (isOld || random.chance(0.1)) await this.#renew();
+  }
+
+  /** Is late by a hair, or almost: asks for more time, or goes on, about when its first lease ends. */
+  async #untilLate(): Promise<void> {
+    const { random } = this.#options;
+    const ends = [...this.#until].flatMap(([lease, until]) => (this.#lost.has(lease) ? [] : [until]));
+    const end = Math.min(...ends);
+    if (!Number.isFinite(end)) return;
+    const leftMs = end - this.#agent.world.now;
+    await this.#agent.pause(Math.max(0, leftMs - EARLY_MS + random.next() * (EARLY_MS + LATE_MS)));
+    if (random.chance(0.5)) await this.#renew();
   }
 
   async #renew(): Promise<void> {
@@ -362,7 +413,9 @@ class Batch {
       const isThere = path.endsWith("/") || up.includes(content);
       return { path, digest, size, ...(!isThere && { bytes: Buffer.from(text).toString("base64") }) };
     });
-    const ran = { executor: "process", image: null };
+    const { executor } = this.#options;
+    const image = executor === "process" ? null : `sha256:${random.below(4)}`;
+    const ran = { executor, image };
     return {
       lease,
       state: "success",
@@ -394,8 +447,10 @@ class Batch {
       }
       case 3:
         return { lease, state: "pushed", millis: 1 };
-      default:
-        return { ...failed, blame: random.chance(0.2) ? "node" : "datum" };
+      default: {
+        const [reason, log] = [random.pick(REASONS), random.pick(LAST_WORDS)];
+        return { ...failed, reason, log, blame: random.chance(0.2) ? "node" : "datum" };
+      }
     }
   }
 
@@ -430,7 +485,7 @@ class Batch {
     for (const { content } of entries)
       texts.push(content && (await this.#agent.read(this.#lease.output, content, grant)));
     await this.#runFor(random.next() * COMMAND_MS);
-    if (random.chance(0.03)) return this.#failedTask({ lease, job });
+    if (random.chance(0.08)) return this.#failedTask({ lease, job });
     for (const [index, { path }] of entries.entries()) {
       if (store.get(path)?.version !== seen[index]) return this.#failedTask({ lease, job });
       outside.put(store, { path, text: texts[index] ?? null });
@@ -506,8 +561,8 @@ class Batch {
     const { texts, random, outside } = this.#options;
     const grant = this.#grants.get(job);
     const read: string[] = [];
-    if (random.chance(0.02)) return this.#failedTask({ lease, job });
-    if (random.chance(0.02)) {
+    if (random.chance(0.05)) return this.#failedTask({ lease, job });
+    if (random.chance(0.05)) {
       outside.failedTasks.add(job);
       const bytes = Buffer.from("short").toString("base64");
       const wrong = { lease, state: "merged", content: texts.id("short"), bytes, millis: 1 } as const;

@@ -8,10 +8,16 @@ import type { RecordedEvent } from "./recorder.ts";
 import { type JobRow, PipelineRows } from "./rows.ts";
 
 const TOO_LONG = "the job ran longer than ";
+const TOO_MANY = "its inputs make ";
 /** Why a job ends early that nobody stopped. */
-const EARLY = new RegExp(`^(${NO_SECRET}$|egress to |merging what several datums wrote |${TOO_LONG})`);
+const EARLY = new RegExp(
+  `^(${NO_SECRET}$|egress to |merging what several datums wrote |${TOO_LONG}|${TOO_MANY})`,
+);
 
-const UPDATES = ["update code", "update settings", "update terms", "update inputs", "update egress"] as const;
+const UPDATES = [
+  ...["update code", "update settings", "update terms", "update inputs", "update egress"],
+  ...["update container", "update skips"],
+] as const satisfies readonly Operation["kind"][];
 
 /** Why a retry or a start makes no job for sure. */
 const REFUSED = ["job-running", "stopped", "no-such-job", "no-data", "no-such-pipeline"];
@@ -151,7 +157,7 @@ class PipelineCheck {
     const causes: Record<string, readonly Operation["kind"][]> = {
       "it was stopped": ["stop job"],
       "the pipeline was stopped": ["stop pipeline"],
-      "the pipeline was updated": ["update code", "update inputs", "run all again"],
+      "the pipeline was updated": ["update code", "update inputs", "update container", "run all again"],
       "input erased": ["erase input", "erase output"],
     };
     const kinds = causes[job.reason ?? ""] ?? [];
@@ -172,14 +178,22 @@ class PipelineCheck {
     const { endedJobs, failedTasks } = this.#facts.world.outside;
     const isTold = endedJobs.has(job.id) || failedTasks.has(job.id);
     const isLong = job.reason?.startsWith(TOO_LONG) && this.#facts.wasAsked("update terms");
-    if (!isTold && !isLong) yield `${name} failed, and no runner said so`;
+    const isLost = job.reason?.endsWith(
+      `its worker was lost ${this.#facts.world.limits.losses} times while it ran`,
+    );
+    const isLarge = job.reason?.startsWith(TOO_MANY) && this.#facts.isTooLarge(job);
+    if (!isTold && !isLong && !isLost && !isLarge) yield `${name} failed, and no runner said so`;
     if (job.outputCommit !== null && !this.#facts.mayPush(job)) yield `${name} has a commit`;
   }
 
   *#ended(job: JobRow, name: string): Generator<string> {
     const revision = this.#facts.revision(job);
     const datums = this.#facts.datumsOf(job);
-    const failedKeys = new Set(this.#facts.attemptsOf(job, "failed").map(({ key }) => key));
+    const { losses, pairs } = this.#facts.world.limits;
+    if (this.#facts.isTooLarge(job)) yield `${name} has more than ${pairs} datums`;
+    const attempts = this.#facts.attemptsOf(job, "failed");
+    const failedKeys = new Set(attempts.map(({ key }) => key));
+    const lostKeys = new Set(attempts.flatMap(({ key, lost }) => (lost < losses ? [] : [key])));
     const failed = [...datums.values()].filter(({ key }) => failedKeys.has(key));
     const good = [...datums.values()].filter(({ key }) => !failedKeys.has(key));
     if (job.total !== datums.size) yield `${name} has ${job.total} datums instead of ${datums.size}`;
@@ -188,13 +202,16 @@ class PipelineCheck {
     for (const datum of good)
       if (mood(datum.reading) === "bad") yield `${name} ended without its datum ${datum.key}, which is bad`;
     for (const datum of failed)
-      if (mood(datum.reading) === "good") yield `${name} has a datum that failed and is good, ${datum.key}`;
+      if (mood(datum.reading) === "good" && !lostKeys.has(datum.key))
+        yield `${name} has a datum that failed and is good, ${datum.key}`;
     const files = new Map(merged(good, revision.cmd));
     // A job succeeds without bad datums alone: not without one that a node could not run.
-    const isBad = this.#facts.attemptsOf(job, "failed").every((attempt) => attempt.isBad === 1);
-    const isFailed = failed.length > 0 && !(revision.skips && isBad && job.processed > 0);
-    const should = isFailed || isClashing([...files]) ? "failure" : "success";
-    if (job.state !== should) yield `${name} should be a ${should}`;
+    const isBad = attempts.every((attempt) => attempt.isBad === 1);
+    const ends = this.#facts.skipsOf(job).map((skips) => {
+      const isFailed = failed.length > 0 && !(skips && isBad && job.processed > 0);
+      return isFailed || isClashing([...files]) ? "failure" : "success";
+    });
+    if (!ends.some((end) => end === job.state)) yield `${name} should be a ${ends}`;
     if (job.state !== "success") {
       if (job.outputCommit !== null) yield `${name} has a commit`;
       return;
@@ -247,7 +264,9 @@ class PipelineCheck {
         }
         const name = `${this.#facts.revision(job).salt} ${id}`;
         const before = last.get(name);
-        if (before !== undefined && this.#wasKept({ from: before, to: job.n, id }))
+        // What was lost is done again.
+        const isLost = this.#facts.world.redone.has(key);
+        if (before !== undefined && !isLost && this.#wasKept({ from: before, to: job.n, id }))
           yield `job ${job.n} ran ${key} again, which job ${before} had done`;
         last.set(name, job.n);
       }
@@ -278,8 +297,11 @@ class PipelineCheck {
     const told = this.#facts.world.simulation.catalogue.read<{ id: string; job: string }>(
       `SELECT * FROM jobs WHERE pipeline = '${this.#facts.plan.name}'`,
     );
+    const listed = new Set(this.#facts.listed.map(({ id }) => id));
     for (const { id, state } of this.#facts.jobs) {
       const row = told.find((each) => each.id === id);
+      // Of one that is listed no more, what was told late may have come after it was removed.
+      if (!listed.has(id)) continue;
       if (!row) yield `the catalogue does not know job ${id}`;
       else if (!JSON.stringify(row).includes(state))
         yield `the catalogue does not know that job ${id} is ${state}`;

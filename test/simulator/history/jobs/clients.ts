@@ -6,15 +6,18 @@ import { eraseThroughForks } from "../../../../worker/erase.ts";
 import type { PipelineApi } from "../../../../worker/pipeline/contract.ts";
 import { Random } from "../../platform/random.ts";
 import type { Simulation } from "../../platform/simulation.ts";
-import { insist } from "../mishaps.ts";
+import { type Calm, insist } from "../mishaps.ts";
 import type { Tally } from "../tally.ts";
 import { Agent } from "./agent.ts";
 import { lookAt, planAt } from "./look.ts";
+import { askForNothing, NEVER } from "./odd.ts";
 import { Outside } from "./outside.ts";
 import type { JobsPlan, JobsStep } from "./plan.ts";
 import { Recorder } from "./recorder.ts";
 import { PipelineRows } from "./rows.ts";
 import { Texts } from "./texts.ts";
+import { updateInVain } from "./vain.ts";
+import { PipelineWatch } from "./watch.ts";
 
 /** No one is the folder of another. */
 const FILES = ["a", "b", "c", "d/a", "d/b", "d/e/a", "f/a"];
@@ -59,6 +62,22 @@ export interface PipelinePlan {
   readonly skips: boolean;
 }
 
+/** What pipelines allow, as far as histories come to it. */
+interface Limits {
+  /** How often the worker of a datum is lost in one job before that fails it. */
+  readonly losses: number;
+  /** Datums of a job that has several inputs. */
+  readonly pairs: number;
+  /** Lines that are kept for sure of one datum in a job, and of the last ones of all. */
+  readonly linesOfOne: number;
+  readonly linesOfAll: number;
+}
+
+const INFINITE = Number.POSITIVE_INFINITY;
+const USUAL_LIMITS: Limits = { losses: 10, pairs: INFINITE, linesOfOne: INFINITE, linesOfAll: INFINITE };
+/** By limits/pipelines.ts. */
+const SMALL_LIMITS: Limits = { losses: 4, pairs: 16, linesOfOne: 4, linesOfAll: 40 };
+
 /** The clients, nodes and pipelines of one history. */
 export class JobsWorld {
   readonly simulation: Simulation;
@@ -68,9 +87,15 @@ export class JobsWorld {
   readonly operations: Operation[] = [];
   readonly pipelines: readonly PipelinePlan[];
   readonly agents = new Map<string, Agent>();
+  readonly watches = new Map<string, PipelineWatch>();
+  readonly limits: Limits;
+  /** So many jobs of each pipeline are listed. */
+  readonly keptJobs: number;
+  /** The keys of datums whose contents were lost: they may run again. */
+  readonly redone = new Set<string>();
   /** What nodes came to that no runner should. */
   readonly failures: string[] = [];
-  readonly #tally: Tally;
+  readonly tally: Tally;
   readonly seed: number;
   #agents = 0;
   #versions = 0;
@@ -78,10 +103,19 @@ export class JobsWorld {
 
   constructor(
     simulation: Simulation,
-    { shape, seed, tally }: Pick<JobsPlan, "shape" | "seed"> & { tally: Tally },
+    {
+      shape,
+      seed,
+      keptJobs,
+      isSmall,
+      tally,
+      calm,
+    }: Pick<JobsPlan, "shape" | "seed" | "keptJobs" | "isSmall"> & { tally: Tally; calm: Calm },
   ) {
+    this.limits = isSmall ? SMALL_LIMITS : USUAL_LIMITS;
+    this.keptJobs = keptJobs ?? Number.POSITIVE_INFINITY;
     this.simulation = simulation;
-    this.#tally = tally;
+    this.tally = tally;
     this.seed = seed;
     const random = new Random(seed ^ 0x2545f491);
     const first = { repo: "in0", glob: random.pick(GLOBS) };
@@ -89,14 +123,19 @@ export class JobsWorld {
     const edges = {
       name: "edges",
       inputs: shape === "cross" ? [first, second] : [first],
-      skips: random.chance(0.3),
+      skips: random.chance(0.4),
     };
     const next = {
       name: "next",
       inputs: [{ repo: "edges", glob: random.pick(["/*", "/*/*", "/"]) }],
-      skips: random.chance(0.3),
+      skips: random.chance(0.4),
     };
     this.pipelines = shape === "chain" ? [edges, next] : [edges];
+    for (const { name } of this.pipelines)
+      this.watches.set(
+        name,
+        new PipelineWatch(simulation.pipelines.object(name), { world: simulation.world, calm }),
+      );
     const outputs = this.pipelines.map(({ name }) => name);
     const buckets = [...this.inputs, ...outputs].map((repo) => `master.${repo}`);
     for (const bucket of buckets)
@@ -118,7 +157,7 @@ export class JobsWorld {
 
   /** The branches and pipelines are made, and the nodes begin. */
   async begin(): Promise<void> {
-    for (const repo of this.inputs) await insist(() => this.#branch(repo).lifecycle.create());
+    for (const repo of this.inputs) await insist(() => this.branch(repo).lifecycle.create());
     for (const node of NODES) this.startNode(node);
     for (const pipeline of this.pipelines) await this.create(pipeline);
   }
@@ -127,7 +166,11 @@ export class JobsWorld {
     const random = new Random(this.seed ^ (++this.#agents * 0x9e3779b1));
     const { simulation, texts, outside } = this;
     const failed = (error: unknown) => void this.failures.push(`node ${node}: ${error}`);
-    const agent = new Agent({ node, simulation, texts, outside, random, tally: this.#tally, failed });
+    const agent = new Agent({
+      ...{ node, simulation, texts, outside, random, tally: this.tally, failed },
+      executor: node === "n2" && random.chance(0.7) ? "docker" : "process",
+      watch: (pipeline) => this.watches.get(pipeline),
+    });
     this.agents.set(node, agent);
     agent.start();
   }
@@ -135,21 +178,38 @@ export class JobsWorld {
   async create(plan: PipelinePlan): Promise<void> {
     for (let tries = 0; tries < 50; tries++) {
       const answer = await this.#noted({ kind: "create pipeline", of: plan.name }, () =>
-        this.pipeline(plan.name).lifecycle.create(this.#spec(plan), { limited: false }),
+        this.pipeline(plan.name).lifecycle.create(this.spec(plan), { limited: false }),
       ).catch(() => undefined);
       if (answer?.ok || (answer && answer.reason === "already-exists")) return;
       // What a pipeline left that is gone is in the way of another of its name.
       if (answer?.reason === "output-exists")
-        await this.#branch(plan.name)
+        await this.branch(plan.name)
           .lifecycle.destroy({ withFiles: true })
           .catch(() => {});
       if (answer?.reason === "errors-exist")
-        await this.#branch(plan.name, "errors")
+        await this.branch(plan.name, "errors")
           .lifecycle.destroy({ withFiles: true })
           .catch(() => {});
       await scheduler.wait(500);
     }
     throw new Error(`the pipeline ${plan.name} can't be made`);
+  }
+
+  rows(name: string): PipelineRows {
+    return new PipelineRows(this.simulation.pipelines.object(name));
+  }
+
+  /** From now on its commands may run as processes, which some node always does. */
+  async letProcessesRun(name: string): Promise<void> {
+    await insist(async () => {
+      const found = await this.pipeline(name).lifecycle.inspect();
+      if (!found.ok || found.pipeline.spec.transform.container === undefined) return { ok: true };
+      const { container: _, ...transform } = found.pipeline.spec.transform;
+      const spec = { ...found.pipeline.spec, transform };
+      return await this.#noted({ kind: "update container", of: name }, () =>
+        this.pipeline(name).specification.update({ spec, reprocess: false, limited: false }),
+      );
+    });
   }
 
   startPipeline(name: string): ReturnType<PipelineApi["lifecycle"]["start"]> {
@@ -174,6 +234,15 @@ export class JobsWorld {
     });
   }
 
+  get hasOpenJobs(): boolean {
+    return this.pipelines.some(({ name }) => this.rows(name).hasOpenJobs);
+  }
+
+  pauseNodes(ms: number): void {
+    const { now } = this.simulation.world;
+    for (const agent of this.agents.values()) if (agent.frozenUntil <= now) agent.frozenUntil = now + ms;
+  }
+
   async destroyAll(): Promise<void> {
     for (const { name } of this.pipelines) {
       const answer = await this.pipeline(name).lifecycle.destroy({ keepOutput: false });
@@ -195,6 +264,7 @@ export class JobsWorld {
       case "delete":
       case "commit":
       case "rewrite":
+      case "there and back":
       case "delete branch":
         return await this.#write(step, random);
       case "tag input":
@@ -202,6 +272,10 @@ export class JobsWorld {
       case "erase input":
       case "erase output":
       case "keep output":
+      case "lose upload":
+      case "fence output":
+      case "tell again":
+      case "ask for nothing":
       case "read jobs":
       case "look":
       case "plan update":
@@ -221,13 +295,13 @@ export class JobsWorld {
     return this.simulation.pipeline(name);
   }
 
-  #branch(repo: string, branch = "master"): BranchApi {
+  branch(repo: string, branch = "master"): BranchApi {
     return this.simulation.branch(`${branch}.${repo}`);
   }
 
   async #write({ kind }: JobsStep, random: Random): Promise<void> {
     const repo = random.pick(this.inputs);
-    const branch = this.#branch(repo);
+    const branch = this.branch(repo);
     const path = random.pick(FILES);
     switch (kind) {
       case "put":
@@ -249,6 +323,15 @@ export class JobsWorld {
           .filter(() => random.chance(0.5))
           .map(([each, text]) => ({ path: each, text }));
         return await this.#commit(branch, { files, gone: [] });
+      }
+      // A datum that goes and comes back while a job before both has yet to run it.
+      case "there and back": {
+        const tree = this.recorder(repo).last?.tree ?? new Map<string, string>();
+        const [back] = [...tree].filter(([each]) => each === path || random.chance(0.2));
+        if (!back) return;
+        await this.#put(branch, { path: back[0], text: random.pick(TEXTS) });
+        await this.#put(branch, { path: back[0], text: back[1] });
+        return;
       }
       default:
         await branch.lifecycle.destroy({ withFiles: true });
@@ -299,23 +382,26 @@ export class JobsWorld {
   async #operate({ kind }: JobsStep, random: Random): Promise<void> {
     const plan = random.pick(this.pipelines);
     const pipeline = this.pipeline(plan.name);
-    const noted = <T extends { readonly ok: boolean; readonly job?: string | { readonly id: string } }>(
-      work: () => Promise<T>,
-      job?: string,
-    ) => this.#noted({ kind, of: plan.name, ...(job !== undefined && { job }) }, work);
+    const noted = <T extends { readonly ok: boolean }>(work: () => Promise<T>) =>
+      this.#noted({ kind, of: plan.name }, work);
     const isByHttp = random.chance(0.3);
     switch (kind) {
       case "update code":
       case "update settings":
       case "update terms":
       case "update inputs":
-      case "update egress": {
+      case "update egress":
+      case "update container":
+      case "update skips": {
         const found = await pipeline.lifecycle.inspect();
         if (!found.ok) return;
         const spec = this.#changed(found.pipeline.spec, { kind, random });
         await noted(() => pipeline.specification.update({ spec, reprocess: false, limited: false }));
         return;
       }
+      case "update in vain":
+        this.failures.push(...(await updateInVain(this, { name: plan.name, random })));
+        return;
       case "submit again": {
         const found = await pipeline.lifecycle.inspect();
         if (!found.ok) return;
@@ -338,15 +424,8 @@ export class JobsWorld {
       }
       case "stop job":
       case "retry job":
-      case "run all again": {
-        const { jobs } = await pipeline.jobs.list({ limit: 10 });
-        const some = kind === "stop job" ? jobs.filter(({ finishedAt }) => finishedAt === null) : jobs;
-        if (some.length === 0) return;
-        const { id } = random.pick(some);
-        if (kind === "stop job") await noted(() => pipeline.jobs.stop(id), id);
-        else await noted(() => pipeline.jobs.retry({ job: id, every: kind === "run all again" }));
-        return;
-      }
+      case "run all again":
+        return await this.#askOfJob(kind, { name: plan.name, random });
       case "delete pipeline": {
         const keepOutput = random.chance(0.3);
         const path = `/pipelines/${plan.name}?force=true&keepOutput=${keepOutput}`;
@@ -361,10 +440,36 @@ export class JobsWorld {
     }
   }
 
+  /** Somebody stops a job or has one tried again. */
+  async #askOfJob(
+    kind: "stop job" | "retry job" | "run all again",
+    { name, random }: { name: string; random: Random },
+  ): Promise<void> {
+    const { jobs } = this.pipeline(name);
+    const listed = (await jobs.list({ limit: 10 })).jobs;
+    const isAny = kind !== "stop job" || random.chance(0.2);
+    const some = isAny ? listed : listed.filter(({ finishedAt }) => finishedAt === null);
+    if (some.length === 0) return;
+    const { id } = random.pick(some);
+    if (kind === "stop job") {
+      await this.#noted({ kind, of: name, job: id }, () => jobs.stop(id));
+      return;
+    }
+    const retry = { job: id, every: kind === "run all again", ...(random.chance(0.5) && { key: "k" }) };
+    const ask = () => this.#noted({ kind, of: name }, () => jobs.retry(retry));
+    const first = await ask();
+    // As who has not heard the answer.
+    const again = random.chance(0.4) ? await ask() : first;
+    if (!first.ok || !again.ok || again.job.id === first.job.id) return;
+    const made = await jobs.view(first.job.id);
+    if (made?.finishedAt === null)
+      this.failures.push(`the job ${made.id} was to be made by a retry, and so was ${again.job.id}`);
+  }
+
   async #curate({ kind }: JobsStep, random: Random): Promise<void> {
     const { name } = random.pick(this.pipelines);
     const repo = kind.endsWith("input") ? random.pick(this.inputs) : name;
-    const branch = this.#branch(repo);
+    const branch = this.branch(repo);
     switch (kind) {
       case "tag input":
       case "tag output": {
@@ -383,7 +488,7 @@ export class JobsWorld {
         const { path, version } = random.pick(versions);
         const operation = { kind, of: repo, erased: [{ path, version }] };
         await this.#noted(operation, () =>
-          eraseThroughForks((address) => this.#branch(address.repo, address.branch), {
+          eraseThroughForks((address) => this.branch(address.repo, address.branch), {
             address: { repo, branch: "master" },
             versions: [{ path, version }],
             forks: { mayErase: () => true },
@@ -401,6 +506,23 @@ export class JobsWorld {
         this.#isKeptShort = true;
         await branch.settings.change({ keep: { commits: 1 + random.below(3) } });
         return;
+      case "lose upload":
+        return await this.#loseUpload(name, random);
+      case "fence output": {
+        const { uid, isThere } = this.rows(name);
+        const to = random.chance(0.7) ? branch : this.branch(name, "errors");
+        const status = await to.lifecycle.status();
+        if (isThere && status.ok && status.claimedBy === name) await to.output.claim({ pipeline: name, uid });
+        return;
+      }
+      case "tell again":
+        await this.pipeline(name).admin.announce();
+        return;
+      case "ask for nothing": {
+        const asked = random.chance(0.7) ? name : NEVER;
+        this.failures.push(...(await askForNothing(this.pipeline(asked), { name: asked, random })));
+        return;
+      }
       default: {
         const { jobs } = await this.pipeline(name).jobs.list({ limit: 20 });
         if (jobs.length === 0) return;
@@ -447,7 +569,7 @@ export class JobsWorld {
     if (typeof answer.job === "object") operation.job = answer.job.id;
     const reason = "reason" in answer ? String(answer.reason) : "refused";
     if (!answer.ok) operation.reason = reason;
-    this.#tally.add(`outcome ${what.kind}: ${answer.ok ? "done" : reason}`);
+    this.tally.add(`outcome ${what.kind}: ${answer.ok ? "done" : reason}`);
     return answer;
   }
 
@@ -477,6 +599,12 @@ export class JobsWorld {
           ...(random.chance(0.3) && { jobTimeout: `${30 + random.below(60)}s` }),
         };
       }
+      case "update container": {
+        const { container, ...transform } = before.transform;
+        return { ...before, transform: container ? transform : { ...transform, container: "required" } };
+      }
+      case "update skips":
+        return { ...before, onDatumFailure: before.onDatumFailure === "skip" ? "fail" : "skip" };
       case "update egress": {
         const { egress: _, ...kept } = before;
         // No store is gone back to: nobody would take out of it what it has of before.
@@ -486,6 +614,20 @@ export class JobsWorld {
       default:
         return { ...before, description, inputs: this.#changedInputs(before.inputs, random) };
     }
+  }
+
+  /** Somebody ends an upload that results or merges name: of what no file has, the bytes are gone, and it is done again. */
+  async #loseUpload(name: string, random: Random): Promise<void> {
+    const rows = this.rows(name);
+    let uploads: readonly string[] = [];
+    for (let looks = 0; looks < 20 && uploads.length === 0; looks++) {
+      await scheduler.wait(random.next() * 500);
+      uploads = rows.isThere ? rows.newUploads : [];
+    }
+    if (uploads.length === 0) return;
+    const upload = random.pick(uploads);
+    for (const key of rows.keysOf(upload)) this.redone.add(key);
+    await this.branch(name).uploads.abort({ upload });
   }
 
   /** Other files of the same repos, those since another commit, or a repo more or less. */
@@ -511,7 +653,7 @@ export class JobsWorld {
     }
   }
 
-  #spec({ name, inputs, skips }: PipelinePlan): PipelineSpec {
+  spec({ name, inputs, skips }: PipelinePlan): PipelineSpec {
     return PipelineSpec.parse({
       pipeline: { name },
       transform: { image: "none", cmd: ["v"] },

@@ -54,6 +54,26 @@ export class JobFacts {
     return this.asked(...kinds).length > 0;
   }
 
+  /** The newest jobs, as many as are listed. The others are found by their ids at most, and tell nothing of their datums. */
+  get listed(): readonly JobRow[] {
+    const newest = this.jobs.at(-1)?.n ?? 0;
+    return this.jobs.filter(({ n }) => n > newest - this.world.keptJobs);
+  }
+
+  /** Whether a job pairs up more than a job may have. */
+  isTooLarge(job: JobRow): boolean {
+    return this.revision(job).inputs.length > 1 && this.datumsOf(job).size > this.world.limits.pairs;
+  }
+
+  /** Whether bad datums are left out: as its version says, or as later ones did that may have come before its end. */
+  skipsOf(job: JobRow): boolean[] {
+    const until = (job.finishedAt ?? Number.POSITIVE_INFINITY) + this.unsureMs;
+    const valid = [...this.revisions].filter(
+      ([version, { createdAt }]) => version >= job.revision && createdAt <= until,
+    );
+    return [...new Set(valid.map(([, { skips }]) => skips))];
+  }
+
   /** Whether a job may have committed before it was ended: while it pushed. */
   mayPush(job: JobRow): boolean {
     return this.revision(job).store !== null || this.wasAsked("update egress");
@@ -184,7 +204,7 @@ export class JobFacts {
 
   /** Whether nothing was told to keep less, and nothing was erased of what it reads. */
   get isAllKept(): boolean {
-    return this.world.keepsAll && this.erasures().length === 0;
+    return this.world.keepsAll && this.erasures().length === 0 && this.world.redone.size === 0;
   }
 
   /** Whether the commits that a job read are of branches that are still there. */

@@ -15,6 +15,8 @@ const BETWEEN_ENDS_MS = 2_500;
 /** So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. */
 const SETTLE_MS = 30 * 60_000;
 const LOOK_MS = 5_000;
+/** How long nodes pause that wait for a clock; milliseconds. */
+const PAUSED_MS = 60_000;
 /** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
 const REST_MS = 60 * 24 * 60 * 60_000;
 
@@ -30,9 +32,13 @@ export async function runJobs(seed: number, tally = new Tally()): Promise<string
 /** The history of a plan. */
 export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promise<string[]> {
   const tally = counted.ofHistory();
-  const { simulation, calm } = mishapSimulation(plan.schedule, tally);
+  const { simulation, calm } = mishapSimulation(plan.schedule, tally, {
+    lateAlarms: true,
+    smallPipelines: plan.isSmall,
+    ...(plan.keptJobs !== null && { vars: { SLUICE_KEEP_JOBS: String(plan.keptJobs) } }),
+  });
   calm.is = plan.isCalm ?? false;
-  const world = new JobsWorld(simulation, { ...plan, tally });
+  const world = new JobsWorld(simulation, { ...plan, tally, calm });
   const clients = Map.groupBy(plan.steps, ({ client }) => client);
   try {
     await simulation.as(async () => {
@@ -63,6 +69,7 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
         tally.add(`job ${state}`);
     const faults = [
       ...world.failures,
+      ...[...world.watches.values()].flatMap((watch) => watch.faults()),
       ...shown,
       ...world.pipelines.flatMap((each) => pipelineFaults(world, each)),
       ...(await simulation.as(() => lostBytes(world))),
@@ -129,6 +136,7 @@ async function settle(world: JobsWorld): Promise<string[]> {
     await simulation.gateway.send({ method: "POST", path: `/nodes/${node}/resume`, level: "root" });
   for (const { name } of world.pipelines) {
     if (!new PipelineRows(simulation.pipelines.object(name)).isThere) continue;
+    await world.letProcessesRun(name);
     await insist(async () => {
       const begun = await world.startPipeline(name);
       return !begun.ok && begun.reason === "no-such-pipeline" ? { ok: true } : begun;
@@ -141,6 +149,8 @@ async function settle(world: JobsWorld): Promise<string[]> {
   while (unrest.length > 0 && simulation.world.now < until) {
     await scheduler.wait(LOOK_MS);
     unrest = world.unrest();
+    // As long as there is nothing to run, since one clock waits for another, nobody need ask for it.
+    if (simulation.world.setBackMs > 0 && !world.hasOpenJobs) world.pauseNodes(PAUSED_MS);
   }
   for (const agent of world.agents.values()) await leave(agent);
   return unrest.map((what) => `${what} after ${settleMs / 60_000} minutes`);

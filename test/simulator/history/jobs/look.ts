@@ -69,10 +69,12 @@ export async function planAt(
 ): Promise<string[]> {
   const pipeline = world.pipeline(name);
   const found = await pipeline.lifecycle.inspect();
-  const { jobs } = await pipeline.jobs.list({ limit: 1 });
-  const [newest] = jobs;
-  if (!found.ok || !newest) return [];
-  const page = await pipeline.datums.list({ job: newest.id, limit: 50 });
+  const { jobs } = await pipeline.jobs.list({ limit: 4 });
+  if (!found.ok || jobs.length === 0) return [];
+  const { id: job } = random.pick(jobs);
+  const first = await pipeline.datums.list({ job, limit: 50 });
+  const after = first.ok && first.next !== null && random.chance(0.7) ? first.next : undefined;
+  const page = after === undefined ? first : await pipeline.datums.list({ job, after, limit: 50 });
   if (!page.ok) return [];
   const { spec } = found.pipeline;
   const [cmd] = spec.transform.cmd;
@@ -90,10 +92,10 @@ export async function planAt(
     ...(random.chance(0.7) && { paths }),
   });
   if (!plan.ok) return [];
-  const after = await pipeline.lifecycle.inspect();
+  const since = await pipeline.lifecycle.inspect();
   const { version, createdAt } = found.pipeline;
   // Somebody else updated it meanwhile.
-  if (!after.ok || after.pipeline.version !== version || after.pipeline.createdAt !== createdAt) return [];
+  if (!since.ok || since.pipeline.version !== version || since.pipeline.createdAt !== createdAt) return [];
   const faults = [...contradictions(plan, ids)];
   const runsAll = isCode || reprocess;
   if (plan.runsAll !== runsAll) faults.push(`it runs ${plan.runsAll ? "all" : "not all"}`);

@@ -1,5 +1,5 @@
 /** What a runner printed under one lease. */
-interface Printed {
+export interface Printed {
   readonly lease: string;
   readonly job: string;
   readonly datum: string;

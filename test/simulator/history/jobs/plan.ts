@@ -2,11 +2,11 @@ import { Random } from "../../platform/random.ts";
 import { jumpsOf, type Plan, type PlannedStep } from "../plan.ts";
 
 /** Who does the steps, and so many of them. */
-const STEPS = { "writer-1": 11, "writer-2": 11, operator: 11, curator: 9, fleet: 7 } as const;
+const STEPS = { "writer-1": 11, "writer-2": 11, operator: 12, curator: 11, fleet: 7 } as const;
 type Client = keyof typeof STEPS;
 
 /** What each does, and how often beside the others. */
-const WRITES = { put: 6, delete: 2, commit: 4, rewrite: 1, "delete branch": 1 } as const;
+const WRITES = { put: 6, delete: 2, commit: 4, rewrite: 1, "there and back": 2, "delete branch": 1 } as const;
 const KINDS = {
   "writer-1": WRITES,
   "writer-2": WRITES,
@@ -17,10 +17,13 @@ const KINDS = {
       "update terms": 2,
       "update inputs": 2,
       "update egress": 2,
+      "update container": 1,
+      "update skips": 1,
+      "update in vain": 1,
       "submit again": 1,
     },
     ...{ "stop pipeline": 2, "start pipeline": 3, "stop job": 2 },
-    ...{ "retry job": 3, "run all again": 1, "delete pipeline": 1, "create pipeline": 2 },
+    ...{ "retry job": 3, "run all again": 2, "delete pipeline": 1, "create pipeline": 2 },
   },
   curator: {
     "tag input": 1,
@@ -28,6 +31,10 @@ const KINDS = {
     "erase input": 1,
     "erase output": 1,
     "keep output": 1,
+    "lose upload": 2,
+    "fence output": 1,
+    "tell again": 1,
+    "ask for nothing": 2,
     "read jobs": 2,
     look: 4,
     "plan update": 2,
@@ -51,6 +58,10 @@ export type Shape = "one" | "cross" | "chain";
 export interface JobsPlan extends Plan {
   readonly steps: readonly JobsStep[];
   readonly shape: Shape;
+  /** So many jobs of each pipeline are listed; null: more than it has. */
+  readonly keptJobs: number | null;
+  /** Pages end after a few rows, and so do other limits. */
+  readonly isSmall: boolean;
   /** Of what the pipelines read, and of the nodes. */
   readonly seed: number;
 }
@@ -66,7 +77,9 @@ export function planJobs(seed: number): JobsPlan {
     })),
   );
   const steps = kinds.map((step, number) => ({ number, ...step, seed: random.below(2 ** 31) }));
-  return { shape, seed, schedule: seed, jumps: jumpsOf(seed, steps.length), steps };
+  const keptJobs = random.chance(0.3) ? 2 + random.below(4) : null;
+  const isSmall = random.chance(0.75);
+  return { shape, keptJobs, isSmall, seed, schedule: seed, jumps: jumpsOf(seed, steps.length), steps };
 }
 
 function weighed(random: Random, weights: Readonly<Partial<Record<Kind, number>>>): Kind {

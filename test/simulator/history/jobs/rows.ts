@@ -49,6 +49,7 @@ export interface RevisionRow {
   readonly cmd: string;
   readonly salt: string;
   readonly skips: boolean;
+  readonly createdAt: number;
   /** The external store that results are pushed to. */
   readonly store: string | null;
   /** In order of their names. */
@@ -94,6 +95,9 @@ export class PipelineRows {
         "SELECT 'is ' || state AS what FROM pipeline WHERE state NOT IN ('active', 'stopped')",
       ),
       ...this.#read<{ what: string }>(
+        "SELECT 'can not tell ' || receiver AS what FROM outbox WHERE tries > 0",
+      ),
+      ...this.#read<{ what: string }>(
         "SELECT 'is to read its inputs' AS what FROM pipeline WHERE pullDue = 1",
       ),
       ...this.#read<{ what: string }>(
@@ -104,36 +108,52 @@ export class PipelineRows {
     return rows.map(({ what }) => what);
   }
 
+  get hasOpenJobs(): boolean {
+    return this.isThere && this.#read("SELECT 1 FROM jobs WHERE finishedAt IS NULL LIMIT 1").length > 0;
+  }
+
   get sources(): readonly (PositionRow & { readonly repo: string })[] {
     return this.#read("SELECT source, repo, generation, seq FROM sources ORDER BY source");
   }
 
+  /** All that were ever made, also those of which it knows no more. */
   get jobs(): readonly JobRow[] {
-    return this.#read<Omit<JobRow, "positions"> & { positions: string }>("SELECT * FROM jobs ORDER BY n").map(
-      (row) => ({
-        ...row,
-        positions: JSON.parse(row.positions),
-      }),
+    const rows = this.#read<Omit<JobRow, "positions"> & { positions: string }>(
+      "SELECT * FROM all_jobs ORDER BY n",
     );
+    return rows.map((row) => ({ ...row, positions: JSON.parse(row.positions) }));
   }
 
+  /** The numbers of jobs that it still knows. */
+  get known(): ReadonlySet<number> {
+    return new Set(this.#read<{ n: number }>("SELECT n FROM jobs").map(({ n }) => n));
+  }
+
+  /** Of all jobs. */
   get attempts(): readonly AttemptRow[] {
-    return this.#read("SELECT job, id, key, state, lost, isBad FROM attempts ORDER BY job, key");
+    return this.#read("SELECT job, id, key, state, lost, isBad FROM all_attempts ORDER BY job, key");
   }
 
+  /** The versions that it still has. */
+  get keptRevisions(): ReadonlySet<number> {
+    const rows = this.#read<{ revision: number }>("SELECT revision FROM revisions");
+    return new Set(rows.map(({ revision }) => revision));
+  }
+
+  /** All that there ever were. */
   get revisions(): ReadonlyMap<number, RevisionRow> {
-    const rows = this.#read<{ revision: number; spec: string; salt: string }>(
-      "SELECT revision, spec, salt FROM revisions",
+    const rows = this.#read<{ revision: number; spec: string; salt: string; createdAt: number }>(
+      "SELECT revision, spec, salt, createdAt FROM all_revisions",
     );
     return new Map(
-      rows.map(({ revision, spec, salt }) => {
+      rows.map(({ revision, spec, salt, createdAt }) => {
         const { transform, onDatumFailure, egress, inputs } = JSON.parse(spec) as PipelineSpec;
         const read = inputs.map(({ name, repo, glob, from }) => ({
           ...{ name: name ?? repo.name, repo: repo.name, glob },
           from: from?.ID ?? null,
         }));
         const row: RevisionRow = {
-          ...{ cmd: transform.cmd[0] ?? "", salt, skips: onDatumFailure === "skip" },
+          ...{ cmd: transform.cmd[0] ?? "", salt, skips: onDatumFailure === "skip", createdAt },
           store: egress?.URL ?? null,
           inputs: read.sort((one, other) => (one.name < other.name ? -1 : 1)),
         };
@@ -158,6 +178,24 @@ export class PipelineRows {
     return new Set(rows.map(({ upload }) => upload));
   }
 
+  /** The same of jobs that have not committed yet. */
+  get newUploads(): string[] {
+    const rows = this.#read<{ upload: string }>(
+      `SELECT upload FROM results JOIN jobs ON n = job
+       WHERE upload IS NOT NULL AND jobs.finishedAt IS NULL AND outputCommit IS NULL
+       UNION SELECT upload FROM merges JOIN jobs ON n = used
+       WHERE upload IS NOT NULL AND finishedAt IS NULL AND outputCommit IS NULL`,
+    );
+    return rows.map(({ upload }) => upload);
+  }
+
+  /** The keys of the datums whose results name an upload. */
+  keysOf(upload: string): string[] {
+    return this.#read<{ key: string }>(
+      `SELECT DISTINCT key FROM all_attempts JOIN results USING (id) WHERE upload = '${upload}'`,
+    ).map(({ key }) => key);
+  }
+
   /** Whatever must not be there while it rests. */
   get leftOver(): string[] {
     return LEFT_OVER.flatMap((sql) => this.#read<{ what: string }>(sql)).map((row) => JSON.stringify(row));
@@ -177,9 +215,9 @@ const LEFT_OVER = [
   "SELECT 'lease' AS what, lease FROM lost_leases",
   "SELECT 'ending' AS what, step FROM ending JOIN jobs ON n = job WHERE state = 'success'",
   `SELECT 'counters' AS what, n, id FROM jobs
-   WHERE (state = 'success' OR state = 'failure' AND reason NOT LIKE 'there is no secret%' AND reason NOT LIKE 'the job ran longer%') AND (open <> 0
-     OR processed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'success')
-     OR failed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'failed')
+   WHERE (state = 'success' OR state = 'failure' AND reason NOT LIKE 'there is no secret%' AND reason NOT LIKE 'the job ran longer%' AND reason NOT LIKE 'its inputs make%') AND (open <> 0
+     OR processed <> (SELECT count(*) FROM all_attempts WHERE job = jobs.n AND state = 'success')
+     OR failed <> (SELECT count(*) FROM all_attempts WHERE job = jobs.n AND state = 'failed')
      OR total <> processed + skipped + failed)`,
   "SELECT 'twice alive' AS what, key FROM datums WHERE died IS NULL GROUP BY key HAVING count(*) > 1",
   `SELECT 'alive' AS what, alive FROM pipeline

@@ -49,7 +49,8 @@ class ShownCheck {
     yield* this.#lists();
     yield* this.#versions();
     yield* this.#standing();
-    const left = [...this.#facts.jobs];
+    yield* this.#errors();
+    const left = [...this.#facts.listed];
     for (let n = 0; n < JOBS && left.length > 0; n++) {
       const [job] = left.splice(this.#random.below(left.length), 1);
       if (!job) continue;
@@ -66,7 +67,7 @@ class ShownCheck {
     yield* differs(
       "its list of jobs",
       listed.map(shownOf),
-      this.#facts.jobs.map((job) => this.#shown(job)).reverse(),
+      this.#facts.listed.map((job) => this.#shown(job)).reverse(),
     );
     const ids = listed.map(({ id }) => id);
     yield* differs("what is not ended", await this.#pipeline.jobs.unfinished([...ids, "none"]), []);
@@ -110,12 +111,13 @@ class ShownCheck {
       return { items: page.versions, next: page.next === null ? null : String(page.next) };
     });
     const { revisions, rows } = this.#facts;
-    const there = [...revisions.keys()].sort((one, other) => other - one);
+    const there = [...rows.keptRevisions].sort((one, other) => other - one);
     const shown = there.map((version) => ({
       version,
       present: version === rows.revision,
       runsAll:
-        revisions.has(version - 1) && revisions.get(version)?.salt !== revisions.get(version - 1)?.salt,
+        rows.keptRevisions.has(version - 1) &&
+        revisions.get(version)?.salt !== revisions.get(version - 1)?.salt,
     }));
     const is = listed.map(({ version, present, runsAll }) => ({ version, present, runsAll }));
     yield* differs("its list of versions", is, shown);
@@ -129,6 +131,12 @@ class ShownCheck {
         ok: false,
         reason: "no-such-version",
       });
+    for (const version of revisions.keys())
+      if (version <= rows.revision && !rows.keptRevisions.has(version))
+        yield* differs(`version ${version}, which is kept no more`, await specification.version(version), {
+          ok: false,
+          reason: "not-kept",
+        });
   }
 
   async *#standing(): AsyncGenerator<string> {
@@ -145,6 +153,17 @@ class ShownCheck {
     const space = await this.#pipeline.admin.space();
     if (!space || space.usedBytes <= 0) yield "it takes no room";
     yield* differs("its announcement", await this.#pipeline.admin.announce(), { ok: true });
+  }
+
+  /** The branch of errors has a file for each datum that the newest job left out, and no other. */
+  async *#errors(): AsyncGenerator<string> {
+    const newest = this.#facts.jobs.at(-1);
+    if (newest?.state !== "success" || !this.#facts.isOfInputs(newest, this.#facts.rows)) return;
+    const { world, plan } = this.#facts;
+    const page = await world.simulation.branch(`errors.${plan.name}`).files.list({ prefix: "", limit: 1000 });
+    const is = page.ok ? page.entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : [])) : [];
+    const left = this.#facts.attemptsOf(newest, "failed").map(({ id }) => `errors/${id}.json`);
+    yield* differs("what its errors branch tells of", is.sort(), left.sort());
   }
 
   /** A summary counts what ran, and its steps follow each other from the job's beginning to its end. */
@@ -234,7 +253,8 @@ class ShownCheck {
     const read = [job, jobs[jobs.indexOf(job) - 1]].filter((each) => each !== undefined);
     const isKept = isAllKept && read.every((each) => this.#facts.areInputsKept(each));
     if (reasons.includes("not-kept")) {
-      if (isKept) yield `${what}, and all is kept`;
+      // A job that ran it may be known no more.
+      if (isKept && this.#facts.rows.known.size === jobs.length) yield `${what}, and all is kept`;
     } else if (one.state === "skipped") {
       const [first] = why;
       const ran = first?.reason === "result" && this.#facts.jobs.find(({ id }) => id === first.job);
