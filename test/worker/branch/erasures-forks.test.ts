@@ -152,6 +152,20 @@ describe("a version that a fork has", () => {
     await expect.poll(async () => (await ledgerOf(parent)).blobs).toEqual([]);
   });
 
+  test("that was replaced by one that the fork erased is named by nothing once the fork is deleted", async () => {
+    const from = freshBucket();
+    const parent = await freshBranch(from);
+    await put(parent, "a");
+    const { bucket, branch } = await forkOf(from);
+    const newer = await put(branch, "a", "newer");
+    expect(await erase(bucket, [{ path: "a", version: newer ?? "" }])).toMatchObject({ ok: true });
+    expect(await rowsOf(branch)).toMatchObject({ revived: 1 });
+    expect(await branch.lifecycle.destroy()).toEqual({ ok: true });
+    await expect.poll(() => rowsOf(branch)).toMatchObject({ files: 0, forks: 0 });
+    expect(await rowsOf(branch)).toMatchObject({ revived: 0 });
+    await atRest(branch, parent);
+  });
+
   test("waits for a fork whose rows are on their way", async () => {
     const from = freshBucket();
     const parent = await freshBranch(from);

@@ -51,11 +51,12 @@ export async function treeOf(branch: BranchStub, commit?: string): Promise<unkno
 /** How many rows of tables a branch has. */
 export function rowsOf(
   branch: BranchStub,
-): Promise<Record<"files" | "contents" | "onLoan" | "forks" | "roots", number>> {
+): Promise<Record<"files" | "revived" | "contents" | "onLoan" | "forks" | "roots", number>> {
   return runInDurableObject(branch, (_, { storage: { sql } }) => {
     const count = (what: string) => Number(sql.exec(`SELECT count(*) AS n FROM ${what}`).one().n);
     return {
       files: count("files"),
+      revived: count("revived"),
       contents: count("contents"),
       onLoan: count("contents WHERE onLoan = 1"),
       forks: count("forks"),
