@@ -23,6 +23,11 @@ const FIRST_FILES = `
 /** Of (?1 gen, ?2 and ?3 the last of them). */
 const FORGET = "DELETE FROM files WHERE gen = ?1 AND (path, born) <= (?2, ?3)";
 
+/** Of (?1 gen, ?2 JSON of versions, paths and births): rows that were current again are gone. */
+const FORGET_REVIVED = `
+  DELETE FROM revived WHERE gen = ?1 AND (version, path, born) IN (
+    SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2))`;
+
 /** Removes some rows of a generation that nobody reads any more, and what its files alone kept. Returns whether there were any. */
 export function purgeSlice(tx: Tx, ledger: Ledger, { gen, now }: { gen: number; now: number }): boolean {
   const { sql, contents } = ledger;
@@ -36,6 +41,8 @@ export function purgeSlice(tx: Tx, ledger: Ledger, { gen, now }: { gen: number; 
     refs.set(name, (refs.get(name) ?? 0) + 1);
   }
   sql.execute(FORGET, [gen, last.path, last.born]);
+  const revived = rows.flatMap(({ path, born, version }) => (version ? [[version, path, born]] : []));
+  if (revived.length > 0) sql.execute(FORGET_REVIVED, [gen, JSON.stringify(revived)]);
   // News of what was erased has its name.
   if (rows.some(({ version }) => version === NO_VERSION)) ledger.oweRewrite(tx, now);
   contents.releaseMany([...refs], gen);
