@@ -12,11 +12,18 @@ interface StagedOperation {
   readonly precondition: number | null;
 }
 
+interface StagedPut extends StagedOperation {
+  readonly path: string;
+  readonly state: FileState;
+  readonly keep: () => void;
+}
+
+/** Of a deletion, digest and size are null in the table. */
 interface StoredRow {
   readonly gone: number;
   readonly path: string;
-  readonly digest: string | null;
-  readonly size: number | null;
+  readonly digest: string;
+  readonly size: number;
   readonly attributes: string | null;
   readonly bytesAt: number | null;
 }
@@ -43,39 +50,32 @@ export class StagedStore extends BranchStore {
   }
 
   /**
-   * Makes this the open commit's operation on the path. `keep` lets a file have its content; it is not called if the
+   * Makes this put the open commit's operation on the path. `keep` lets a file have its content; it is not called if the
    * same is staged already. `added`: how many paths more the open commit has.
    */
-  stage(
+  put(
     { number, gen }: Pick<OpenCommit, "number" | "gen">,
-    { path, state, precondition, keep }: StagedOperation & { path: string; keep: () => void },
+    { path, state, precondition, keep }: StagedPut,
   ): { added: number; changed: boolean } {
     const before = this.find(number, path);
-    if (before && isSame(before.state, state)) {
-      if (before.precondition !== precondition) this.#setPrecondition(number, { path, state, precondition });
+    if (before?.state && isSame(before.state, state)) {
+      if (before.precondition !== precondition) {
+        this.sql.run`
+          UPDATE staged SET precondition = ${precondition} WHERE openCommit = ${number} AND gone = 0 AND path = ${path}`;
+      }
       return { added: 0, changed: false };
     }
     const isFile = kindOf(path) === "file";
-    if (state && isFile) keep();
+    if (isFile) keep();
     if (before?.state && isFile) this.#contents.release({ ...before.state, gen });
-    if (before && (before.state === null) !== (state === null)) {
-      this.sql.run`
-        DELETE FROM staged WHERE openCommit = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
+    if (before?.state === null) {
+      this.sql.run`DELETE FROM staged WHERE openCommit = ${number} AND gone = 1 AND path = ${path}`;
     }
+    const { digest, size, attributes, bytesAt = null } = state;
     this.sql.run`
       INSERT OR REPLACE INTO staged (openCommit, gone, path, digest, size, attributes, bytesAt, precondition)
-      VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
-        ${state?.attributes ?? null}, ${state?.bytesAt ?? null}, ${precondition})`;
+      VALUES (${number}, 0, ${path}, unhex(${digest}), ${size}, ${attributes}, ${bytesAt}, ${precondition})`;
     return { added: before ? 0 : 1, changed: true };
-  }
-
-  #setPrecondition(
-    openCommit: number,
-    { path, state, precondition }: StagedOperation & { path: string },
-  ): void {
-    this.sql.run`
-      UPDATE staged SET precondition = ${precondition}
-      WHERE openCommit = ${openCommit} AND gone = ${state ? 0 : 1} AND path = ${path}`;
   }
 
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
@@ -109,11 +109,10 @@ export class StagedStore extends BranchStore {
 }
 
 function stateOf({ digest, size, attributes, bytesAt, gone }: StoredRow): FileState | null {
-  return gone ? null : { digest: digest ?? "", size: size ?? 0, attributes, bytesAt };
+  return gone ? null : { digest, size, attributes, bytesAt };
 }
 
-function isSame(one: FileState | null, other: FileState | null): boolean {
-  if (!one || !other) return one === other;
+function isSame(one: FileState, other: FileState): boolean {
   const isAsOld = (one.bytesAt ?? null) === (other.bytesAt ?? null);
   const isContent = one.digest === other.digest && one.size === other.size;
   return isContent && isAsOld && one.attributes === other.attributes;

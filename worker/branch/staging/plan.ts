@@ -71,7 +71,7 @@ export function ancestorsOf(path: string): string[] {
 }
 
 /** The final state of a file or empty directory that is put. */
-function stateOf(
+export function stateOf(
   path: string,
   { digest, size, attributes = {} }: Omit<Extract<Operation, { put: string }>, "put">,
 ): FileState {

@@ -6,7 +6,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { type FinalState, finalState } from "./plan.ts";
+import { type FinalState, finalState, stateOf } from "./plan.ts";
 import { takePreconditions } from "./preconditions.ts";
 
 type Answer = Committed | CommitRefused;
@@ -31,13 +31,10 @@ export function stageContent(
   const precondition = holding.preconditions.get(path) ?? null;
   const { now } = moment;
   const { gen } = live;
-  let added = 0;
-  for (const [there, state] of finalState(holding.operations)) {
-    const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
-    const staged = ledger.staged.stage(openCommit, { path: there, state, precondition, keep });
-    if (!staged.changed) ledger.contents.discard(content, now);
-    added += staged.added;
-  }
+  const state = stateOf(path, operation);
+  const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
+  const { added, changed } = ledger.staged.put(openCommit, { path, state, precondition, keep });
+  if (!changed) ledger.contents.discard(content, now);
   return concludeStaging(tx, ledger, { ...staging, added, upload });
 }
 
