@@ -1,6 +1,7 @@
 import { type AnswerOf, type RequestOf, refused } from "../contract/answers.ts";
 import type { OpenCommitCalls } from "../contract/open-commits.ts";
 import { openCommitChanges } from "../read/changes.ts";
+import { pageOf } from "../read/page.ts";
 import { protectionRefusal } from "../settings/settings.ts";
 import { beginRevert, finishOpenCommit } from "../write/finish.ts";
 import { absent, type BranchFacet, type Reach, told } from "./facet.ts";
@@ -40,13 +41,12 @@ export const openCommits: BranchFacet<OpenCommitCalls> = {
     const { live, openCommits } = ledger;
     if (!live) return absent(ledger);
     const found = openCommits.unfinished(live.gen, { after: after ?? 0, limit: limit + 1 });
-    const page = found.slice(0, limit);
+    const { page, last } = pageOf(found, limit);
     const shown = page.map(({ id, openedAt, operations, state, due, commit, annotation }) => ({
       ...{ openCommit: id, openedAt, operations, state: state === "applying" ? state : ("open" as const) },
       ...{ due: state === "open" ? due : null, commit, ...(annotation && { annotation }) },
     }));
-    const next = found.length > limit ? (page.at(-1)?.number ?? null) : null;
-    return { ok: true, openCommits: shown, next };
+    return { ok: true, openCommits: shown, next: last?.number ?? null };
   },
 
   async changes({ ledger }, request) {

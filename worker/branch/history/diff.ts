@@ -2,6 +2,7 @@ import type { SqlValue } from "../../objects/sql.ts";
 import type { Refused } from "../contract/answers.ts";
 import type { CommitDiff, DiffCommits, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { pageOf } from "../read/page.ts";
 import { AFTER_ALL_TEXTS, justAfter } from "../tree/path-ranges.ts";
 import { seqOf } from "./log.ts";
 
@@ -91,8 +92,8 @@ function touchedPaths(
   const rows = ledger.sql
     .query<{ path: string }>(text, [gen, lower, limit + 1, ...values])
     .map(({ path }) => path);
-  const paths = rows.slice(0, limit);
-  return { paths, next: rows.length > limit ? (paths.at(-1) ?? null) : null };
+  const { page, last: next = null } = pageOf(rows, limit);
+  return { paths: [...page], next };
 }
 
 function pathQuery(ledger: Ledger, { gen, older, newer }: Span): { text: string; values: SqlValue[] } {

@@ -1,6 +1,7 @@
 import { comparePaths } from "../../core/path-order.ts";
 import type { Change, FeedEvent } from "../contract/pipelines.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { pageOf } from "../read/page.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { AFTER_ALL_TEXTS } from "../tree/path-ranges.ts";
@@ -47,11 +48,12 @@ export function readChanges(
   const upper = births.length > asked ? (births.at(-1)?.path ?? lower) : AFTER_ALL_TEXTS;
   const deletions = sql.query<ChangeRow>(DELETIONS, [gen, seq, lower, asked + 1, upper]);
   const rows = [...births, ...deletions].sort((a, b) => comparePaths(a.path, b.path));
-  const changes = rows.slice(0, asked).map(({ path, digest, size }) => ({
+  const { page, last } = pageOf(rows, asked);
+  const changes = page.map(({ path, digest, size }) => ({
     path,
     now: digest === null ? null : { kind: kindOf(path), digest, size },
   }));
-  return { changes, next: rows.length > asked ? (changes.at(-1)?.path ?? null) : null };
+  return { changes, next: last?.path ?? null };
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Refused } from "../contract/answers.ts";
 import type { CommitEntry, CommitLog } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { pageOf } from "../read/page.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
 import { IS_NAMED } from "../retention/name-store.ts";
 import { annotationOfCommit } from "../tree/annotation.ts";
@@ -17,9 +18,8 @@ export function listCommits(
   if (!live) return { ok: false, reason: "no-such-branch" };
   const before = after === undefined ? live.head.seq + 1 : beforeOf(ledger, { live, id: after });
   if (before === undefined) return { ok: false, reason: "no-such-version" };
-  const commits = entriesBefore(ledger, { live, before, limit: limit + 1 });
-  const page = commits.slice(0, limit);
-  return { ok: true, commits: page, next: commits.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const { page, last } = pageOf(entriesBefore(ledger, { live, before, limit: limit + 1 }), limit);
+  return { ok: true, commits: page, next: last?.id ?? null };
 }
 
 /** One commit of the live generation. */

@@ -3,6 +3,7 @@ import type { Refused } from "../contract/answers.ts";
 import type { CommitDiff, PathDifference } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
+import { pageOf } from "./page.ts";
 
 interface StagedPath {
   readonly path: string;
@@ -28,9 +29,9 @@ export function openCommitChanges(
     WHERE openCommit = ${openCommit.number} AND gone = ${gone} AND path > ${after} ORDER BY path LIMIT ${limit + 1}`;
   const all = [...staged(0), ...staged(1).map((row) => ({ ...row, digest: null }))];
   const rows = all.toSorted((one, other) => comparePaths(one.path, other.path));
-  const page = rows.slice(0, limit);
+  const { page, last } = pageOf(rows, limit);
   const changes = page.flatMap((row) => differenceOf(ledger, live, row));
-  return { ok: true, changes, next: rows.length > limit ? (page.at(-1)?.path ?? null) : null };
+  return { ok: true, changes, next: last?.path ?? null };
 }
 
 function differenceOf(
