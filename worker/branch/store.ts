@@ -14,5 +14,10 @@ export type BranchLoop =
   | "history GC"
   | "imports";
 
+/** What a number in a row stands for; `otherwise` if it is of none that this release knows. */
+export function standsFor<T>(meanings: readonly T[], number: number, otherwise: T): T {
+  return meanings[number] ?? otherwise;
+}
+
 /** Some tables of a Branch object. It can wake no loop but these. */
 export abstract class BranchStore extends Store<BranchLoop> {}

@@ -31,6 +31,13 @@ export class Sql {
     return Object.values(row)[0] ?? 0;
   }
 
+  /** The row of a query that always has one, such as a sum. Throws if it has none. */
+  one<Row>(strings: TemplateStringsArray, ...values: SqlValue[]): Row {
+    const [row] = this.query<Row>(textOf(strings), values);
+    if (row === undefined) throw new Error(`the row that there always is is not there: ${textOf(strings)}`);
+    return row;
+  }
+
   /** Returns whether there is any row: that it finds, or that it returns of what it wrote. */
   has(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
     return this.query(textOf(strings), values).length > 0;

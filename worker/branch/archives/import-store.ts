@@ -1,6 +1,6 @@
 import type { FilePlace } from "../../../protocol/archives.ts";
 import type { Imported, ImportSettings } from "../contract/archives.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 
 /** The state of an import, by the number in its row. */
 const STATES = ["coming", "made", "purging"] as const;
@@ -142,7 +142,7 @@ export class ImportStore extends BranchStore {
       ...row,
       place: { path, born },
       settings: JSON.parse(settings),
-      state: STATES[state] ?? "purging",
+      state: standsFor(STATES, state, "purging"),
     }));
   }
 }

@@ -16,11 +16,6 @@ const MOST_DOUBLINGS = 20;
 /** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
 export type Named = 0 | 1;
 
-/** The bytes of a blob, as its name has them: of a chunk and of a manifest's page. */
-const TOTAL = `
-  SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
-  FROM pending_deletions`;
-
 /** Blobs that are deleted when they are due (content-store.ts tells how it comes to that, and work/blob-reaper.ts how they go). */
 export class PendingDeletionStore extends BranchStore {
   /** Leaves out those that a content owns. */
@@ -97,8 +92,10 @@ export class PendingDeletionStore extends BranchStore {
     return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
   }
 
-  /** How many there are, and how many bytes. */
+  /** How many there are, and how many bytes, as their names say: of a chunk and of a manifest's page. */
   total(): { readonly count: number; readonly bytes: number } {
-    return this.sql.query<{ count: number; bytes: number }>(TOTAL, [])[0] ?? { count: 0, bytes: 0 };
+    return this.sql.one<{ count: number; bytes: number }>`
+      SELECT count(*) AS count, total(CAST(substr(blob, instr(blob, '-') + 1) AS INTEGER)) AS bytes
+      FROM pending_deletions`;
   }
 }

@@ -1,5 +1,5 @@
 import type { Annotation } from "../contract/answers.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 import { annotationText, readAnnotation } from "../tree/annotation.ts";
 
 /** The state of a fork, by the number in its row. */
@@ -136,7 +136,7 @@ export class ForkStore extends BranchStore {
     const rows = this.sql.query<StoredRow>(text, values);
     return rows.map((row) => ({
       ...row,
-      state: STATES[row.state] ?? "purging",
+      state: standsFor(STATES, row.state, "purging"),
       annotation: readAnnotation(row.annotation),
     }));
   }

@@ -194,8 +194,8 @@ export class Ledger extends ObjectLedger<BranchLoop> {
   }
 
   #loadClock(): { promised: number; newestCommit: number } {
-    const promised = this.sql.first<{ promised: number }>`SELECT promised FROM clock WHERE one = 1`?.promised;
+    const promised = this.sql.number`SELECT promised FROM clock WHERE one = 1`;
     const newest = this.generations.newest();
-    return { promised: promised ?? 0, newestCommit: newest ? this.generations.headOf(newest).modifiedAt : 0 };
+    return { promised, newestCommit: newest ? this.generations.headOf(newest).modifiedAt : 0 };
   }
 }

@@ -1,6 +1,6 @@
 import type { Annotation } from "../contract/answers.ts";
 import type { ChangedCondition } from "../contract/open-commits.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 import { annotationText, readAnnotation } from "../tree/annotation.ts";
 import type { Position } from "../tree/commit-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
@@ -105,7 +105,7 @@ export class ApplyingStore extends BranchStore {
   revert(): RevertProgress | undefined {
     const row = this.sql.first<Omit<RevertProgress, "walk"> & { walk: number }>`
       SELECT target, head, walk, seq, path FROM reverting WHERE one = 1`;
-    return row && { ...row, walk: WALKS[row.walk] ?? "through" };
+    return row && { ...row, walk: standsFor(WALKS, row.walk, "through") };
   }
 
   saveRevert({ walk, seq, path }: Pick<RevertProgress, "walk" | "seq" | "path">): void {
@@ -114,8 +114,7 @@ export class ApplyingStore extends BranchStore {
   }
 
   progress(): CheckProgress {
-    const row = this.sql.first<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
-    return row ?? { checked: "", below: null };
+    return this.sql.one<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
   }
 
   saveProgress({ checked, below }: CheckProgress): void {
@@ -124,10 +123,9 @@ export class ApplyingStore extends BranchStore {
 
   /** How far the conditions were looked at. */
   conditions(): ConditionProgress {
-    const row = this.sql.first<{ comparedTo: string | null; changed: string | null }>`
+    const { comparedTo, changed } = this.sql.one<{ comparedTo: string | null; changed: string | null }>`
       SELECT comparedTo, changed FROM applying WHERE one = 1`;
-    const changed = row?.changed ? JSON.parse(row.changed) : NONE_CHANGED;
-    return { comparedTo: row?.comparedTo ?? "", changed };
+    return { comparedTo: comparedTo ?? "", changed: changed ? JSON.parse(changed) : NONE_CHANGED };
   }
 
   saveConditions({ comparedTo, changed }: ConditionProgress): void {
@@ -146,9 +144,7 @@ export class ApplyingStore extends BranchStore {
   }
 
   written(): Written {
-    return (
-      this.sql.first<Written>`SELECT births, deaths FROM applying WHERE one = 1` ?? { births: 0, deaths: 0 }
-    );
+    return this.sql.one<Written>`SELECT births, deaths FROM applying WHERE one = 1`;
   }
 
   /** Nothing is being applied any more. */

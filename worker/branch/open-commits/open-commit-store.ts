@@ -1,7 +1,7 @@
 import type { Annotation } from "../contract/answers.ts";
 import type { CommitRefused } from "../contract/files.ts";
 import type { ConditionsChanged } from "../contract/open-commits.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 import { annotationText, readAnnotation } from "../tree/annotation.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
@@ -224,5 +224,5 @@ export class OpenCommitStore extends BranchStore {
 }
 
 function openCommitOf(row: StoredRow): OpenCommit {
-  return { ...row, state: STATES[row.state] ?? "ended", annotation: readAnnotation(row.annotation) };
+  return { ...row, state: standsFor(STATES, row.state, "ended"), annotation: readAnnotation(row.annotation) };
 }

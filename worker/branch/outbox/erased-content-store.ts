@@ -15,7 +15,7 @@ export class ErasedContentStore extends BranchStore {
   add(names: readonly string[]): number {
     this.sql.run`
       INSERT INTO erased_contents (content) SELECT value FROM json_each(${JSON.stringify(names)})`;
-    return this.sql.first<{ number: number }>`SELECT max(number) AS number FROM erased_contents`?.number ?? 0;
+    return this.sql.number`SELECT max(number) FROM erased_contents`;
   }
 
   /** The oldest. */

@@ -39,7 +39,7 @@ export class ErasureStore extends BranchStore {
 
   /** The number of the last one that there ever was; 0 if there was none. */
   get newest(): number {
-    return this.sql.first<{ number: number }>`SELECT number FROM erasure_clock WHERE one = 1`?.number ?? 0;
+    return this.sql.number`SELECT number FROM erasure_clock WHERE one = 1`;
   }
 
   /** Those after a number. */

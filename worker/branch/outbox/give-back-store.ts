@@ -28,7 +28,7 @@ export class GiveBackStore extends BranchStore {
 
   /** The number of the last one that there ever was; 0 if there was none. */
   get newest(): number {
-    return this.sql.first<{ number: number }>`SELECT number FROM give_back_clock WHERE one = 1`?.number ?? 0;
+    return this.sql.number`SELECT number FROM give_back_clock WHERE one = 1`;
   }
 
   /** The next numbers are above this one. An object that was set back from a later time has to be told what it has said. */

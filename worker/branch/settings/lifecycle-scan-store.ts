@@ -1,5 +1,5 @@
 import type { RuleAction } from "../../core/lifecycle-rules.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 
 /** The action of a row of `lifecycle_scans`, by its number. */
 const ACTIONS: readonly RuleAction[] = ["expire", "abort"];
@@ -203,7 +203,7 @@ function scanOf({
   return {
     gen,
     rule,
-    action: ACTIONS[action] ?? "expire",
+    action: standsFor(ACTIONS, action, "expire"),
     due,
     seen,
     work: midnight === null ? null : { ...work, ...at, midnight },

@@ -136,10 +136,10 @@ export class ClaimStore extends BranchStore {
 
   /** Returns the new epoch. */
   take({ uid, pipeline }: { uid: string; pipeline: string }): number {
-    const row = this.sql.first<{ epoch: number }>`
+    const epoch = this.sql.number`
       UPDATE writer SET epoch = epoch + 1, uid = ${uid}, pipeline = ${pipeline} WHERE one = 1 RETURNING epoch`;
     this.forget();
-    return row?.epoch ?? 0;
+    return epoch;
   }
 
   release(): void {

@@ -1,6 +1,6 @@
 import type { Annotation, Redaction } from "../contract/answers.ts";
 import type { Lineage } from "../contract/pipelines.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 import { redactedText, saidText } from "./annotation.ts";
 
 /**
@@ -69,8 +69,7 @@ export class CommitStore extends BranchStore {
     const known = this.#authors.get(key);
     if (known !== undefined) return known;
     this.sql.run`INSERT INTO authors (key) VALUES (${key}) ON CONFLICT DO NOTHING`;
-    const number = this.sql.first<{ number: number }>`SELECT number FROM authors WHERE key = ${key}`?.number;
-    if (number === undefined) throw new Error("a key that was just written down is not there");
+    const { number } = this.sql.one<{ number: number }>`SELECT number FROM authors WHERE key = ${key}`;
     if (this.#authors.size >= MAX_AUTHORS) this.#authors.clear();
     this.#authors.set(key, number);
     return number;
@@ -108,9 +107,8 @@ export class CommitStore extends BranchStore {
 
   /** The number of the newest commit of a generation whose id is this one or less, which may be gone; 0 if there is none. */
   seqUpTo(gen: number, id: string): number {
-    const row = this.sql.first<{ gen: number; seq: number }>`
-      SELECT gen, seq FROM commits INDEXED BY commits_by_id WHERE id <= ${id} AND gen = ${gen} ORDER BY id DESC LIMIT 1`;
-    return row?.seq ?? 0;
+    return this.sql.number`
+      SELECT seq FROM commits INDEXED BY commits_by_id WHERE id <= ${id} AND gen = ${gen} ORDER BY id DESC LIMIT 1`;
   }
 
   /** What a client said of a commit (annotation.ts); null if nothing was said. */
@@ -156,7 +154,7 @@ export class CommitStore extends BranchStore {
 
   #query(text: string, values: readonly (string | number)[]): CommitRow[] {
     const rows = this.sql.query<StoredRow>(text, values);
-    return rows.map((row) => ({ ...row, kind: COMMIT_KINDS[row.kind] ?? "gone" }));
+    return rows.map((row) => ({ ...row, kind: standsFor(COMMIT_KINDS, row.kind, "gone") }));
   }
 }
 

@@ -2,7 +2,7 @@ import { BLOB_FOLDERS } from "../../blobs/blob-name.ts";
 import type { Sql } from "../../objects/sql.ts";
 import type { ContentStore } from "../contents/content-store.ts";
 import type { SweepTotals } from "../contract/admin.ts";
-import { BranchStore } from "../store.ts";
+import { BranchStore, standsFor } from "../store.ts";
 
 /**
  * How long after its cause a sweep begins; milliseconds. A body that still comes under an upload that has ended hears of
@@ -154,7 +154,7 @@ export class SweepStore extends BranchStore {
 
   /** Its phase is through. */
   nextPhase({ uid, phase }: Sweep): void {
-    this.#enter(uid, PHASES[PHASES.indexOf(phase) + 1] ?? "remove");
+    this.#enter(uid, standsFor(PHASES, PHASES.indexOf(phase) + 1, "remove"));
   }
 
   /** The same sweep is still under way: it was not begun anew. */
@@ -208,16 +208,11 @@ export class SweepStore extends BranchStore {
 
   /** How those stand that were asked for at a time, or after it. */
   totals(since: number): SweepTotals {
-    const row = this.sql.first<{ open: number; seen: number; found: number; bytes: number }>`
+    const { open, ...found } = this.sql.one<Omit<SweepTotals, "done"> & { open: number }>`
       SELECT ifnull(sum(endedAt IS NULL OR endedAt < askedAt), 0) AS open, ifnull(sum(seen), 0) AS seen,
-        ifnull(sum(found), 0) AS found, ifnull(sum(foundBytes), 0) AS bytes
+        ifnull(sum(found), 0) AS found, ifnull(sum(foundBytes), 0) AS foundBytes
       FROM sweeps WHERE askedAt >= ${since}`;
-    return {
-      done: (row?.open ?? 0) === 0,
-      seen: row?.seen ?? 0,
-      found: row?.found ?? 0,
-      foundBytes: row?.bytes ?? 0,
-    };
+    return { done: open === 0, ...found };
   }
 
   #next(): { readonly uid: string; readonly due: number; readonly beganAt: number | null } | undefined {
@@ -240,7 +235,7 @@ export class SweepStore extends BranchStore {
     const row = this.sql.first<SweepRow>`
       SELECT uid, beganAt, removes, phase, folder, listed, content, doomed, pages, tries
       FROM sweeps WHERE uid = ${uid}`;
-    return row && { ...row, removes: row.removes === 1, phase: PHASES[row.phase] ?? "names" };
+    return row && { ...row, removes: row.removes === 1, phase: standsFor(PHASES, row.phase, "names") };
   }
 
   #enter(uid: string, phase: Phase): void {
