@@ -1,8 +1,7 @@
 import type { ArchivedCommit, ArchivedFile, ArchivedTag } from "../../../protocol/archives.ts";
 import type { AnswerOf } from "../../../worker/branch/contract/answers.ts";
 import type { ExportCalls } from "../../../worker/branch/contract/archives.ts";
-import type { Facts } from "./facts.ts";
-import { shownFacts } from "./facts.ts";
+import { type Facts, inOrder, shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
 import type { Stage } from "./stage.ts";
 import { attributesOf, isSame, type State, type Tree } from "./states.ts";
@@ -122,8 +121,7 @@ function stateFaults(stage: Stage, { archive, facts }: { archive: Archive; facts
   const ids = new Set(kept.map(([, id]) => id));
   const made = states.flatMap(({ commit }) => commit ?? []);
   const lacking = made.filter((commit) => observer?.shows(facts, commit) && !ids.has(commit));
-  const { public: isPublic, emptyOnly, writer, keep, lifecycle } = branch.settings;
-  const settled = { public: isPublic, emptyOnly, writer, keep, lifecycle };
+  const settled = inOrder(branch.settings);
   return [
     ...(JSON.stringify(settled) === JSON.stringify(facts.settled)
       ? []
@@ -183,8 +181,7 @@ function cameFaults(
   archive: Archive,
   { all, settled }: { all: readonly State[]; settled: Facts | undefined },
 ): string[] {
-  const { public: isPublic, emptyOnly, writer } = archive.branch.settings;
-  const wanted = { public: isPublic, emptyOnly, writer, keep: null, lifecycle: null };
+  const wanted = inOrder({ ...archive.branch.settings, keep: null, lifecycle: null });
   const commits = all.filter(({ commit }) => commit !== null);
   const kept = keptIn(archive);
   const tags: Tree = new Map(archive.tags.map(([name, commit]) => [name, commit]));

@@ -98,13 +98,19 @@ function answerFaults(one: Aside, { facts: observer, states }: Observed): string
   return [`${bucket}: ${text} was answered ${said.what}, which was true of none of ${moments.join(" | ")}`];
 }
 
-/** Writes that were refused since somebody else alone may write, when nobody was kept out. */
+/** Writes that were refused since somebody else alone may write, or a pipeline, when nobody was kept out. */
 function protectionFaults({ taken, facts }: Stage): string[] {
+  const isKeptOut: Readonly<Record<string, (facts: Facts) => boolean>> = {
+    protected: ({ settled }) => settled.writer !== null,
+    "pipeline-output": ({ holder }) => holder !== null,
+  };
   return taken.flatMap(({ bucket, text, answer, begun, ended }) => {
-    if (answer.kind !== "saw" || answer.what !== "protected") return [];
+    const is = answer.kind === "saw" ? isKeptOut[answer.what] : undefined;
+    if (!is || answer.kind !== "saw") return [];
     const moments = facts.get(bucket)?.between(begun, ended) ?? [];
-    const isProtected = moments.some(({ settled }) => settled.writer !== null);
-    return isProtected ? [] : [`${bucket}: ${text} was refused as protected, and nobody was kept out`];
+    return moments.some(is)
+      ? []
+      : [`${bucket}: ${text} was refused as ${answer.what}, and nobody was kept out`];
   });
 }
 

@@ -1,10 +1,16 @@
 import type { Body, Chunk } from "../../../worker/blobs/content.ts";
+import type { AnswerOf, RequestOf } from "../../../worker/branch/contract/answers.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
+import type { FileCalls } from "../../../worker/branch/contract/files.ts";
 import { digestOf } from "./bytes.ts";
 import { shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
+import { ALL, wholeListing } from "./pages.ts";
 import { BUCKETS, type Stage } from "./stage.ts";
 import type { Tree } from "./states.ts";
+
+type VersionPage = AnswerOf<FileCalls["versions"]>;
+type VersionMark = RequestOf<FileCalls["versions"]>["after"];
 
 /*
  * What is looked at when a history has ended and nothing goes wrong any more.
@@ -36,10 +42,10 @@ async function commitFaults(
 ): Promise<string[]> {
   const made = stage.observers.get(bucket)?.states.find((state) => state.commit === commit);
   if (!made) return [`${bucket} has a commit ${commit} that was never made`];
-  const page = await branch.files.list({ prefix: "", limit: 1000, commit });
+  const page = await wholeListing((from) => branch.files.list({ ...ALL, ...from, commit }));
   if (!page.ok) return [`${bucket} has no commit ${commit}: ${page.reason}`];
   const tree: Tree = new Map(
-    page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
+    page.entries.flatMap(({ path, digest }) => (digest === undefined ? [] : [[path, digest]])),
   );
   const faults: string[] = [];
   if (!stage.isButErased(made.tree, tree))
@@ -85,8 +91,17 @@ export function textOfBody(stage: Stage, body: Body): string {
 }
 
 async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Promise<string[]> {
-  const page = await branch.files.versions({ prefix: "", limit: 1000 });
-  const shown = page.ok ? page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [entry])) : [];
+  const shown: { readonly path: string; readonly version: string }[] = [];
+  for (let after: VersionMark | null | undefined; after !== null; ) {
+    const page: VersionPage = await branch.files.versions({
+      prefix: "",
+      limit: 1000,
+      ...(after && { after }),
+    });
+    if (!page.ok) break;
+    for (const entry of page.entries) if (entry.kind !== "prefix") shown.push(entry);
+    after = page.next;
+  }
   const generation = stage.facts.get(bucket)?.last.generation ?? 0;
   return (
     stage.erased

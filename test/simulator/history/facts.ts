@@ -1,7 +1,8 @@
 import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import type { Writer } from "../../../worker/branch/contract/answers.ts";
-import type { Keep, Lifecycle } from "../../../worker/branch/contract/settings.ts";
+import type { Keep, Lifecycle, ModifiedOf } from "../../../worker/branch/contract/settings.ts";
 import { IS_NAMED } from "../../../worker/branch/retention/name-store.ts";
+import type { CorsRule } from "../../../worker/core/cors.ts";
 import type { SimulatedObject } from "../platform/objects.ts";
 import type { World } from "../platform/world.ts";
 import { statesBetween } from "./states.ts";
@@ -15,6 +16,8 @@ export interface Settled {
   readonly writer: Writer | null;
   readonly keep: Keep | null;
   readonly lifecycle: Lifecycle | null;
+  readonly cors: readonly CorsRule[] | null;
+  readonly modified: ModifiedOf | null;
 }
 
 /** What a branch was beside its tree, from one moment on up to the next one. */
@@ -30,13 +33,18 @@ export interface Facts {
   /** Commits by the names of tags. */
   readonly tags: ReadonlyMap<string, string>;
   readonly settled: Settled;
+  /** The pipeline whose output it is; null: it is none's. */
+  readonly holder: string | null;
   /** Commits that can be read no more. */
   readonly gone: ReadonlySet<string>;
   /** Until when commits stay whose tag went, by the clock. */
   readonly graces: ReadonlyMap<string, number>;
 }
 
-const PLAIN: Settled = { public: false, emptyOnly: false, writer: null, keep: null, lifecycle: null };
+const PLAIN: Settled = {
+  ...{ public: false, emptyOnly: false, writer: null, keep: null, lifecycle: null },
+  ...{ cors: null, modified: null },
+};
 const NOTHING: Facts = {
   since: 0,
   generation: null,
@@ -44,6 +52,7 @@ const NOTHING: Facts = {
   horizon: 0,
   tags: new Map(),
   settled: PLAIN,
+  holder: null,
   gone: new Set(),
   graces: new Map(),
 };
@@ -64,6 +73,8 @@ interface Made {
   readonly key: string | null;
   /** What was said of it, as JSON. */
   readonly annotation: string | null;
+  /** The job that made it. */
+  readonly origin: string | null;
 }
 
 const LIVE = `
@@ -71,14 +82,15 @@ const LIVE = `
     gen,
     (SELECT max(seq) FROM commits WHERE commits.gen = generations.gen) AS head,
     ifnull((SELECT horizon FROM horizons WHERE horizons.gen = generations.gen), 0) AS horizon,
-    (SELECT json_array(public, emptyOnly, json(writer), json(keep), json(lifecycle))
+    (SELECT json_array(public, emptyOnly, json(writer), json(keep), json(lifecycle), json(cors), modified)
       FROM settings WHERE settings.gen = generations.gen) AS settings,
-    (SELECT json_group_array(json_array(name, "commit")) FROM tags WHERE tags.gen = generations.gen) AS tags
+    (SELECT json_group_array(json_array(name, "commit")) FROM tags WHERE tags.gen = generations.gen) AS tags,
+    (SELECT pipeline FROM writer WHERE uid IS NOT NULL) AS holder
   FROM generations
   WHERE deletedAt IS NULL AND NOT EXISTS (SELECT 1 FROM forks WHERE forks.gen = generations.gen AND state < 2)
   ORDER BY gen DESC LIMIT 1`;
 const NEW_COMMITS = `
-  SELECT gen, seq, id, createdAt, (SELECT key FROM authors WHERE number = author) AS key, annotation
+  SELECT gen, seq, id, createdAt, (SELECT key FROM authors WHERE number = author) AS key, annotation, origin
   FROM commits WHERE gen = ? AND seq > ? AND kind = 0 ORDER BY seq`;
 /** What a read by a commit finds. */
 const READABLE = `
@@ -87,7 +99,10 @@ const READABLE = `
 const BEGUN_WITH = `
   SELECT 1 FROM open_commits WHERE gen = ?1 AND base = ?2 AND state < 2
   UNION ALL SELECT 1 FROM reverting WHERE gen = ?1 AND target = ?2`;
-const FORKED_FROM = `SELECT 1 FROM forks WHERE parent = ? AND "commit" = ? AND state IN (1, 2)`;
+/** One that was deleted stays for its own forks. */
+const FORKED_FROM = `
+  SELECT 1 FROM forks WHERE parent = ? AND "commit" = ?
+    AND (state IN (1, 2) OR state = 3 AND EXISTS (SELECT 1 FROM roots WHERE goneAt IS NULL))`;
 
 const DIED =
   "SELECT path, attributes ->> '$.tags' AS tags FROM files WHERE gen = ? AND died = ? AND kind < 2";
@@ -115,6 +130,7 @@ interface LiveRow {
   readonly horizon: number;
   readonly settings: string | null;
   readonly tags: string;
+  readonly holder: string | null;
 }
 
 /**
@@ -269,7 +285,7 @@ export class FactsObserver {
       if (before.generation !== null) this.#add("", NOTHING);
       return;
     }
-    const { gen, head, horizon, settings } = row;
+    const { gen, head, horizon, settings, holder } = row;
     const rows = horizon > 0 ? storage.look<IdRow>(READABLE, gen, horizon) : null;
     if (live === this.#looked.live && rows === this.#looked.readable) return;
     this.#looked = { live, readable: rows };
@@ -287,6 +303,7 @@ export class FactsObserver {
       horizon,
       tags,
       settled: settings === null ? PLAIN : settledOf(JSON.parse(settings)),
+      holder,
       gone: readable === null ? new Set() : this.#goneOf(gen, new Set(readable)),
       graces: new Map([
         ...(isSame ? before.graces : []),
@@ -310,8 +327,8 @@ export class FactsObserver {
   }
 
   /** Into a protected branch one key alone writes. */
-  #admit({ writer }: Settled, { id, key }: Made): void {
-    if (writer === null || ("key" in writer && writer.key === key)) return;
+  #admit({ writer }: Settled, { id, key, origin }: Made): void {
+    if (writer === null || ("key" in writer ? writer.key === key : origin !== null)) return;
     this.faults.push(
       `${this.#object.name} took ${id} of ${key}, and is protected for ${JSON.stringify(writer)}`,
     );
@@ -351,14 +368,22 @@ function taggedOf({ path, tags }: TaggedRow): Expired {
   return { path, tags: JSON.parse(tags ?? "[]") };
 }
 
-function settledOf([isPublic, emptyOnly, writer, keep, lifecycle]: [
+function settledOf([isPublic, emptyOnly, writer, keep, lifecycle, cors, modified]: [
   number,
   number,
-  Writer | null,
-  Keep | null,
-  Lifecycle | null,
+  Settled["writer"],
+  Settled["keep"],
+  Settled["lifecycle"],
+  Settled["cors"],
+  Settled["modified"],
 ]): Settled {
-  return { public: isPublic === 1, emptyOnly: emptyOnly === 1, writer, keep, lifecycle };
+  return { public: isPublic === 1, emptyOnly: emptyOnly === 1, writer, keep, lifecycle, cors, modified };
+}
+
+/** What a branch is set to, in the order in which it is compared. */
+export function inOrder(settled: Settled): Settled {
+  const { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified } = settled;
+  return { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified };
 }
 
 export function shownFacts({ generation, head, tags, settled }: Facts): string {

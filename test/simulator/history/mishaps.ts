@@ -1,3 +1,4 @@
+import { SmallBranch } from "../limits/small-branch.ts";
 import { SmallPipeline } from "../limits/small-pipeline.ts";
 import type { Faults } from "../platform/faults.ts";
 import { Simulation } from "../platform/simulation.ts";
@@ -26,7 +27,15 @@ export interface Calm {
 const ALARM_LATE = 0.2;
 const LONGEST_LATE_MS = 4_000;
 
+/** Until when, by time itself, the blob store does not answer, or deletes nothing. */
+export interface Trouble {
+  awayUntil: number;
+  keepsBlobsUntil: number;
+}
+
 interface Setting {
+  /** Branches have small limits. */
+  readonly smallBranches?: boolean | undefined;
   /** Pipelines have small limits. */
   readonly smallPipelines?: boolean;
   readonly vars?: Readonly<Record<string, string>>;
@@ -38,18 +47,39 @@ interface Setting {
 export function mishapSimulation(
   seed: number,
   tally: Tally,
-  { vars, lateAlarms = false, smallPipelines = false }: Setting = {},
-): { simulation: Simulation; calm: Calm } {
+  { vars, lateAlarms = false, smallBranches = false, smallPipelines = false }: Setting = {},
+): { simulation: Simulation; calm: Calm; trouble: Trouble } {
   const calm = { is: false };
-  const faults = (world: World) => mishaps(world, { calm, tally, lateAlarms });
-  const setting = { ...(smallPipelines && { pipeline: SmallPipeline }), ...(vars && { vars }) };
-  return { simulation: new Simulation({ seed, faults, ...setting }), calm };
+  const trouble = { awayUntil: 0, keepsBlobsUntil: 0 };
+  const faults = (world: World) => mishaps(world, { calm, tally, trouble, lateAlarms });
+  const setting = {
+    ...(smallBranches && { branch: SmallBranch }),
+    ...(smallPipelines && { pipeline: SmallPipeline }),
+    ...(vars && { vars }),
+  };
+  const simulation = new Simulation({ seed, faults, ...setting });
+  keepBlobs(simulation, { calm, trouble });
+  return { simulation, calm, trouble };
+}
+
+/** Now and then the blob store refuses to delete, and nothing else. */
+function keepBlobs(
+  { blobs, world }: Simulation,
+  { calm, trouble }: { readonly calm: Calm; readonly trouble: Trouble },
+): void {
+  const remove = blobs.delete.bind(blobs);
+  blobs.delete = async (names) => {
+    if (!calm.is && world.now < trouble.keepsBlobsUntil) throw new Error("R2 could not be reached");
+    await remove(names);
+  };
 }
 
 function mishaps(
-  { random }: World,
-  { calm, tally, lateAlarms }: { calm: Calm; tally: Tally; lateAlarms: boolean },
+  world: World,
+  { calm, tally, trouble, lateAlarms }: { calm: Calm; tally: Tally; trouble: Trouble; lateAlarms: boolean },
 ): Faults {
+  const { random } = world;
+  const isAway = (store: string) => store === "R2" && !calm.is && world.now < trouble.awayUntil;
   const happens = (what: string, probability: number) => {
     const is = !calm.is && random.chance(probability);
     if (is) tally.add(`fault ${what}`);
@@ -59,7 +89,7 @@ function mishaps(
     failsToFlush: () => happens("write fails", FLUSH_FAILS),
     losesCall: () => happens("call lost", LOST),
     losesAnswer: () => happens("answer lost", LOST),
-    failsBefore: (store) => happens(`${store} fails before`, LOST),
+    failsBefore: (store) => isAway(store) || happens(`${store} fails before`, LOST),
     failsAfter: (store) => happens(`${store} fails after`, LOST),
     alarmLateMs: () =>
       lateAlarms && happens("alarm is late", ALARM_LATE) ? random.next() * LONGEST_LATE_MS : 0,

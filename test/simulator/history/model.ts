@@ -3,7 +3,7 @@ import type { Seen, State, Tree } from "./states.ts";
 
 /** Something that was asked of a branch. */
 export interface Taken {
-  /** It is in the message of the commit that comes of it, if one does. */
+  /** It is in the message of the commit that comes of it, if one does; or it is the job that made it. */
   readonly id: string;
   readonly bucket: string;
   /** What was asked, for people. */
@@ -18,6 +18,8 @@ export interface Taken {
   readonly fills?: Filling;
   /** The open commit, or multipart upload, that it may end without a commit. */
   readonly ends?: Ending;
+  /** Two commits may come of it. */
+  readonly isTwofold?: boolean;
 }
 
 export interface Change {
@@ -68,7 +70,8 @@ export function faultsOf(
       if (!before) continue;
       faults.push(...stateFaults({ before, after }).map((fault) => `${bucket}: ${fault}`));
       if (after.commit === null || after.commit === before.commit || after.archive !== undefined) continue;
-      const one = byId.get(`${bucket} ${after.message}`);
+      // Of a job nothing is said: it is known by its id.
+      const one = byId.get(`${bucket} ${after.origin ?? after.message}`);
       if (one) faults.push(...changeFaults(one, { before, after }, made));
       else if (!othersMake(bucket, { before, after }))
         faults.push(
@@ -99,7 +102,7 @@ function stateFaults({ before, after }: Change): string[] {
 function changeFaults(one: Taken, change: Change, made: Map<Taken, State>): string[] {
   const { after, before } = change;
   const { bucket, text, answer } = one;
-  const isSecond = made.has(one);
+  const isSecond = made.has(one) && !one.isTwofold;
   made.set(one, after);
   return [
     isSecond && `${bucket}: ${text} made two commits`,

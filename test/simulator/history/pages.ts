@@ -1,6 +1,6 @@
 /*
  * The naive rule of pages: of all that there is in order, a page has what comes after its mark, without a gap, up to its last entry;
- * what is below a folder is one entry. It may be short, but not the last one.
+ * what is below a folder is one entry. It may be short, or have nothing, but not the last one; each goes on behind the one before.
  */
 
 export interface PageAsked {
@@ -35,12 +35,48 @@ export function entriesOf(paths: Iterable<string>, asked: PageAsked): string[] {
 
 /** Whether a page is what it should be of all these paths. */
 export function isPageOf(paths: Iterable<string>, asked: PageAsked, { names, next }: PageRead): boolean {
-  const all = entriesOf(paths, asked);
+  const there = [...paths];
+  const all = entriesOf(there, asked);
   const isRun = names.every((name, index) => name === all[index]) && names.length <= asked.limit;
-  return (
-    isRun &&
-    (next === null ? names.length === all.length : names.length < all.length || next !== names.at(-1))
-  );
+  const rest = all.slice(names.length);
+  if (next === null) return isRun && rest.length === 0;
+  // What is not on it is on those that come.
+  const later = new Set(entriesOf(there, { ...asked, after: next }));
+  return isRun && next > (asked.after ?? "") && rest.every((name) => later.has(name));
+}
+
+/** All that there is, asked for without a folder. */
+export const ALL: PageAsked = { prefix: "", limit: 1000 };
+
+interface Listed {
+  readonly entries: readonly { readonly kind: string; readonly path: string; readonly digest?: string }[];
+  readonly next: string | null;
+}
+
+/** Whether a listing of all is that of a tree, or a first page of it. */
+export function isListingOf(tree: ReadonlyMap<string, string>, { entries, next }: Listed): boolean {
+  const isThere = ({ path, digest }: Listed["entries"][number]) => tree.get(path) === digest;
+  const read = { names: entries.map(({ path }) => path), next };
+  return entries.every(isThere) && isPageOf(tree.keys(), ALL, read);
+}
+
+/** All pages of a listing, as one; or the first refusal. */
+export async function wholeListing<R extends Refusal>(
+  list: (page: { readonly after?: string }) => Promise<({ readonly ok: true } & Listed) | R>,
+): Promise<({ readonly ok: true } & Listed) | R> {
+  const entries: Listed["entries"][number][] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await list(after === undefined ? {} : { after });
+    if (!page.ok) return page;
+    entries.push(...page.entries);
+    if (page.next === null) return { ...page, entries };
+    after = page.next;
+  }
+}
+
+interface Refusal {
+  readonly ok: false;
+  readonly reason: string;
 }
 
 export function byBytes(one: string, other: string): number {

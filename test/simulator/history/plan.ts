@@ -24,6 +24,8 @@ export interface Plan {
   readonly jumps?: readonly Jump[];
   /** Nothing fails and nobody ends. */
   readonly isCalm?: boolean;
+  /** The limits of branches are small (../limits/limits.ts). */
+  readonly isSmall?: boolean;
 }
 
 export interface PlanOptions {

@@ -47,6 +47,7 @@ async function storyOf(plan: Plan): Promise<string[]> {
   const lines = asked.filter(({ at }) => Number.isFinite(at)).sort((one, other) => one.at - other.at);
   return [
     `steps: ${numbers}; schedule ${plan.schedule}`,
+    ...(plan.isSmall ? ["limits are small"] : []),
     ...(plan.jumps ?? []).map(({ step, byMs }) => `before step ${step} the clock jumps by ${byMs} ms`),
     ...lines.map(({ at, line }) => `${String(at).padStart(4)}  ${line}`),
     ...result.faults.map((fault) => `wrong: ${fault}`),

@@ -5,6 +5,7 @@ import { LEAST_TTL_MS } from "./beside.ts";
 import { destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
 import { ADMIN_KINDS } from "./kinds/admin.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
+import { CLAIM_KINDS } from "./kinds/claims.ts";
 import { ENTRY_KINDS } from "./kinds/entry.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { EXPORT_KINDS } from "./kinds/export.ts";
@@ -12,15 +13,20 @@ import { FEED_KINDS } from "./kinds/feed.ts";
 import { FILE_KINDS } from "./kinds/files.ts";
 import { IMPORT_KINDS } from "./kinds/import.ts";
 import { KEEP_KINDS } from "./kinds/keep.ts";
+import { LENT_KINDS } from "./kinds/lent.ts";
 import { dueFaults, isAborted, isExpiry, LIFECYCLE_KINDS } from "./kinds/lifecycle.ts";
 import { LOG_KINDS } from "./kinds/log.ts";
+import { NOBODY_KINDS } from "./kinds/nobody.ts";
 import { ODD_KINDS } from "./kinds/odd.ts";
 import { OPEN_COMMIT_KINDS } from "./kinds/open-commits.ts";
 import { PAGE_KINDS } from "./kinds/pages.ts";
 import { PART_KINDS } from "./kinds/parts.ts";
+import { READER_KINDS } from "./kinds/readers.ts";
 import { REVERT_KINDS } from "./kinds/revert.ts";
 import { SETTING_KINDS } from "./kinds/settings.ts";
+import { SUBSCRIBER_KINDS } from "./kinds/subscribers.ts";
 import { TAG_KINDS } from "./kinds/tags.ts";
+import { fullFaults, TROUBLE_KINDS } from "./kinds/trouble.ts";
 import { VERSION_KINDS } from "./kinds/versions.ts";
 import { ended, endNowAndThen, insist, isMishap, mishapSimulation, setClock } from "./mishaps.ts";
 import { faultsOf, type Taken } from "./model.ts";
@@ -49,11 +55,19 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...LOG_KINDS,
   ...PAGE_KINDS,
   ...VERSION_KINDS,
+  ...NOBODY_KINDS,
+  ...CLAIM_KINDS,
+  ...SUBSCRIBER_KINDS,
+  ...TROUBLE_KINDS,
+  ...LENT_KINDS,
+  ...READER_KINDS,
 };
 
 const CLIENTS = 3;
 /** Of each client. */
 const STEPS = 28;
+/** One in so many seeds has small limits. */
+const BETWEEN_SMALL = 4;
 /** How long a branch that is idle takes at most to let go of what is kept no more; milliseconds. */
 const SHORT_REST_MS = 60 * 60_000;
 /** How long nothing goes wrong, nor is anything done, before all is looked at: longer than any grace; milliseconds. */
@@ -68,15 +82,18 @@ export interface HistoryResult {
 /** The plan of the history of a seed. */
 export function historyOf(seed: number): Plan {
   const weights = Object.fromEntries(Object.entries(KINDS).map(([kind, { weight }]) => [kind, weight]));
-  return planOf(seed, { clients: CLIENTS, steps: STEPS, weights });
+  const isSmall = seed % BETWEEN_SMALL === BETWEEN_SMALL - 1;
+  return { ...planOf(seed, { clients: CLIENTS, steps: STEPS, weights }), isSmall };
 }
 
 /** Runs a history: its clients take their steps, side by side, while things go wrong. In the end all is compared. */
 export async function runHistory(plan: Plan, counted = new Tally()): Promise<HistoryResult> {
   const tally = counted.ofHistory();
-  const { simulation, calm } = mishapSimulation(plan.schedule, tally);
+  const { simulation, calm, trouble } = mishapSimulation(plan.schedule, tally, {
+    smallBranches: plan.isSmall,
+  });
   calm.is = plan.isCalm ?? false;
-  const stage = new Stage(simulation, tally);
+  const stage = new Stage(simulation, tally, { isSmall: plan.isSmall, trouble });
   try {
     return await played(plan, { stage, calm });
   } finally {
@@ -104,6 +121,7 @@ async function played(
     );
   });
   calm.is = true;
+  await simulation.as(() => Promise.all(stage.leaving.map((leave) => leave())));
   // What waits for a time waits longer by as much as the clock was set back.
   await simulation.pass(SHORT_REST_MS + simulation.world.setBackMs);
   const faults = await simulation.as(() => keptFaults(stage));
@@ -119,6 +137,7 @@ async function played(
       },
     }),
     ...importFaults(stage),
+    ...fullFaults(stage),
     ...stage.wrong,
     ...ended(simulation),
   );

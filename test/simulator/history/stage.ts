@@ -6,7 +6,7 @@ import type { Archive, Imported } from "./archives.ts";
 import type { Aside } from "./asides.ts";
 import { digestOf, idOf } from "./bytes.ts";
 import { FactsObserver } from "./facts.ts";
-import { isMishap } from "./mishaps.ts";
+import { isMishap, type Trouble } from "./mishaps.ts";
 import { type Answer, type Taken, UNKNOWN } from "./model.ts";
 import { BranchObserver } from "./observer.ts";
 import type { State, Tree } from "./states.ts";
@@ -50,7 +50,7 @@ export interface Kind {
 }
 
 /** What was asked of a branch, before its answer. */
-export type Asked = Pick<Taken, "id" | "bucket" | "text" | "leads" | "fills" | "ends">;
+export type Asked = Pick<Taken, "id" | "bucket" | "text" | "leads" | "fills" | "ends" | "isTwofold">;
 
 /** Somebody asked that a version with this content goes for good. */
 export interface Erased {
@@ -104,6 +104,8 @@ export interface End {
 export class Stage {
   readonly simulation: Simulation;
   readonly tally: Tally;
+  /** The limits of branches are small (../limits/limits.ts): pages end early, and what is read in several turns is no state that was. */
+  readonly isSmall: boolean;
   readonly taken: Taken[] = [];
   readonly observers = new Map<string, BranchObserver>();
   readonly facts = new Map<string, FactsObserver>();
@@ -117,6 +119,12 @@ export class Stage {
   readonly known = new Set<string>();
   /** Until then, by the clock, no client begins a step. */
   quietUntil = 0;
+  /** What is the matter with the blob store. */
+  readonly trouble: Trouble;
+  /** When databases were full, in the count of all that the history noted. */
+  readonly full: { readonly bucket: string; readonly from: number; readonly to: number }[] = [];
+  /** What whoever holds something at branches does when the history is over. */
+  readonly leaving: (() => Promise<unknown>)[] = [];
   /** What came of open commits and of multipart uploads, as whoever asked first was told. */
   readonly ends = new Map<string, End>();
   /** Open commits that somebody finished without a word: their commits have what was said when they began. */
@@ -137,9 +145,15 @@ export class Stage {
   readonly uploads = new Set<string>();
   #stamp = 0;
 
-  constructor(simulation: Simulation, tally: Tally) {
+  constructor(
+    simulation: Simulation,
+    tally: Tally,
+    { isSmall = false, trouble }: { readonly isSmall?: boolean | undefined; readonly trouble: Trouble },
+  ) {
     this.simulation = simulation;
+    this.trouble = trouble;
     this.tally = tally;
+    this.isSmall = isSmall;
     for (const bucket of BUCKETS) {
       const object = simulation.branches.object(bucket);
       const stamp = () => this.stamp();
@@ -154,6 +168,13 @@ export class Stage {
   /** The next number in the count of all that is noted. */
   stamp(): number {
     return ++this.#stamp;
+  }
+
+  /** Whether a branch and all beside its tree was the same all the time from a moment until now. */
+  isUnmoved(bucket: string, since: number): boolean {
+    const [from, to] = [since, this.stamp()];
+    const moments = [this.observers.get(bucket), this.facts.get(bucket)];
+    return moments.every((seen) => seen?.between(from, to).length === 1);
   }
 
   /** Waits as long as no client is to begin a step; then all go on at almost the same time. */

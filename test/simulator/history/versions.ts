@@ -142,7 +142,11 @@ function eventsOf(stage: Stage, { bucket, facts, observer, state }: VersionsRead
 class Lives {
   readonly #all: PathEvent[] = [];
   readonly #required: PathEvent[] = [];
-  readonly #alive = new Map<string, { readonly event: PathEvent; isKept: boolean }>();
+  /** `isNamed`: the commit is known that wrote it; an archive may lack that. */
+  readonly #alive = new Map<
+    string,
+    { readonly event: PathEvent; readonly isNamed: boolean; isKept: boolean }
+  >();
   #last = 0;
 
   add(
@@ -160,7 +164,7 @@ class Lives {
   ): void {
     for (const [path, row] of [...this.#alive]) {
       if (born.get(path) === row.event.seq) {
-        row.isKept ||= isShown;
+        row.isKept ||= isShown && row.isNamed;
         continue;
       }
       this.#alive.delete(path);
@@ -182,7 +186,7 @@ class Lives {
       const event = { path, seq: bornAt, version, digest: tree.get(path) ?? "" };
       const isOfCommit = bornAt === seq;
       if (isOfCommit) this.#all.push(event);
-      this.#alive.set(path, { event, isKept: isShown && isOfCommit });
+      this.#alive.set(path, { event, isNamed: isOfCommit, isKept: isShown && isOfCommit });
     }
   }
 

@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { Branch } from "../../../worker/branch/branch.ts";
+import { Simulation } from "../platform/simulation.ts";
 import { LIMITED, withSmallLimits } from "./limits.ts";
+import { SmallBranch } from "./small-branch.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -15,4 +18,22 @@ test("each limit that histories make small is in the code, is larger there, and 
       source.split("\n").map(({ length }) => length),
     );
   }
+});
+
+test("the branches of a simulation have small limits if that is wanted", async () => {
+  const answers = async (branch: typeof Branch) => {
+    const simulation = new Simulation({ seed: 1, branch });
+    try {
+      return await simulation.as(async () => {
+        const { lifecycle, files } = simulation.branch("master.photos");
+        await lifecycle.create();
+        const operations = ["a", "b", "c", "d"].map((path) => ({ delete: path }));
+        return await files.commit({ operations });
+      });
+    } finally {
+      simulation.close();
+    }
+  };
+  expect(await answers(SmallBranch)).toEqual({ ok: false, reason: "too-many-operations" });
+  expect(await answers(Branch)).toMatchObject({ ok: true });
 });

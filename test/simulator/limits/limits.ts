@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { BRANCH_LIMITS } from "./branches.ts";
 import { PIPELINE_LIMITS } from "./pipelines.ts";
 
 /*
@@ -16,6 +17,7 @@ const BRANCH = "worker/branch";
 const PIPELINE = "worker/pipeline";
 /** The small limits, by the files that have them. */
 const LIMITS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  ...BRANCH_LIMITS,
   ...PIPELINE_LIMITS,
 };
 

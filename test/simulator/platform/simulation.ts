@@ -59,11 +59,13 @@ export class Simulation {
   constructor({
     seed,
     faults = () => NO_FAULTS,
+    branch = Branch,
     pipeline = Pipeline,
     vars = {},
   }: {
     seed: number;
-    /** The class of pipelines, which may be one with other limits. */
+    /** The classes of branches and pipelines, which may be ones with other limits. */
+    branch?: typeof Branch;
     pipeline?: typeof Pipeline;
     faults?: (world: World) => Faults;
     /** Variables of the Worker, beside those that it must have. */
@@ -74,7 +76,7 @@ export class Simulation {
     const common = { world, faults: broken, env: () => this.#env };
     this.world = world;
     const { branches, pipelines, catalogue } = DATABASES;
-    this.branches = new SimulatedNamespace({ ...common, databases: branches, type: () => Branch as never });
+    this.branches = new SimulatedNamespace({ ...common, databases: branches, type: () => branch as never });
     this.pipelines = new SimulatedNamespace({
       ...common,
       databases: pipelines,

@@ -31,6 +31,8 @@ interface Watcher {
  * SQLite: a crash undoes it, as a disk does that never got it. An alarm is part of what is written.
  */
 export class SimulatedStorage {
+  /** So much more the database is said to have. */
+  filledBytes = 0;
   readonly #options: StorageOptions;
   /** Undefined once the simulation is over. */
   #database: Database | undefined;
@@ -88,7 +90,7 @@ export class SimulatedStorage {
         check();
         return work(...args);
       };
-    const size = () => this.#db.bytes;
+    const size = () => this.#db.bytes + this.filledBytes;
     const sql = {
       exec: checked((text: string, ...values: SqlStorageValue[]) => this.#exec(text, values)),
       get databaseSize() {

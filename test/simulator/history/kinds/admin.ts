@@ -1,3 +1,6 @@
+import type { AdminCalls, NamedRow } from "../../../../worker/branch/contract/admin.ts";
+import type { AnswerOf } from "../../../../worker/branch/contract/answers.ts";
+import type { ByteHolder, ErasureCalls } from "../../../../worker/branch/contract/erasures.ts";
 import { askAside, refusedAside, type Said } from "../asides.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { textOfBody } from "../end.ts";
@@ -34,7 +37,7 @@ async function statusOf(stage: Stage, { id, random, bucket }: Turn): Promise<voi
           what: `status ${JSON.stringify(answer)}`,
           of: (facts, observer) =>
             isHead(facts, observer, answer.head) &&
-            answer.claimedBy === null &&
+            answer.claimedBy === facts.holder &&
             (!publicOnly || facts.settled.public),
         };
       },
@@ -151,6 +154,7 @@ async function told<T>(call: () => Promise<T>): Promise<T | undefined> {
 /** What is live is what HEAD has; what is kept is at least what other commits have that can be read. */
 async function usage(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const sizes = random.chance(0.2);
+  const begun = stage.stamp();
   await askAside(
     stage,
     { id, bucket, text: `usage ${id}` },
@@ -159,6 +163,7 @@ async function usage(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
       saidOf: (answer): Said => {
         if (!answer.ok) return usageRefused(answer);
         const { contents, deleted = false, database } = answer;
+        if (stage.isSmall && !stage.isUnmoved(bucket, begun)) return { kind: "unknown" };
         return {
           kind: "saw",
           what: `usage ${JSON.stringify(contents)}`,
@@ -217,22 +222,26 @@ function pastOf(
 async function check(stage: Stage, turn: Turn): Promise<void> {
   const { id, random, bucket } = turn;
   const { admin } = stage.branch(bucket);
-  const names = await askAside(
-    stage,
-    { id, bucket, text: `check ${id} names` },
-    {
-      call: () => admin.checkNames({ after: null }),
-      saidOf: (answer): Said => {
-        if (!answer.ok) return NEVER_THERE;
-        return {
-          kind: "saw",
-          what: `checked names, of which lack ${JSON.stringify(answer.lacking)}`,
-          of: () => answer.lacking.length === 0,
-        };
+  for (let from: NamedRow | null = null, n = 0; n === 0 || from !== null; n++) {
+    const after: NamedRow | null = from;
+    const names: AnswerOf<AdminCalls["checkNames"]> | undefined = await askAside(
+      stage,
+      { id: `${id}.${n}`, bucket, text: `check ${id}.${n} names` },
+      {
+        call: () => admin.checkNames({ after }),
+        saidOf: (answer): Said => {
+          if (!answer.ok) return NEVER_THERE;
+          return {
+            kind: "saw",
+            what: `checked names, of which lack ${JSON.stringify(answer.lacking)}`,
+            of: () => answer.lacking.length === 0,
+          };
+        },
       },
-    },
-  );
-  if (!names?.ok) return;
+    );
+    if (!names?.ok) return;
+    from = names.next;
+  }
   for (let after = 0, more = true; more; ) {
     const page = await told(() => admin.checkContents({ after }));
     if (!page?.ok) return;
@@ -272,6 +281,7 @@ async function namesOf(
   const { admin, erasures } = stage.branch(bucket);
   await told(() => admin.forksHolding({ digest, size }));
   const isByName = random.chance(0.5);
+  const begun = stage.stamp();
   const request = { digest, size, gen, limit: 100 };
   await askAside(
     stage,
@@ -282,20 +292,23 @@ async function namesOf(
           const names = await admin.namesOf(request);
           return names.map(({ path, commit }) => ({ path, version: commit }));
         }
-        const page = await erasures.holders({ contents: [{ digest, size }] });
-        if (!page.ok) return null;
         // In order: versions, then what is filled beside them.
-        const rest =
-          page.next === null
-            ? undefined
-            : await erasures.holders({ contents: [{ digest, size }], after: page.next });
-        const holders = [...page.holders, ...(rest?.ok ? rest.holders : [])];
+        const holders: ByteHolder[] = [];
+        for (let after: string | null | undefined; after !== null; ) {
+          const asked = { contents: [{ digest, size }], ...(after !== undefined && { after }) };
+          const page: AnswerOf<ErasureCalls["holders"]> = await erasures.holders(asked);
+          if (!page.ok && after === undefined) return null;
+          if (!page.ok) break;
+          holders.push(...page.holders);
+          after = page.next;
+        }
         return holders.flatMap((one) =>
           one.kind === "version" ? [{ path: one.path, version: one.version }] : [],
         );
       },
       saidOf: (names): Said => {
         if (names === null) return NEVER_THERE;
+        if (stage.isSmall && !stage.isUnmoved(bucket, begun)) return { kind: "unknown" };
         const told = names.map(({ path, version }) => `${path} ${version}`);
         return {
           kind: "saw",

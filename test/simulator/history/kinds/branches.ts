@@ -1,3 +1,4 @@
+import type { CreateBranch } from "../../../../worker/branch/contract/lifecycle.ts";
 import { type Answer, type Change, UNKNOWN } from "../model.ts";
 import { BRANCHES, bucketOf, type Kind, type Stage, type Turn } from "../stage.ts";
 import { isSame } from "../states.ts";
@@ -13,11 +14,17 @@ export const BRANCH_KINDS = {
 
 const THERE: Answer = { kind: "saw", what: "there", of: ({ generation }) => generation !== null };
 
-async function create(stage: Stage, { id, bucket }: Turn): Promise<void> {
-  noteCreation(stage, { id, bucket });
+async function create(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const wants: CreateBranch = {
+    ...(random.chance(0.2) && { public: true }),
+    ...(random.chance(0.2) && { emptyOnly: true }),
+    ...(random.chance(0.2) && { keep: { commits: 5 } }),
+    ...(random.chance(0.2) && { modified: "file" }),
+  };
+  noteCreation(stage, { id, bucket }, wants);
   await stage.ask(
-    { id, bucket, text: `create ${id}` },
-    () => stage.branch(bucket).lifecycle.create(),
+    { id, bucket, text: `create ${id} ${JSON.stringify(wants)}` },
+    () => stage.branch(bucket).lifecycle.create(wants),
     // One that is still being forked has its name.
     (answer) => (answer.ok ? THERE : answer.reason === "already-exists" ? UNKNOWN : refusal(answer)),
   );
@@ -30,6 +37,15 @@ async function fork(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const log = before === undefined ? undefined : await stage.branch(parent).history.list({ limit: 100 });
   const commits = log?.ok ? log.commits : [];
   const commit = commits[Math.floor((before ?? 0) * commits.length)]?.id;
+  await forkOne(stage, { id, bucket }, { parent, commit });
+}
+
+/** Makes a branch of another one, as it is or was at a commit. */
+export async function forkOne(
+  stage: Stage,
+  { id, bucket }: Pick<Turn, "id" | "bucket">,
+  { parent, commit }: { readonly parent: string; readonly commit?: string | undefined },
+): Promise<void> {
   const origin = stage.observers.get(parent);
   const from = stage.stamp();
   const asked = {

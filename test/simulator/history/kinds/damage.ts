@@ -33,6 +33,41 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
     const [seq, id, at, , , ...others] = last;
     return { commits: commits.with(-1, [seq, id, at, 0, 1, ...others]) };
   },
+  "a time that goes back": ({ commits }) => {
+    const [last] = commits.slice(-1);
+    if (!last || commits.length < 2) return undefined;
+    const [seq, id, , ...others] = last;
+    return { commits: commits.with(-1, [seq, id, 1, ...others]) };
+  },
+  "more births than it counts": ({ commits }) => fewer(commits, 3),
+  "more deaths than it counts": ({ commits }) => fewer(commits, 4),
+  "one job twice": ({ commits }) => {
+    if (commits.length < 2) return undefined;
+    const ofJob = ([seq, id, at, births, deaths, , ...others]: ArchivedCommit): ArchivedCommit => [
+      ...([seq, id, at, births, deaths, "job"] as const),
+      ...others,
+    ];
+    return { commits: commits.map((commit, at) => (at < 2 ? ofJob(commit) : commit)) };
+  },
+  "one tag twice": ({ tags }) => {
+    const [tag] = tags;
+    return tag && { tags: [tag, ...tags] };
+  },
+  "files out of order": ({ files }) => (files.length < 2 ? undefined : { files: files.toReversed() }),
+  "a directory that has bytes": ({ files }) =>
+    oneFile(files, ([, born, died, digest, , attributes, more]) => [
+      ...(["a-directory/", born, died, digest, 1, attributes, more] as const),
+    ]),
+  "a file that ends with no commit": ({ files, commits }) => {
+    const seqs = new Set(commits.map(([seq]) => seq));
+    const lacking = commits.flatMap(([seq]) => (seq > 1 && !seqs.has(seq - 1) ? seq - 1 : []))[0];
+    if (lacking === undefined) return undefined;
+    const at = files.findIndex(([, born, , , , , more]) => born < lacking && !more?.deletion);
+    const file = files[at];
+    if (!file) return undefined;
+    const [path, born, , ...others] = file;
+    return { files: files.with(at, [path, born, lacking, ...others]) };
+  },
   "a time to come": ({ branch }) => ({ branch: { ...branch, createdAt: FAR } }),
   "a floor above all": ({ branch }) => ({ branch: { ...branch, floor: branch.head + 1 } }),
   "a tag of no commit": ({ tags }) => ({ tags: [...tags, ["zz", LACKING_ID, 0]] }),
@@ -73,11 +108,15 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   counts: () => ({}),
 };
 
-/** One that is damaged somehow; undefined: it has not what that takes. */
-export function damaged(archive: Archive, random: Random): Damaged | undefined {
-  const what = random.pick(Object.keys(DAMAGES));
-  const other = DAMAGES[what]?.(archive);
-  if (!other) return undefined;
+/** One that is damaged somehow. */
+export function damaged(archive: Archive, random: Random): Damaged {
+  let what = "";
+  let other: Partial<Archive> | undefined;
+  // It may have not what one of them takes.
+  while (!other) {
+    what = random.pick(Object.keys(DAMAGES));
+    other = DAMAGES[what]?.(archive);
+  }
   const damage = { ...archive, ...other };
   // What was damaged before its head is another branch to begin with.
   return { what, archive: { ...damage, id: idOf(`${archive.id} ${what}`).digest } };
@@ -85,6 +124,18 @@ export function damaged(archive: Archive, random: Random): Damaged | undefined {
 
 function rest([, , ...others]: ArchivedCommit) {
   return others;
+}
+
+/** From the first commit on that counts more than the one before it, each counts one row less. */
+function fewer(commits: readonly ArchivedCommit[], field: 3 | 4): Partial<Archive> | undefined {
+  const from = commits.findIndex((commit, at) => commit[field] > (commits[at - 1]?.[field] ?? 0));
+  const isMore = (commit: ArchivedCommit) => commit[3] - 1 < commit[4];
+  if (from < 0 || (field === 3 && commits.slice(from).some(isMore))) return undefined;
+  return {
+    commits: commits.map((commit, at) =>
+      at < from ? commit : commit.with(field, commit[field] - 1),
+    ) as ArchivedCommit[],
+  };
 }
 
 function oneFile(

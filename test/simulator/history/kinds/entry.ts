@@ -2,6 +2,7 @@ import type { S3Request } from "../../platform/sign.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
+import { isListingOf } from "../pages.ts";
 import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame, type State } from "../states.ts";
 import { someText } from "./files.ts";
@@ -171,9 +172,15 @@ async function list(stage: Stage, { id, bucket }: Turn): Promise<void> {
       const refused = refusedBy(heard);
       if (refused) return refused;
       const rows = heard.text.matchAll(/<Contents><Key>([^<]*)<.*?<ETag>([^<]*)</g);
-      const tree = new Map([...rows].map(([, key = "", tag = ""]) => [key, digestOfTag(tag)]));
-      const of = (state: State) => state.generation !== null && isSame(state.tree, tree);
-      return { kind: "saw", what: `listed ${JSON.stringify([...tree])}`, of };
+      const entries = [...rows].map(([, path = "", tag = ""]) => ({
+        kind: "file",
+        path,
+        digest: digestOfTag(tag),
+      }));
+      const isCut = heard.text.includes("<IsTruncated>true<");
+      const listed = { entries, next: isCut ? (entries.at(-1)?.path ?? "") : null };
+      const of = (state: State) => state.generation !== null && isListingOf(state.tree, listed);
+      return { kind: "saw", what: `listed ${JSON.stringify(listed)}`, of };
     },
   );
 }

@@ -17,7 +17,7 @@ import { ERASURE_KINDS } from "./erasures.ts";
 import { LOG_KINDS } from "./log.ts";
 
 /** Branches with their history, read in pages. Whoever reads may go away, or be gone for a while, at any page. */
-export const EXPORT_KINDS = { export: { weight: 3, take: exportOne } } satisfies Record<string, Kind>;
+export const EXPORT_KINDS = { export: { weight: 4, take: exportOne } } satisfies Record<string, Kind>;
 
 /** A page that is read so soon after the last one does not prolong an export; milliseconds. */
 const RENEWED_MS = 60_000;

@@ -76,7 +76,7 @@ interface FeedRead {
 }
 
 /** Whether events are the commits behind a place, in order and without a gap that is not said. */
-function isFeed(stage: Stage, { bucket, observer, state, asked, events, more }: FeedRead): boolean {
+export function isFeed(stage: Stage, { bucket, observer, state, asked, events, more }: FeedRead): boolean {
   const isBehind = (one: { generation: number; seq: number }, other: { generation: number; seq: number }) =>
     one.generation > other.generation || (one.generation === other.generation && one.seq > other.seq);
   const made = madeOf(stage, bucket);
@@ -91,8 +91,9 @@ function isFeed(stage: Stage, { bucket, observer, state, asked, events, more }: 
       continue;
     }
     const one = made.find((each) => each.generation === generation && each.seq === seq);
-    if (!one || one.state.commit !== event.id || !isAllOf(stage, { one, changes: event.changes, event }))
-      return false;
+    // An archive took the id of one of an earlier life with it.
+    const isOther = event.id !== one?.state.commit && event.id !== `~${one?.state.commit}.${generation}`;
+    if (!one || isOther || !isAllOf(stage, { one, changes: event.changes, event })) return false;
     const isNext = generation === last.generation ? seq === last.seq + 1 : seq === 1;
     const isSkipped =
       !isNext && event.gap !== true && !one.state.isOfArchive && !isOfNothing(last, generation);
@@ -181,7 +182,7 @@ function mayBeGone(made: Made, { facts, observer }: { facts: Facts; observer: Fa
 }
 
 /** Null: what was asked for can be read no more, which is a fault of those who hold it. */
-async function readable<T>(call: () => Promise<T>): Promise<T | null> {
+export async function readable<T>(call: () => Promise<T>): Promise<T | null> {
   return await call().catch((error) => {
     if (/is kept no more/.test(String(error))) return null;
     throw error;

@@ -8,6 +8,7 @@ import type { Random } from "../../platform/random.ts";
 import { askAside, type Said } from "../asides.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
 import { type Answer, type Change, changed } from "../model.ts";
+import { ALL, isListingOf } from "../pages.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { attributesOf, isSame, type State, type Tree } from "../states.ts";
 import { refusal, writeAnswer } from "./answers.ts";
@@ -255,16 +256,13 @@ async function readPast(stage: Stage, { id, random, bucket }: Turn): Promise<voi
 async function list(stage: Stage, { id, bucket }: Turn): Promise<void> {
   await stage.ask(
     { id, bucket, text: `list ${id}` },
-    () => stage.branch(bucket).files.list({ prefix: "", limit: 1000 }),
+    () => stage.branch(bucket).files.list(ALL),
     (answer) => {
       if (!answer.ok) return refusal(answer);
-      const tree = new Map(
-        answer.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
-      );
       return {
         kind: "saw",
-        what: `listed ${JSON.stringify([...tree])}`,
-        of: (state) => state.generation !== null && isSame(state.tree, tree),
+        what: `listed ${JSON.stringify(answer.entries)} ${answer.next}`,
+        of: (state) => state.generation !== null && isListingOf(state.tree, answer),
       };
     },
   );

@@ -16,7 +16,7 @@ import { damaged } from "./damage.ts";
 import { changeSettings } from "./settings.ts";
 
 /** Branches that are made of archives, some of which do not fit together. Whoever brings one may go away at any page. */
-export const IMPORT_KINDS = { import: { weight: 3, take: importOne } } satisfies Record<string, Kind>;
+export const IMPORT_KINDS = { import: { weight: 4, take: importOne } } satisfies Record<string, Kind>;
 
 /** How often somebody goes on where it stopped. */
 const TRIES = 3;
@@ -29,7 +29,7 @@ async function importOne(stage: Stage, turn: Turn): Promise<void> {
   const free = BUCKETS.filter(isFree);
   const bucket = free.length > 0 && random.chance(0.9) ? random.pick(free) : turn.bucket;
   if (!isFree(bucket) && random.chance(0.5)) await destroyOne(stage, { id: `${id}.before`, bucket });
-  const damage = random.chance(0.35) ? damaged(whole, random) : undefined;
+  const damage = random.chance(0.4) ? damaged(whole, random) : undefined;
   const archive = damage?.archive ?? whole;
   const work = new Importing(stage, { ...turn, bucket }, { archive, damage: damage?.what });
   for (let n = 0; n < TRIES; n++) if ((await work.run()) !== "broken" || random.chance(0.3)) break;
@@ -72,6 +72,7 @@ class Importing {
     if (!begun?.ok) return begun ? "refused" : "broken";
     if (begun.done) return "done";
     const { import: uid, upload } = begun;
+    if (random.chance(0.15)) await this.#tooEarly(uid, begun.progress);
     let progress: Progress = await this.#commits(uid, begun.progress);
     if (typeof progress === "string") return progress;
     if (random.chance(0.05)) return "left";
@@ -83,6 +84,24 @@ class Importing {
     if (typeof progress !== "string") progress = await this.#files(uid, { progress, upload });
     if (typeof progress === "string") return progress;
     return random.chance(0.05) ? "left" : await this.#finish(uid);
+  }
+
+  /** What names commits comes after these, and an end after all. */
+  async #tooEarly(uid: string, { commits, tags, files }: ImportProgress): Promise<void> {
+    if (commits >= this.#archive.branch.head) return;
+    const counts = { commits: 1, tags: 0, files: 0 };
+    const answers = [
+      await insisted(() => this.#calls.tags({ import: uid, after: tags, tags: [] })),
+      await insisted(() => this.#calls.files({ import: uid, after: files, files: [], contents: [] })),
+      await insisted(() => this.#calls.finish({ import: uid, counts })),
+    ];
+    // Somebody else may bring the rest of it meanwhile.
+    const { bucket, id } = this.#turn;
+    const isOther = this.#stage.imports.some(
+      (one) => one.bucket === bucket && one.archive.id === this.#archive.id,
+    );
+    if (answers[2]?.ok && !isOther)
+      this.#stage.wrong.push(`${bucket}: the import ${id} was finished too early`);
   }
 
   async #commits(uid: string, begun: ImportProgress): Promise<Progress> {

@@ -1,6 +1,7 @@
 import type { Keep } from "../../../../worker/branch/contract/settings.ts";
 import { askAside, refusedAside } from "../asides.ts";
 import { shownTree } from "../model.ts";
+import { ALL, wholeListing } from "../pages.ts";
 import type { Kind, Stage, Turn } from "../stage.ts";
 import type { Tree } from "../states.ts";
 import { changeSettings } from "./settings.ts";
@@ -53,7 +54,7 @@ async function past(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
     stage,
     { id, bucket, text: `past ${id} at ${commit}` },
     {
-      call: () => stage.branch(bucket).files.list({ prefix: "", limit: 1000, commit }),
+      call: () => wholeListing((page) => stage.branch(bucket).files.list({ ...ALL, ...page, commit })),
       saidOf: (answer) => {
         if (answer.ok) {
           const tree = treeOf(answer.entries);

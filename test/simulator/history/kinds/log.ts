@@ -234,7 +234,8 @@ async function redact(stage: Stage, { id, random, bucket }: Turn): Promise<void>
       },
     },
   );
-  if (!answer?.ok) return;
+  // Of the commit of a job nothing was said.
+  if (!answer?.ok || answer.redacted === null) return;
   const generation = stage.facts.get(bucket)?.last.generation ?? null;
   stage.redacted[noted] = { bucket, commit, doneAt: { stamp: stage.stamp(), generation } };
 }

@@ -81,6 +81,7 @@ async function emptyDirectory(stage: Stage, { id, random, bucket }: Turn): Promi
 /** What can't be: paths that are none, contents that nobody brought, uploads that nobody opened. Nothing comes of it. */
 async function unfit(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const path = random.pick(PATHS);
+  if (random.chance(0.3)) return await unfitPut(stage, { id, random, bucket });
   const unknown = idOf(`nobody wrote ${id}`);
   const none = `${bucket}.01K0000000000000000000000Z`;
   const [reason, request] = random.pick([
@@ -98,6 +99,29 @@ async function unfit(stage: Stage, { id, random, bucket }: Turn): Promise<void> 
       if (isRight) return { kind: "saw", what: reason, of: () => true };
       return answer.ok ? { kind: "saw", what: "done", of: () => false } : refusal(answer);
     },
+  );
+}
+
+/** A put of what keeps a content that is not there, or into a commit that is made. */
+async function unfitPut(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const path = random.pick(PATHS);
+  const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
+  const openCommit = random.chance(0.5) && commits.length > 0 ? random.pick(commits.slice(-3)) : undefined;
+  const { files, uploads } = stage.branch(bucket);
+  const opened = await insisted(() => uploads.open({ ...(openCommit !== undefined && { openCommit }) }));
+  if (opened?.ok && openCommit !== undefined)
+    stage.wrong.push(`${bucket}: ${id} can bring something for ${openCommit}, which is made`);
+  const text = `unfit ${id}`;
+  const blob = `${digestOf(text)}-${idOf(text).size}.${bucket}.none`;
+  const content = { ...inBlob(text, blob), keeps: [idOf(`nobody wrote ${id}`)] };
+  const common = { path, attributes: {}, annotation: { message: id } };
+  await stage.ask(
+    { id, bucket, text: `put ${id} of ${path} that is unfit` },
+    () =>
+      openCommit === undefined
+        ? files.put({ ...common, content })
+        : files.put({ ...common, content: inline(text), openCommit }),
+    (answer): Answer => (answer.ok ? { kind: "saw", what: "done", of: () => false } : refusal(answer)),
   );
 }
 
@@ -221,12 +245,18 @@ async function bodies(
   const { world } = stage.simulation;
   const generationOf = () => stage.facts.get(bucket)?.last.generation;
   const begun = world.forwardClock;
-  const found = await insisted(() =>
-    stage.branch(bucket).uploads.bodies({ upload, contents: some.map(idOf) }),
-  );
-  if (!found || generationOf() !== generation || world.forwardClock > begun + SOON_MS) return;
-  if (!found.ok || found.bodies.length < some.length)
-    stage.wrong.push(`${bucket}: the upload of ${id} has lost contents: ${JSON.stringify(found)}`);
+  for (let rest = some; rest.length > 0; ) {
+    const contents = rest.map(idOf);
+    const found = await insisted(() => stage.branch(bucket).uploads.bodies({ upload, contents }));
+    if (!found || generationOf() !== generation || world.forwardClock > begun + SOON_MS) return;
+    const count = found.ok ? found.bodies.length : 0;
+    if (count === 0) {
+      stage.wrong.push(`${bucket}: the upload of ${id} has lost contents: ${JSON.stringify(found)}`);
+      return;
+    }
+    // One answer holds so much.
+    rest = rest.slice(count);
+  }
 }
 
 interface Brought {

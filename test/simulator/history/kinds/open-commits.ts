@@ -3,6 +3,7 @@ import type { OpenCommitEnd } from "../../../../worker/branch/contract/open-comm
 import type { Filling } from "../beside.ts";
 import { idOf, inBlob, inline } from "../bytes.ts";
 import { type Answer, type Change, changed } from "../model.ts";
+import { ALL, isListingOf } from "../pages.ts";
 import { type Asked, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { type Entries, type Filled, isSame, type State, type Tree } from "../states.ts";
 import { refusal } from "./answers.ts";
@@ -324,7 +325,7 @@ async function tag(stage: Stage, { random, bucket }: Turn, { openCommit, id }: O
       },
     },
   };
-  const tags: readonly ObjectTag[] = [["by", id]];
+  const tags: readonly ObjectTag[] = [["by", random.chance(0.5) ? id : "all"]];
   const request = { openCommit, path, tags, annotation: { message: id } };
   await stage.ask(
     asked,
@@ -361,17 +362,14 @@ async function look(stage: Stage, { random, bucket }: Turn, { openCommit, id }: 
   } else if (what === "list") {
     await stage.ask(
       asked,
-      () => branch.files.list({ openCommit, prefix: "", limit: 1000 }),
+      () => branch.files.list({ openCommit, ...ALL }),
       (answer) => {
         if (!answer.ok) return openRefusal(answer, openCommit);
-        const listed = new Map(
-          answer.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [[entry.path, entry.digest]])),
-        );
         const of = (state: State) => {
           const tree = shownTree(state, openCommit);
-          return tree !== undefined && isSame(tree, listed);
+          return tree !== undefined && isListingOf(tree, answer);
         };
-        return { kind: "saw", what: `listed ${JSON.stringify([...listed])}`, of };
+        return { kind: "saw", what: `listed ${JSON.stringify(answer.entries)} ${answer.next}`, of };
       },
     );
   } else {
@@ -483,12 +481,15 @@ async function finishOnce(
       const now = stage.simulation.world.clock;
       if (answer.ok) return endAnswer(stage, answer, { bucket, openCommit, id, askedAt });
       if (answer.reason === "conditions-changed") {
-        const paths = answer.changes.map(({ path }) => path).sort();
+        const { changes, others } = answer;
+        const paths = changes.map(({ path }) => path).sort();
         const of = ({ beside, ...state }: State) => {
           const filled = beside.get(openCommit);
-          return filled !== undefined && String(changedSince({ ...state, beside }, filled)) === String(paths);
+          if (filled === undefined) return false;
+          const all = changedSince({ ...state, beside }, filled);
+          return String(all.slice(0, paths.length)) === String(paths) && all.length === paths.length + others;
         };
-        return { kind: "saw", what: `${answer.reason} ${paths}`, of };
+        return { kind: "saw", what: `${answer.reason} ${paths} and ${others}`, of };
       }
       if (answer.reason !== "no-such-open-commit") return refusal(answer);
       const of = (state: State) =>
@@ -545,16 +546,18 @@ async function abort(stage: Stage, { bucket }: Turn, { openCommit, id }: On): Pr
 }
 
 /** Has it count more operations than it has: it is then checked and written in slices, as one of that many is. */
-async function makeLarge(
+export async function makeLarge(
   stage: Stage,
-  { bucket, openCommit }: { bucket: string; openCommit: string },
+  of: { readonly bucket: string; readonly openCommit?: string; readonly origin?: string },
 ): Promise<void> {
+  const { bucket, openCommit = "", origin = "" } = of;
   const object = stage.simulation.branches.object(bucket);
   await object.inside(({ storage }) => {
     storage.sql.exec(
-      "UPDATE open_commits SET operations = operations + ? WHERE id = ? AND state = 0",
+      "UPDATE open_commits SET operations = operations + ? WHERE (id = ? OR origin = ?) AND state = 0",
       LARGE,
       openCommit,
+      origin,
     );
   });
 }

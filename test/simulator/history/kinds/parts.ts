@@ -3,7 +3,9 @@ import type { Chunk, Content } from "../../../../worker/blobs/content.ts";
 import type { StoredAttributes } from "../../../../worker/branch/contract/files.ts";
 import type { Completed, Part, PartBody } from "../../../../worker/branch/contract/multipart.ts";
 import { digestOf, idOf } from "../bytes.ts";
+import { insisted } from "../mishaps.ts";
 import { type Answer, changed } from "../model.ts";
+import { byBytes } from "../pages.ts";
 import { type Asked, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { attributesOf, isSame, type State } from "../states.ts";
 import { refusal } from "./answers.ts";
@@ -81,6 +83,7 @@ async function goOn(stage: Stage, turn: Turn): Promise<void> {
       };
     },
   );
+  if (random.chance(0.3)) await page(stage, turn);
   const found = listed?.ok ? listed.uploads : [];
   // Now and then one of which only the list of a while ago tells.
   for (const { upload } of found) stage.uploads.add(upload);
@@ -91,8 +94,49 @@ async function goOn(stage: Stage, turn: Turn): Promise<void> {
   if (!status.ok) return;
   const { path, uid, openCommit = null } = status;
   const on = { upload, path, uid, goesInto: openCommit, id };
-  const act = random.pick([addPart, addPart, complete, complete, complete, abort, list]);
+  const act = random.pick([addPart, addPart, complete, complete, complete, abort, list, save]);
   await act(stage, turn, on);
+}
+
+/** Some of the uploads, of some paths, behind a place; into one of the open commits, or into none. */
+async function page(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const prefix = random.pick(["", "dir/", "b"]);
+  const path = random.pick(PATHS);
+  const limit = 1 + random.below(3);
+  const known = [...stage.uploads];
+  const mark = random.pick<string | undefined>([undefined, ...known.slice(-3)]);
+  const after = random.chance(0.6) ? { path, ...(mark !== undefined && { upload: mark }) } : undefined;
+  const states = stage.observers.get(bucket)?.last.beside ?? new Map();
+  const open = [...states.keys()].filter((name) => !isUpload(name));
+  const into = random.chance(0.3) ? random.pick([...open, "01K0000000000000000000000Z"]) : null;
+  const request = { prefix, limit, ...(after && { after }), ...(into !== null && { openCommit: into }) };
+  await stage.ask(
+    { id: `${id}.page`, bucket, text: `page ${id} of uploads ${JSON.stringify(request)}` },
+    () => stage.branch(bucket).multipart.list(request),
+    (answer) => {
+      if (!answer.ok) return refusal(answer);
+      const ids = String(answer.uploads.map(({ upload }) => upload));
+      const of = ({ generation, beside }: State) => {
+        const all = [...beside]
+          .flatMap(([name, { goesInto, path: at }]) =>
+            isUpload(name) && goesInto === into && at?.startsWith(prefix) ? [{ at, name }] : [],
+          )
+          .filter(({ at, name }) => after === undefined || isBehind({ at, name }, after))
+          .sort((one, other) => byBytes(one.at, other.at) || byBytes(one.name, other.name));
+        const some = String(all.slice(0, limit).map(({ name }) => name));
+        return generation !== null && some === ids && all.length > limit === answer.truncated;
+      };
+      return { kind: "saw", what: `page ${ids} ${answer.truncated}`, of };
+    },
+  );
+}
+
+function isBehind(
+  { at, name }: { at: string; name: string },
+  { path, upload }: { path: string; upload?: string },
+): boolean {
+  if (at !== path) return byBytes(at, path) > 0;
+  return upload !== undefined && byBytes(name, upload) > 0;
 }
 
 /** What the object of an upload has beside its bytes. */
@@ -157,26 +201,48 @@ async function list(stage: Stage, { bucket }: Turn, { upload, id }: On): Promise
   return answer?.ok ? answer.parts : [];
 }
 
+/** How far a long completion is, for whoever goes on with it. */
+async function save(stage: Stage, { bucket }: Turn, { upload, id }: On): Promise<void> {
+  const { multipart } = stage.branch(bucket);
+  const saved = await insisted(() => multipart.saveProgress({ upload, progress: `at ${id}` }));
+  if (!saved?.ok) return;
+  const status = await insisted(() => multipart.status({ upload }));
+  if (status?.ok && status.completed === null && !status.progress?.startsWith("at "))
+    stage.wrong.push(`${bucket}: the upload ${upload} has forgotten how far it is: ${status.progress}`);
+}
+
 /** As the gateway does it: an object whose chunks are those of the parts, which it keeps. If the answer is lost, it asks again. */
 async function complete(stage: Stage, turn: Turn, on: On): Promise<void> {
   const { random, bucket } = turn;
   const { upload, id } = on;
   const parts = (await list(stage, turn, on)).filter(() => random.chance(0.9));
   if (parts.length === 0) return;
-  const answer = await stage
-    .branch(bucket)
-    .multipart.bodies({ upload, numbers: parts.map(({ number }) => number) });
-  if (!answer.ok) return;
+  const bodies = await bodiesOf(stage, { bucket, upload, numbers: parts.map(({ number }) => number) });
   // A part that was replaced since it was listed is not what was asked for.
-  const isAsListed = parts.every(({ digest }, index) => answer.parts[index]?.digest === digest);
+  const isAsListed = parts.every(({ digest }, index) => bodies[index]?.digest === digest);
   if (!isAsListed) return;
-  const made = await objectOf(stage, answer.parts, { ...on, asManifest: random.chance(0.3) });
+  const made = await objectOf(stage, bodies, { ...on, asManifest: random.chance(0.3) });
   const condition = conditionOf(random);
   for (let n = 0; n < 2; n++) {
     const again = n === 0 ? id : `${id}.${n}`;
     const done = await completeOnce(stage, { bucket, on: { ...on, id: again }, made, condition });
     if (done && random.chance(0.8)) break;
   }
+}
+
+/** Where the bytes of parts are, of which one answer may hold some. */
+async function bodiesOf(
+  stage: Stage,
+  { bucket, upload, numbers }: { bucket: string; upload: string; numbers: readonly number[] },
+): Promise<readonly PartBody[]> {
+  const bodies: PartBody[] = [];
+  while (bodies.length < numbers.length) {
+    const rest = numbers.slice(bodies.length);
+    const answer = await stage.branch(bucket).multipart.bodies({ upload, numbers: rest });
+    if (!answer.ok || answer.parts.length === 0) break;
+    bodies.push(...answer.parts);
+  }
+  return bodies;
 }
 
 interface MadeObject {

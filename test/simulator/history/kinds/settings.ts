@@ -1,8 +1,9 @@
+import type { CreateBranch } from "../../../../worker/branch/contract/lifecycle.ts";
 import type { SettingsChange } from "../../../../worker/branch/contract/settings.ts";
 import type { LifecycleRule } from "../../../../worker/core/lifecycle-rules.ts";
 import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts";
 import { inline } from "../bytes.ts";
-import type { Facts } from "../facts.ts";
+import { type Facts, inOrder } from "../facts.ts";
 import { type Change, changed } from "../model.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame } from "../states.ts";
@@ -62,13 +63,19 @@ export async function changeSettings(
 }
 
 /** A creation of which nobody was told is finished by the next one, and the branch is as that one wants it. */
-export function noteCreation(stage: Stage, { id, bucket }: Pick<Turn, "id" | "bucket">): void {
+export function noteCreation(
+  stage: Stage,
+  { id, bucket }: Pick<Turn, "id" | "bucket">,
+  wants: CreateBranch = {},
+): void {
+  const { public: isPublic = false, emptyOnly = false, modified = null } = wants;
   const leads = ({ before, after }: FactsChange) => {
     const { keep } = after.settled;
-    const wanted = { ...before.settled, public: false, emptyOnly: false, keep };
+    const wanted = { ...before.settled, public: isPublic, emptyOnly, modified, keep };
+    const keeps = [before.settled.keep, wants.keep ?? null].map((one) => JSON.stringify(one));
     return (
       isSameOf("tags", { before, after }) &&
-      (keep === null || JSON.stringify(keep) === JSON.stringify(before.settled.keep)) &&
+      keeps.includes(JSON.stringify(keep)) &&
       JSON.stringify(wanted) === JSON.stringify(after.settled)
     );
   };
@@ -76,14 +83,21 @@ export function noteCreation(stage: Stage, { id, bucket }: Pick<Turn, "id" | "bu
   stage.asides.push({ bucket, text: `create ${id}`, begun, ended, said: { kind: "unknown" }, leads });
 }
 
+/** Who may read from a page of another origin. */
+const CORS = [{ origins: ["https://a.example"], methods: ["GET"], headers: [], exposed: [] }];
+
 /** What has no effect on writes. */
 async function set(stage: Stage, turn: Turn): Promise<void> {
   const { random } = turn;
-  await changeSettings(
-    stage,
-    turn,
-    random.chance(0.5) ? { public: random.chance(0.5) } : { emptyOnly: random.chance(0.5) },
-  );
+  const change = random.pick<SettingsChange>([
+    { public: random.chance(0.5) },
+    { emptyOnly: random.chance(0.5) },
+    { modified: random.pick(["file", "branch", null] as const) },
+    { cors: random.chance(0.5) ? CORS : null },
+    // No pipeline holds it that is called so.
+    { writer: { pipeline: "none" } },
+  ]);
+  await changeSettings(stage, turn, change);
 }
 
 async function inspect(stage: Stage, { id, bucket }: Turn): Promise<void> {
@@ -94,8 +108,7 @@ async function inspect(stage: Stage, { id, bucket }: Turn): Promise<void> {
       call: () => stage.branch(bucket).settings.read(),
       saidOf: (answer) => {
         if (!answer.ok) return refusedAside(answer);
-        const { public: isPublic, emptyOnly, writer, keep, lifecycle } = answer;
-        const read = { public: isPublic, emptyOnly, writer, keep, lifecycle };
+        const read = inOrder(answer);
         return {
           kind: "saw",
           what: `settings ${JSON.stringify(read)}`,

@@ -1,6 +1,7 @@
-import { askAside, type FactsChange, isSameOf, refusedAside } from "../asides.ts";
+import { askAside, type FactsChange, isSameOf, refusedAside, type Said } from "../asides.ts";
 import type { Facts } from "../facts.ts";
 import { shownTree } from "../model.ts";
+import { ALL } from "../pages.ts";
 import type { Kind, Stage, Turn } from "../stage.ts";
 import { isTreeOf, treeOf } from "./keep.ts";
 
@@ -30,6 +31,7 @@ async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const named =
     which < 0.3 || commits.length === 0 ? undefined : which < 0.4 ? random.pick(NAMES) : random.pick(commits);
   const force = random.chance(0.6);
+  const asWriter = random.chance(0.2) ? "ann" : undefined;
   const isMeant = (facts: Facts, commit: string | undefined) =>
     named === undefined || commit === (facts.tags.get(named) ?? named);
   await askAside(
@@ -45,7 +47,9 @@ async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
     },
     {
       call: () =>
-        stage.branch(bucket).tags.create({ name, force, ...(named !== undefined && { commit: named }) }),
+        stage
+          .branch(bucket)
+          .tags.create({ name, force, asWriter, ...(named !== undefined && { commit: named }) }),
       saidOf: (answer) => {
         if (answer.ok) {
           const { commit, change, before: earlier } = answer;
@@ -62,6 +66,7 @@ async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
               isMoved({ before, after }, name, commit),
           };
         }
+        if (answer.reason === "tag-kept") return keptSaid({ name, asWriter });
         if (answer.reason === "tag-exists") {
           const { commit } = answer;
           return {
@@ -90,25 +95,40 @@ async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   );
 }
 
+/** Who does not administer the repo takes no tag away, unless the branch is protected for that key. */
+function keptSaid({ name, asWriter }: { name: string; asWriter: string | undefined }): Said {
+  return {
+    kind: "saw",
+    what: "tag-kept",
+    of: ({ tags, settled: { writer } }) =>
+      asWriter !== undefined &&
+      tags.has(name) &&
+      !(writer !== null && "key" in writer && writer.key === asWriter),
+  };
+}
+
 async function untag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const name = random.pick(NAMES);
+  const asWriter = random.chance(0.2) ? "ann" : undefined;
   const by = ({ before, after }: FactsChange) =>
     before.tags.has(name) && isMoved({ before, after }, name, undefined);
   await askAside(
     stage,
     { id, bucket, text: `untag ${id} ${name}`, leads: by },
     {
-      call: () => stage.branch(bucket).tags.delete({ name }),
+      call: () => stage.branch(bucket).tags.delete({ name, asWriter }),
       saidOf: (answer) =>
         answer.ok
           ? { kind: "changed", what: "untagged", by }
-          : answer.reason === "no-such-tag"
-            ? {
-                kind: "saw",
-                what: answer.reason,
-                of: ({ generation, tags }) => generation !== null && !tags.has(name),
-              }
-            : refusedAside(answer),
+          : answer.reason === "tag-kept"
+            ? keptSaid({ name, asWriter })
+            : answer.reason === "no-such-tag"
+              ? {
+                  kind: "saw",
+                  what: answer.reason,
+                  of: ({ generation, tags }) => generation !== null && !tags.has(name),
+                }
+              : refusedAside(answer),
     },
   );
 }
@@ -140,8 +160,10 @@ async function listTag(stage: Stage, { id, random, bucket }: Turn): Promise<void
     stage,
     { id, bucket, text: `list ${id} ${name}` },
     {
-      call: () => stage.branch(bucket).files.list({ openCommit: name, prefix: "", limit: 1000 }),
+      call: () => stage.branch(bucket).files.list({ openCommit: name, ...ALL }),
       saidOf: (answer) => {
+        // Until the rest was read, the name may be another commit's.
+        if (answer.ok && answer.next !== null) return { kind: "unknown" };
         if (answer.ok) {
           const tree = treeOf(answer.entries);
           return {
