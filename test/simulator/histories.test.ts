@@ -86,7 +86,9 @@ test("a table says what occurred too rarely for so many histories, also what nev
   expect(tooRare).toContain("fault call lost");
   expect(tooRare).not.toContain("step put");
   expect(tooRare).not.toContain("pair list + put");
-  expect(lines).toContain("       0  pair put + put");
+  expect(tooRare).toContain("step jobs: kill node");
+  expect(lines).toContain("       0  pair put + put  (less than 10)");
+  expect(lines).toContain("      10  step put");
 });
 
 describe("the model finds", () => {

@@ -1,3 +1,4 @@
+import { JOB_FAULTS, JOB_KINDS } from "./jobs/plan.ts";
 import { FAULTS } from "./mishaps.ts";
 
 /** How often each thing occurs at least in so many histories; in fewer of them, in proportion. */
@@ -11,7 +12,10 @@ export interface Table {
   readonly least: number;
 }
 
-/** How often each kind of step, each fault and each pair of kinds at the same time occurred. */
+/**
+ * How often each kind of step, each fault and each pair of kinds at the same time occurred. `kinds`: those of histories of branches;
+ * of histories of pipelines, which are fewer, pairs are told and none is wanted.
+ */
 export function tableOf(
   counts: ReadonlyMap<string, number>,
   { histories, kinds }: { readonly histories: number; readonly kinds: readonly string[] },
@@ -19,15 +23,16 @@ export function tableOf(
   const sorted = kinds.toSorted();
   const wanted = [
     ...sorted.map((kind) => `step ${kind}`),
-    ...FAULTS.map((fault) => `fault ${fault}`),
+    ...JOB_KINDS.map((kind) => `step jobs: ${kind}`),
+    ...[...FAULTS, ...JOB_FAULTS].map((fault) => `fault ${fault}`),
     ...sorted.flatMap((one, at) => sorted.slice(at).map((other) => `pair ${one} + ${other}`)),
   ];
   const least = Math.min(OFTEN.times, Math.floor((OFTEN.times * histories) / OFTEN.histories));
-  const all = new Set([...[...counts.keys()].sort(), ...wanted]);
   const timesOf = (what: string) => counts.get(what) ?? 0;
-  return {
-    lines: [...all].map((what) => `${String(timesOf(what)).padStart(8)}  ${what}`),
-    tooRare: wanted.filter((what) => timesOf(what) < least),
-    least,
-  };
+  const tooRare = wanted.filter((what) => timesOf(what) < least);
+  const marked = new Set(tooRare);
+  const all = new Set([...[...counts.keys()].sort(), ...wanted]);
+  const lineOf = (what: string) =>
+    `${String(timesOf(what)).padStart(8)}  ${what}${marked.has(what) ? `  (less than ${least})` : ""}`;
+  return { lines: [...all].map(lineOf), tooRare, least };
 }

@@ -48,6 +48,11 @@ export type Kind =
   | keyof (typeof KINDS)["curator"]
   | keyof (typeof KINDS)["fleet"];
 
+/** All of them, by their names. */
+export const JOB_KINDS: readonly string[] = [...new Set(Object.values(KINDS).flatMap(Object.keys))];
+/** What goes wrong in histories of pipelines beside what does in others. */
+export const JOB_FAULTS = ["gateway ends", "object ends after a write"];
+
 export interface JobsStep extends PlannedStep {
   readonly kind: Kind;
 }
