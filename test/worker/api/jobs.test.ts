@@ -289,6 +289,8 @@ describe("the steps of a job", () => {
     expect(text({ ...done, committingAt: 1200, outputCommit: commit(9000) }, work)).toBe(
       "fill 1000-1100, queued 1100-1100, datums 1100-1900, merge 1900-1900, commit 1900-2000, egress 2000-2000",
     );
+    // The clock was set back while the job went on.
+    expect(text({ ...job, ...counts, open: 1, startedAt: 900 }, none)).toBe("fill 1000-1000, queued 1000-");
   });
 });
 
