@@ -287,7 +287,8 @@ export function stepsOf(job: Stepped, work: Work & { readonly pushes: boolean })
   // The clocks of several machines are in them: none begins before the one before it, or after the job's end.
   const begins: number[] = [];
   for (const { from } of begun) {
-    begins.push(Math.min(Math.max(begins.at(-1) ?? createdAt, from), finishedAt ?? from));
+    const after = Math.max(begins.at(-1) ?? createdAt, from);
+    begins.push(finishedAt === null ? after : Math.min(after, finishedAt));
   }
   return begun.map(({ name }, index) => ({
     name,
