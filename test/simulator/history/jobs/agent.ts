@@ -31,7 +31,7 @@ const TRIES = 6;
 /** A worker that has nothing to do asks again after so long at most; milliseconds. */
 const IDLE_MS = 3_000;
 /** How long before and after the end of a lease somebody is late who is so by a hair, at most; milliseconds. */
-const EARLY_MS = 200;
+const EARLY_MS = 50;
 const LATE_MS = 2_500;
 /** Longest time that a datum may be queued while a worker waits for one; milliseconds. */
 const MAX_QUEUED_MS = 2_000;
@@ -332,6 +332,7 @@ class Batch {
     } catch (error) {
       if (!(error instanceof Refused) && !isMishap(error)) throw error;
       if (random.chance(0.5)) return undefined;
+      if ("kind" in item) this.#options.outside.failedTasks.add(item.job);
       const reason = "what it needs can't be had";
       return {
         lease: item.lease,
@@ -352,7 +353,7 @@ class Batch {
       await this.#agent.pause(LEASE_MS + random.next() * LEASE_MS);
       return;
     }
-    if (random.chance(0.03)) {
+    if (random.chance(0.05)) {
       await this.#untilLate();
       return;
     }
@@ -370,7 +371,9 @@ class Batch {
     const end = Math.min(...ends);
     if (!Number.isFinite(end)) return;
     const leftMs = end - this.#agent.world.now;
-    await this.#agent.pause(Math.max(0, leftMs - EARLY_MS + random.next() * (EARLY_MS + LATE_MS)));
+    // Mostly by little: somebody else who asks sees that the lease has run out.
+    const lateMs = random.next() ** 3 * LATE_MS - EARLY_MS;
+    await this.#agent.pause(Math.max(0, leftMs + lateMs));
     if (random.chance(0.5)) await this.#renew();
   }
 

@@ -147,7 +147,8 @@ class ShownCheck {
     const told = await this.#pipeline.admin.loops();
     yield* differs(
       "what fails in it",
-      (told?.loops ?? []).filter(({ tries }) => tries > 0),
+      // One that has nothing to do any more is not tried again.
+      (told?.loops ?? []).filter(({ tries, due }) => tries > 0 && due !== null),
       [],
     );
     const space = await this.#pipeline.admin.space();
