@@ -56,6 +56,9 @@ describe("an input version that is erased", () => {
     expect(await kindsOf()).toEqual(["dir", "file"]);
     await erase(master("looked-in"), "a", one);
     expect(await kindsOf()).toEqual(["dir", "input-gone"]);
+    const made = { job: job?.id ?? "", path: "a.out", after: null, limit: 10 };
+    const makers = await pipeline.lineage.provenance(made);
+    expect(makers.ok && makers.datums.map(({ inputs }) => inputs[0]?.kind)).toEqual(["file"]);
     await erase(master("looked-in"), "d/b", one);
     expect(await kindsOf()).toEqual(["input-gone", "input-gone"]);
   });
