@@ -234,18 +234,14 @@ export async function isKept(branch: BranchApi, commit: string): Promise<boolean
 }
 
 /** The file at a path at a position of a branch that is kept; undefined: a directory is there, or nothing. */
-export async function fileAt(
-  branch: BranchApi,
-  path: string,
-  position: Position | undefined,
-): Promise<ContentId | undefined> {
-  if (!position || path === "") return undefined;
+async function fileAt(branch: BranchApi, path: string, position: Position): Promise<ContentId | undefined> {
+  if (path === "") return undefined;
   const first = await firstFile(branch, path, position);
   return first?.path === path ? { digest: first.digest, size: first.size } : undefined;
 }
 
 /** What is there: a file or a directory; undefined: nothing any more, as it was erased. */
-async function entryAt(
+export async function entryAt(
   branch: BranchApi,
   path: string,
   position: Position,

@@ -20,7 +20,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { type Definition, errorsOf } from "../lifecycle/definition.ts";
 import type { MadePlace, MakerRow } from "../output/published-store.ts";
 import { failureText } from "../output/reasons.ts";
-import { fileAt, isKept } from "./datums.ts";
+import { entryAt, isKept } from "./datums.ts";
 import { shownJob } from "./job.ts";
 import { foundPipeline } from "./pipeline.ts";
 
@@ -96,9 +96,10 @@ async function inputsOf(
       const kept = commit === null || (await isKept(peers.branch({ repo, branch }), commit));
       // Whether it was a file or a directory is not known any more: it is shown as it is named.
       if (!kept) return { ...read, kind: known ?? "file", kept: false };
-      // The element itself may be kept no more.
-      const kind = known ?? ((await fileAt(peers.branch({ repo, branch }), path, position)) ? "file" : "dir");
-      return { ...read, kind };
+      // The element itself may be kept no more. What was erased is shown as it is named, too.
+      const isUnknown = known === undefined && position !== undefined;
+      const entry = isUnknown ? await entryAt(peers.branch({ repo, branch }), path, position) : undefined;
+      return { ...read, kind: known ?? entry?.kind ?? "file" };
     }),
   );
 }
