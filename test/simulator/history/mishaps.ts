@@ -24,7 +24,7 @@ export interface Calm {
 }
 
 /** How likely an alarm is late, if alarms may be, and by how much at most; milliseconds. */
-const ALARM_LATE = 0.4;
+const ALARM_LATE = 0.5;
 const LONGEST_LATE_MS = 4_000;
 
 /** Until when, by time itself, the blob store does not answer, or deletes nothing. */

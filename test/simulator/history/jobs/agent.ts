@@ -353,7 +353,7 @@ class Batch {
       await this.#agent.pause(LEASE_MS + random.next() * LEASE_MS);
       return;
     }
-    if (random.chance(0.05)) {
+    if (random.chance(0.15)) {
       await this.#untilLate();
       return;
     }
