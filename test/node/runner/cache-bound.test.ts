@@ -103,6 +103,23 @@ describe("the bound of the cache", () => {
     expect(existsSync(after.pathOf(content(7, 100)))).toBe(true);
   });
 
+  test("holds soon after a start at which it could not be counted", async () => {
+    const before = agent("1");
+    for (let i = 0; i < 8; i += 1) await use(before, content(i, 100));
+    const stop = new AbortController();
+    const after = agent("1", { maxBytes: 300 * KIB });
+    const { digest } = content(7, 100);
+    // A folder of the cache that can't be read.
+    const shard = join(dir, "cache", digest.startsWith("00") ? "01" : "00");
+    await rm(shard, { recursive: true, force: true });
+    await writeFile(shard, "");
+    const upkeep = after.upkeep(stop.signal);
+    await rm(shard);
+    await expect.poll(held).toBeLessThanOrEqual(300 * KIB);
+    stop.abort();
+    await upkeep;
+  });
+
   test("counts what running datums hold, and takes nothing from them", async () => {
     const cache = agent("1");
     const running = content(0, 500);

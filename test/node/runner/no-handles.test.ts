@@ -6,7 +6,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { allEntries } from "../../../runner/cache/entries.ts";
 import { findTool } from "../../../runner/lib/system-calls.ts";
 import { TreeHash } from "../../../runner/lib/tree-hash.ts";
-import { childrenOf, limitHandles, mostHandles, needsPrlimit, prlimit } from "../../support/handle-limits.ts";
+import {
+  childrenOf,
+  handlesOf,
+  limitHandles,
+  mostHandles,
+  needsPrlimit,
+  prlimit,
+} from "../../support/handle-limits.ts";
 import { mustRun, type Started, start } from "../../support/processes.ts";
 import { REST } from "../../support/suite.ts";
 import { KEY } from "./support/fake-gateway.ts";
@@ -57,14 +64,18 @@ function addFile(sizeBytes: number): Buffer {
 const done = () => stage.gateway.outcomes.filter(({ state }) => state === "success");
 const failed = () => stage.gateway.outcomes.filter(({ state }) => state === "failed");
 
-/** Lets processes open nothing more, and then everything again when the agent has said why it can't go on. */
-async function withoutHandles(agent: Started, pids: readonly number[], meanwhile: () => void): Promise<void> {
-  const before = pids.map(mostHandles);
+/** Lets a process open so little more, and then everything again when the agent has said why it can't go on. */
+async function withoutHandles(
+  agent: Started,
+  { pid, spare = 0 }: { pid: number; spare?: number },
+  meanwhile: () => void,
+): Promise<void> {
+  const before = mostHandles(pid);
   const said = agent.output().length;
-  for (const pid of pids) await limitHandles(pid, 3);
+  await limitHandles(pid, handlesOf(pid) + spare);
   meanwhile();
   await soon(() => agent.output().slice(said)).toContain(WORDS);
-  for (const [index, pid] of pids.entries()) await limitHandles(pid, before[index] ?? 1024);
+  await limitHandles(pid, before);
 }
 
 async function expectWholeCache(): Promise<void> {
@@ -85,19 +96,25 @@ describe("an agent without file handles", () => {
       const inputs = [addFile(100_000)];
       await stage.reported(1);
       const [launcher = 0] = childrenOf(started.pid);
-      await withoutHandles(started, [started.pid], () => {
+      await withoutHandles(started, started, () => {
         inputs.push(addFile(100_000), addFile(2_000_000));
       });
       await soon(() => done().length).toBe(3);
       // The process that starts commands is another one.
-      await withoutHandles(started, [launcher], () => inputs.push(addFile(1000)));
+      await withoutHandles(started, { pid: launcher }, () => inputs.push(addFile(1000)));
       await soon(() => done().length).toBe(4);
+      // Enough for the files of a command, and not for its pipes.
+      await withoutHandles(started, { pid: launcher, spare: 3 }, () => inputs.push(addFile(1000)));
+      await soon(() => done().length).toBe(5);
       expect(failed()).toEqual([]);
       const copies = done().map((outcome) => stage.gateway.outputBytes(outcome, "copy"));
       expect(copies).toEqual(expect.arrayContaining(inputs));
       await soon(() => stage.gateway.troubles.at(-1) ?? null).toBe(null);
       await expectWholeCache();
-      await soon(() => readdirSync(join(stage.dataDir, "agents")).length).toBe(1);
+      // Of what was given back nothing is left on the disk.
+      const agents = join(stage.dataDir, "agents");
+      const left = () => readdirSync(agents, { recursive: true, encoding: "utf8" });
+      await soon(() => left().filter((path) => path.includes("datum-"))).toEqual([]);
     },
   );
 
