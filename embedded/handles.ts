@@ -31,10 +31,13 @@ const RESERVED = 32;
 export class HandleReserve {
   #held: number[] = [];
 
-  /** Takes those that are missing, as far as there are any. */
+  /** Takes those that are missing, and no more than half of what is left. */
   take(): void {
     try {
-      while (this.#held.length < RESERVED) this.#held.push(openSync(devNull, "r"));
+      const count = countOf("self");
+      const left = typeof count === "object" ? Math.floor((count.most - count.open) / 2) : RESERVED;
+      const wanted = Math.min(RESERVED, this.#held.length + left);
+      while (this.#held.length < wanted) this.#held.push(openSync(devNull, "r"));
     } catch (error) {
       if (!NONE_LEFT.test(String(error))) throw error;
     }
