@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "vitest";
 import { findTool } from "../../runner/lib/system-calls.ts";
 import { mustRun } from "./processes.ts";
@@ -23,10 +23,6 @@ export function mostHandles(pid: number): number {
 /** Lets a process have so many file handles from now on. Those that it has stay, if they are more. */
 export async function limitHandles(pid: number, most: number): Promise<void> {
   await mustRun([prlimit, "--pid", String(pid), `--nofile=${most}:`]);
-}
-
-export function isRunning(pid: number): boolean {
-  return existsSync(`/proc/${pid}`);
 }
 
 /** The process that started another one. */
