@@ -22,7 +22,10 @@ async function readOn(stage: Stage, { id, random, bucket }: Turn): Promise<void>
   const kept = await insisted(() => files.keepBlobs({ blobs: names }));
   for (const parent of kept?.parents ?? [])
     await insisted(() => stage.branch(parent).files.keepBlobs({ blobs: names }));
-  await scheduler.wait(random.next() * LONGEST_MS);
+  // All rest, since somebody who waits alone has nobody beside him.
+  if (random.chance(0.3))
+    stage.quietUntil = Math.max(stage.quietUntil, world.now + random.next() * LONGEST_MS);
+  await stage.quiet();
   // A clock that jumps takes a grace with it.
   if (!kept || world.now - begun > LONGEST_MS || world.clock - world.now !== ahead) return;
   for (const blob of names)

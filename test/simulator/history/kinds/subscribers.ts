@@ -9,7 +9,7 @@ import { isFeed, readable } from "./feed.ts";
 export const SUBSCRIBER_KINDS = { subscribe: { weight: 3, take: subscribe } } satisfies Record<string, Kind>;
 
 /** How long it rests between two looks at most; milliseconds. */
-const RESTS_MS = [0, 100, 500, 60_000];
+const RESTS_MS = [0, 50, 200];
 
 async function subscribe(stage: Stage, turn: Turn): Promise<void> {
   const { id, random, bucket } = turn;
