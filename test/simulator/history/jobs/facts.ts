@@ -130,10 +130,12 @@ export class JobFacts {
     return [...new Set(this.revision({ revision }).inputs.map(({ repo }) => repo))];
   }
 
-  /** Whether two versions read the same. */
+  /** Whether two versions read the same, and all between them: who reads something else for a while begins anew. */
   isOfInputs(one: Pick<JobRow, "revision">, other: Pick<JobRow, "revision">): boolean {
-    const text = (of: typeof one) => JSON.stringify(this.revision(of).inputs);
-    return text(one) === text(other);
+    const [from, to] = [one.revision, other.revision].sort((a, b) => a - b) as [number, number];
+    const inputs = JSON.stringify(this.revision(one).inputs);
+    const since = [...this.revisions.keys()].filter((revision) => revision >= from && revision <= to);
+    return since.every((revision) => JSON.stringify(this.revision({ revision }).inputs) === inputs);
   }
 
   /** Whether a repo holds a file of each input of a version that reads it. */
