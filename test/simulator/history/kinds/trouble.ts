@@ -11,6 +11,8 @@ export const TROUBLE_KINDS = {
 } satisfies Record<string, Kind>;
 
 const MINUTE_MS = 60_000;
+/** As long as a short step takes at most; milliseconds. */
+const SHORT_MS = 300;
 const OUTAGES_MS = [500, MINUTE_MS, 8 * MINUTE_MS];
 
 /** Blobs can't be deleted for a while, or the store answers nothing; clients may rest until that is over. */
@@ -20,6 +22,8 @@ async function outage(stage: Stage, { random }: Turn): Promise<void> {
   stage.trouble[random.chance(0.6) ? "keepsBlobsUntil" : "awayUntil"] = world.now + lasts;
   if (random.chance(0.5)) stage.quietUntil = Math.max(stage.quietUntil, world.now + lasts);
   await stage.quiet();
+  // It goes on to the end of the step at least.
+  await scheduler.wait(random.next() * SHORT_MS);
 }
 
 /** Of what a database may have: no writes are taken any more, or not even deletions. */
