@@ -102,9 +102,9 @@ const TEXTS: Readonly<Record<string, readonly (readonly [file: string, text: str
   "names of repos, branches, tags, pipelines, inputs": [["protocol/names.ts", "{0,62}$", "63"]],
   "`datumTries`": [["protocol/spec.ts", ".max(100)", "100"]],
   "`datumTimeout`, `jobTimeout`": [["protocol/duration.ts", "24 * 24 * UNIT_MS.h", "576h"]],
-  "logs of a datum": [["worker/pipeline/logs/log-store.ts", "datumBytes: 1024 * 1024,", "1 MiB"]],
+  "logs of a datum": [["worker/pipeline/logs/log-store.ts", "DATUM_BYTES = 1024 * 1024;", "1 MiB"]],
   "logs of a pipeline": [
-    ["worker/pipeline/logs/log-store.ts", "pipelineBytes: 256 * 1024 * 1024 ", "256 MiB"],
+    ["worker/pipeline/logs/log-store.ts", "PIPELINE_BYTES = 256 * 1024 * 1024;", "256 MiB"],
   ],
   "jobs that are listed": [["protocol/settings.ts", ".default(10_000)", "10,000"]],
   "object, one PUT": [],

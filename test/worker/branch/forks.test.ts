@@ -536,7 +536,8 @@ describe("a crash while a fork goes", () => {
       crash.resume();
       await branch.lifecycle.destroy();
       await atRest(branch, parent);
-      expect(await rowsOf(branch)).toEqual({ files: 0, contents: 0, onLoan: 0, forks: 0, roots: 0 });
+      const nothing = { files: 0, revived: 0, contents: 0, onLoan: 0, forks: 0, roots: 0 };
+      expect(await rowsOf(branch)).toEqual(nothing);
       expect(await rowsOf(parent)).toMatchObject({ roots: 0, files: 1221 });
       expect(await ledgerOf(parent)).toMatchObject({ condemned: [] });
       expect(await isCatalogued(bucket)).toBe(false);
