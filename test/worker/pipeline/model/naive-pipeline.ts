@@ -139,6 +139,8 @@ export class NaivePipeline {
 
   update(kind: NaiveUpdate, spec: NaiveSpec): void {
     if (kind === "unchanged") return;
+    // With another store, all of the output is to be there.
+    const isForAll = kind !== "settings" || spec.store !== this.#spec.store;
     this.#spec = spec;
     if (kind === "reprocess" || kind === "transform") this.#salt++;
     if (kind === "inputs") {
@@ -147,7 +149,7 @@ export class NaivePipeline {
       for (const repo of this.repos) if (!this.#cursors.has(repo)) this.#follow(repo);
     }
     if (this.#stopped) {
-      if (kind !== "settings") this.#owed = true;
+      this.#owed ||= isForAll;
     } else if (this.#begun || (kind !== "settings" && this.#allHoldFiles())) this.#addJob();
   }
 
