@@ -318,6 +318,8 @@ async function namesOf(
             if (!isByName && !isHere) return true;
             const states = stage.observers.get(bucket)?.states ?? [];
             const mine = states.filter((one) => one.generation === gen && one.commit !== null);
+            // An import on its way, whose rows are there and which nobody sees yet.
+            if (mine.length === 0) return true;
             const isTrue = names.every(
               ({ path, version }) =>
                 version === null ||
