@@ -111,18 +111,20 @@ const BODY = all(TAKEN, [
   "x-amz-trailer",
 ]);
 
+/** HTTP's headers that are kept with an object. */
+const KEPT_HEADERS = [
+  "cache-control",
+  "content-disposition",
+  "content-encoding",
+  "content-language",
+  "content-type",
+  "expires",
+];
+
 /** Of every operation that makes an object. */
 const OBJECT: Lines = {
   ...ANNOTATION,
-  ...all(TAKEN, [
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "content-type",
-    "expires",
-    "x-amz-meta-*",
-  ]),
+  ...all(TAKEN, [...KEPT_HEADERS, "x-amz-meta-*"]),
   // The operation looks whether the branch is public. There is one owner, who has every object.
   "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
   // The operation looks whether what is stored lies encrypted.
@@ -138,20 +140,17 @@ const NO_TIMES = all(refused("a write has no condition on times: leave it out, o
   "if-unmodified-since",
 ]);
 
+const CONDITIONS = ["if-match", "if-modified-since", "if-none-match", "if-unmodified-since"];
+
 /** S3 has none for tags, and would pass over them. */
-const TAGGING_CONDITIONS = all(refused("tags are set without conditions: leave it out, or send versionId"), [
-  "if-match",
-  "if-modified-since",
-  "if-none-match",
-  "if-unmodified-since",
-]);
+const TAGGING_CONDITIONS = all(
+  refused("tags are set without conditions: leave it out, or send versionId"),
+  CONDITIONS,
+);
 
 const COPY = all(TAKEN, [
   "x-amz-copy-source",
-  "x-amz-copy-source-if-match",
-  "x-amz-copy-source-if-modified-since",
-  "x-amz-copy-source-if-none-match",
-  "x-amz-copy-source-if-unmodified-since",
+  ...CONDITIONS.map((name) => `x-amz-copy-source-${name}`),
   "x-amz-source-expected-bucket-owner",
 ]);
 
@@ -164,28 +163,12 @@ const DELETION: Lines = {
 /** Of GetObject and HeadObject. */
 const SELECTION: Members = members(
   {
-    ...all(TAKEN, [
-      "if-match",
-      "if-modified-since",
-      "if-none-match",
-      "if-range",
-      "if-unmodified-since",
-      "range",
-      "x-amz-checksum-mode",
-    ]),
+    ...all(TAKEN, [...CONDITIONS, "if-range", "range", "x-amz-checksum-mode"]),
     // MinIO's, by which its clients have the tags in the answer that has the bytes.
     "x-amz-tagging-directive": { ...TAKEN, only: { values: ["ACCESS"] } },
   },
   {
-    ...all(TAKEN, [
-      "response-cache-control",
-      "response-content-disposition",
-      "response-content-encoding",
-      "response-content-language",
-      "response-content-type",
-      "response-expires",
-      "versionId",
-    ]),
+    ...all(TAKEN, [...KEPT_HEADERS.map((name) => `response-${name}`), "versionId"]),
     partNumber: UNSIGNED,
   },
 );
@@ -262,12 +245,7 @@ export const FORM_FIELDS: Members = {
     ]),
     acl: { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
     "x-ignore-*": harmless("it says so itself"),
-    ...all(refused("a form has no condition on what is there: leave it out"), [
-      "if-match",
-      "if-none-match",
-      "if-modified-since",
-      "if-unmodified-since",
-    ]),
+    ...all(refused("a form has no condition on what is there: leave it out"), CONDITIONS),
   },
   query: {},
 };
