@@ -36,10 +36,9 @@ interface KeptRules {
 }
 
 function operationsOn({ root, absent, maxBytes, notOnView, shown, replaced, without }: KeptRules) {
+  const ofBranch = { permission: "admin", notOnView } as const;
   const get: Operation<BucketRequest> = {
-    permission: "admin",
-    notOnView,
-
+    ...ofBranch,
     async handle({ branch }) {
       const tags = shown(accepted(await branch.settings.read()));
       if (tags === undefined) throw new S3Error(absent);
@@ -47,9 +46,7 @@ function operationsOn({ root, absent, maxBytes, notOnView, shown, replaced, with
     },
   };
   const put: Operation<BucketRequest> = {
-    permission: "admin",
-    notOnView,
-
+    ...ofBranch,
     async handle(request) {
       await configure(request, replaced(await readTextBody(request, maxBytes), request.caller));
       return new Response(null);
@@ -57,9 +54,7 @@ function operationsOn({ root, absent, maxBytes, notOnView, shown, replaced, with
   };
   /** 204 also if there are none. */
   const remove: Operation<BucketRequest> = {
-    permission: "admin",
-    notOnView,
-
+    ...ofBranch,
     async handle(request) {
       await configure(request, without);
       return new Response(null, { status: 204 });
