@@ -1,5 +1,4 @@
-import type { PathFault } from "../../../protocol/paths.ts";
-import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
+import { MAX_PATH_BYTES, PATH_FAULT_TEXT, type PathFault } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
 import type { BadPath, Protected } from "../../branch/contract/answers.ts";
 import type { CommitRefused, DeletionRead } from "../../branch/contract/files.ts";

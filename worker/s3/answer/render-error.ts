@@ -2,7 +2,7 @@ import { STORE_WORDS, type StoreFault, storeFault } from "../../blobs/stores.ts"
 import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
 import type { RequestEvent } from "../../request-log.ts";
 import { type S3Code, S3Error, s3Error } from "./errors.ts";
-import { type XmlTags, xmlBody } from "./xml.ts";
+import { xmlBody } from "./xml.ts";
 
 export interface FailedRequest {
   readonly method: string;
@@ -26,13 +26,11 @@ export function renderError(error: unknown, request: FailedRequest): Response {
       headers: { ...headers, "content-type": "text/plain; charset=utf-8" },
     });
   }
-  const body = xmlBody("Error", { Code: failure.code, Message: failure.message, ...rest(failure, request) });
+  const { code, message, form, more } = failure;
+  const place = form !== "short" && { Resource: request.resource, RequestId: request.requestId };
+  const body = xmlBody("Error", { Code: code, Message: message, ...more, ...place });
   // To the letter, without a charset: aws-c-s3 reads the size out of a 416 of this type and of no other.
   return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
-}
-
-function rest({ form, more }: S3Error, { resource, requestId }: FailedRequest): XmlTags {
-  return form === "short" ? { ...more } : { ...more, Resource: resource, RequestId: requestId };
 }
 
 const STORE_CODES: Record<StoreFault, S3Code> = {

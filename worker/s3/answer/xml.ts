@@ -95,7 +95,9 @@ const OPTIONS: X2jOptions = {
   maxNestedTags: 10,
   entityDecoder: {
     decode: decodeEntities,
-    addInputEntities: refuseEntities,
+    addInputEntities() {
+      throw malformed("entities cannot be defined");
+    },
     setExternalEntities: () => {},
     setXmlVersion: () => {},
     reset: () => {},
@@ -226,8 +228,4 @@ function decodeEntities(text: string): string {
     if (!isCharacter) throw malformed(`'${whole}' is not an entity that XML knows`);
     return String.fromCodePoint(point);
   });
-}
-
-function refuseEntities(): void {
-  throw malformed("entities cannot be defined");
 }

@@ -111,7 +111,7 @@ export function canonicalRequest(
   let lines = `${method}\n${asSent ? target.rawPath : encodeUriPath(target.path)}\n`;
   lines += `${asSent ? target.rawQuery : canonicalQuery(target.query)}\n`;
   for (const name of signedHeaders) {
-    const value = canonicalValue(headers.get(name) ?? "");
+    const value = (headers.get(name) ?? "").trim().replace(/ {2,}/g, " ");
     lines += `${name}:${joined && canBeJoined(name) ? value.replaceAll(", ", ",") : value}\n`;
   }
   return `${lines}\n${signedHeaders.join(";")}\n${payloadHash}`;
@@ -132,11 +132,6 @@ const KEPT_TEXTS: ReadonlySet<string> = new Set(["content-disposition", "content
 function canBeJoined(name: string): boolean {
   if (name.startsWith(ANNOTATION_PREFIX)) return false;
   return name.startsWith("x-amz-") ? AMZ_LISTS.has(name) : !KEPT_TEXTS.has(name);
-}
-
-/** Trimmed, with inner runs of spaces made one. */
-function canonicalValue(value: string): string {
-  return value.trim().replace(/ {2,}/g, " ");
 }
 
 function canonicalQuery(query: readonly QueryPair[]): string {

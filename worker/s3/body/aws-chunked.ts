@@ -86,15 +86,11 @@ export class ChunkDecoder {
     if (feed === -1) return taken;
     const line = this.#line.endsWith("\r") ? this.#line.slice(0, -1) : this.#line;
     this.#line = "";
-    this.#takeLine(line);
-    return taken;
-  }
-
-  #takeLine(line: string): void {
     if (this.#state === "trailer") this.#options.trailer.line(line);
     else if (this.#state === "head") this.#beginChunk(line);
     else if (line !== "") throw broken("a chunk does not end where its size says");
     else this.#state = "head";
+    return taken;
   }
 
   #beginChunk(line: string): void {
@@ -281,8 +277,10 @@ export class Trailer {
     const name = text.slice(0, colon).trim().toLowerCase();
     const value = text.slice(colon + 1).trim();
     if (this.#signature !== undefined) throw malformed(`'${name}' comes after ${TRAILER_SIGNATURE}`);
-    if (name === TRAILER_SIGNATURE && this.#rules.signatures) this.#takeSignature(value);
-    else this.#takeHeader(name, value);
+    if (name === TRAILER_SIGNATURE && this.#rules.signatures) {
+      if (!SIGNATURE.test(value)) throw malformed(`${TRAILER_SIGNATURE} is not 64 lower-case hex digits`);
+      this.#signature = value;
+    } else this.#takeHeader(name, value);
   }
 
   /** Call it at the end of the body. */
@@ -298,11 +296,6 @@ export class Trailer {
         `${TRAILER_SIGNATURE} is not the one that the trailer has with the secret key.`,
       );
     }
-  }
-
-  #takeSignature(value: string): void {
-    if (!SIGNATURE.test(value)) throw malformed(`${TRAILER_SIGNATURE} is not 64 lower-case hex digits`);
-    this.#signature = value;
   }
 
   #takeHeader(name: string, value: string): void {

@@ -13,9 +13,14 @@ export class UploadLease {
 
   /** What `writeContent` asks for. */
   get callbacks() {
+    const { tree, branch, caller } = this.#bucket;
     return {
-      openUpload: () => this.#open(),
-      renewUpload: (upload: string) => this.#renew(upload),
+      openUpload: async () => {
+        const { upload, uid } = accepted(await tree.openUpload({ key: caller.keyId }));
+        this.#upload = upload;
+        return { upload, uid };
+      },
+      renewUpload: async (upload: string) => void accepted(await branch.uploads.renew({ upload })),
       uploadLeaseMs: UPLOAD_LEASE_MS,
     };
   }
@@ -27,16 +32,5 @@ export class UploadLease {
   async abort({ leaves }: { readonly leaves: boolean }): Promise<void> {
     if (this.#upload === undefined) return;
     await this.#bucket.branch.uploads.abort({ upload: this.#upload, leaves }).catch(() => {});
-  }
-
-  async #open(): Promise<{ upload: string; uid: string }> {
-    const { tree, caller } = this.#bucket;
-    const opened = accepted(await tree.openUpload({ key: caller.keyId }));
-    this.#upload = opened.upload;
-    return { upload: opened.upload, uid: opened.uid };
-  }
-
-  async #renew(upload: string): Promise<void> {
-    accepted(await this.#bucket.branch.uploads.renew({ upload }));
   }
 }

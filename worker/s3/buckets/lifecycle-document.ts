@@ -199,12 +199,8 @@ function parseExpiration(tags: Tags | undefined): Term | undefined {
 function timeOf(date: string): number {
   const [, day] = /^(\d{4}-\d\d-\d\d)([T ].*(Z|[+-]\d\d:?\d\d))?$/.exec(date) ?? [];
   // Date.parse takes the 30th of February for the 2nd of March.
-  const isDay = day !== undefined && isoDay(Date.parse(day)) === day;
+  const isDay = day !== undefined && new Date(day).toJSON()?.slice(0, 10) === day;
   return isDay ? Date.parse(date) : Number.NaN;
-}
-
-function isoDay(time: number): string | undefined {
-  return Number.isNaN(time) ? undefined : new Date(time).toISOString().slice(0, 10);
 }
 
 function parseDays(

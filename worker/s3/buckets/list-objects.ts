@@ -1,10 +1,4 @@
-import type {
-  FileList,
-  ListEntry,
-  VersionEntry,
-  VersionList,
-  VersionMark,
-} from "../../branch/contract/files.ts";
+import type { FileList, VersionEntry, VersionList, VersionMark } from "../../branch/contract/files.ts";
 import { s3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
@@ -97,7 +91,9 @@ export const listObjectVersions: Operation<BucketRequest> = {
       EncodingType: encoding.type,
       IsTruncated: page.truncated,
     };
-    const versions = page.entries.filter(isVersion).map((entry) => versionTags(entry, encoding));
+    const versions = page.entries
+      .filter((entry) => entry.kind !== "prefix")
+      .map((entry) => versionTags(entry, encoding));
     const prefixes = { CommonPrefixes: prefixTags(page.entries, encoding) };
     return xmlAnswer("ListVersionsResult", [head, ...versions, prefixes]);
   },
@@ -131,13 +127,7 @@ async function listVersions(
   return accepted(page);
 }
 
-type Version = Exclude<VersionEntry, { kind: "prefix" }>;
-
-function isVersion(entry: VersionEntry): entry is Version {
-  return entry.kind !== "prefix";
-}
-
-function versionTags(entry: Version, encoding: KeyEncoding): XmlTags {
+function versionTags(entry: Exclude<VersionEntry, { kind: "prefix" }>, encoding: KeyEncoding): XmlTags {
   const said = {
     Key: encoding.key(entry.path),
     VersionId: entry.version,
@@ -206,14 +196,16 @@ function entryTags(
 ): XmlTags {
   const branchTime = isoDate(modifiedAt);
   return {
-    Contents: entries.filter(isFile).map((entry) => ({
-      Key: encoding.key(entry.path),
-      LastModified: entry.modifiedAt === undefined ? branchTime : isoDate(entry.modifiedAt),
-      ETag: etag(entry),
-      Size: entry.size,
-      StorageClass: STORAGE_CLASS,
-      Owner: owner === "with-owner" ? OWNER : undefined,
-    })),
+    Contents: entries
+      .filter((entry) => entry.kind !== "prefix")
+      .map((entry) => ({
+        Key: encoding.key(entry.path),
+        LastModified: entry.modifiedAt === undefined ? branchTime : isoDate(entry.modifiedAt),
+        ETag: etag(entry),
+        Size: entry.size,
+        StorageClass: STORAGE_CLASS,
+        Owner: owner === "with-owner" ? OWNER : undefined,
+      })),
     CommonPrefixes: prefixTags(entries, encoding),
   };
 }
@@ -224,10 +216,6 @@ function prefixTags(
   encoding: KeyEncoding,
 ): XmlTags[] {
   return entries.filter(({ kind }) => kind === "prefix").map(({ path }) => ({ Prefix: encoding.key(path) }));
-}
-
-function isFile(entry: ListEntry): entry is Exclude<ListEntry, { kind: "prefix" }> {
-  return entry.kind !== "prefix";
 }
 
 /** Throws InvalidArgument for anything but `/` or nothing. */

@@ -50,7 +50,8 @@ export const copyObject: Operation<ObjectRequest> = {
     const copied = await copiedAttributes(request, { source, directive, algorithm });
     const attributes = { ...copied, tags: tagging === "REPLACE" ? tags : source.file.attributes.tags };
     const copy = { source, attributes, ...(condition && { condition }), annotation };
-    const done = await commitCopy(request, copy);
+    await request.context.blobs.admit?.();
+    const done = await (source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
     return await answer(request, { ...copy, done });
   },
 };
@@ -155,12 +156,6 @@ interface Copy {
   readonly attributes: StoredAttributes;
   readonly condition?: WriteCondition;
   readonly annotation: Annotation;
-}
-
-/** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
-async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
-  await request.context.blobs.admit?.();
-  return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
 }
 
 /** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */

@@ -178,7 +178,8 @@ export interface CopiedBytes {
 export async function copyBytes({ file, hold, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
   const { digest, size, body } = file;
   const bytes = await readContent(passed.store, { body, size, hold, ...(range && { range }) });
-  const written = await writeContent(byteSource(streamOf(bytes)), {
+  const stream = bytes instanceof Uint8Array ? new Blob([bytes]).stream() : bytes;
+  const written = await writeContent(byteSource(stream), {
     ...passed,
     declaredSize: range?.length ?? size,
     ...(range ? {} : { expect: { digest: { digest, size } } }),
@@ -191,8 +192,4 @@ export async function copyBytes({ file, hold, range, ...passed }: BytesToCopy): 
     );
   }
   return { content: written.content, checksum: written.checksum };
-}
-
-function streamOf(bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  return bytes instanceof Uint8Array ? new Blob([bytes]).stream() : bytes;
 }

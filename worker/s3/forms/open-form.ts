@@ -55,7 +55,8 @@ export async function openForm(request: FormRequest, { keys, now }: FormOptions)
     });
     const sizes = checkPolicy(parsePolicy(claim.policy), { bucket: request.bucket, fields, now: now() });
     const proposed = proposedSize(request.headers, { head, delimiter });
-    const tooLarge = () => entityTooLarge(sizes, proposed);
+    const more = { ProposedSize: proposed, MaxSizeAllowed: sizes.max };
+    const tooLarge = () => s3Error.EntityTooLarge(undefined, { more });
     const file = new FormFile({ raw, delimiter, ahead: rest, max: sizes.max, tooLarge });
     return { caller, fields, file, sizes };
   } catch (error) {
@@ -69,7 +70,7 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
 
 /** The boundary in a Content-Type. Throws PreconditionFailed if it is no form's, and MalformedPOSTRequest if it names none. */
 function boundaryOf(contentType: string | undefined): string {
-  if (!isForm(contentType)) {
+  if (!/^\s*multipart\/form-data\s*(;|$)/i.test(contentType ?? "")) {
     throw s3Error.PreconditionFailed("At least one of the pre-conditions you specified did not hold", {
       more: { Condition: "Bucket POST must be of the enclosure-type multipart/form-data" },
     });
@@ -78,10 +79,6 @@ function boundaryOf(contentType: string | undefined): string {
   const boundary = quoted ?? token ?? "";
   if (BOUNDARY.test(boundary)) return boundary;
   throw malformed("Content-Type names no boundary of up to 70 characters");
-}
-
-function isForm(contentType: string | undefined): boolean {
-  return /^\s*multipart\/form-data\s*(;|$)/i.test(contentType ?? "");
 }
 
 const READ_BYTES = 16 * 1024;
@@ -168,11 +165,6 @@ function proposedSize(
   const whole = headers.get("content-length");
   if (whole === undefined || !/^[0-9]{1,15}$/.test(whole)) return undefined;
   return Number(whole) - head.length - delimiter.bytes.length - "--\r\n".length;
-}
-
-function entityTooLarge({ max }: SizeRange, proposed: number | undefined): S3Error {
-  const more = { ProposedSize: proposed, MaxSizeAllowed: max };
-  return s3Error.EntityTooLarge(undefined, { more });
 }
 
 /** The bytes of a text in hex, as S3 shows what it wanted signed. */

@@ -11,7 +11,7 @@ export interface Policy {
   readonly conditions: readonly Condition[];
 }
 
-type Condition = FieldCondition | SizeCondition;
+type Condition = FieldCondition | { readonly kind: "content-length-range"; readonly range: SizeRange };
 
 interface FieldCondition {
   readonly kind: "eq" | "starts-with";
@@ -20,11 +20,6 @@ interface FieldCondition {
   readonly value: string;
   /** As a failure tells it. */
   readonly text: string;
-}
-
-interface SizeCondition {
-  readonly kind: "content-length-range";
-  readonly range: SizeRange;
 }
 
 /** How many bytes a file may have. */
@@ -51,17 +46,14 @@ function readDocument(base64: string): unknown {
   const text = base64.replace(/\s+/g, "");
   if (text === "") throw invalid("Expecting '{' but found End-of-Input");
   const [, digits] = /^([A-Za-z0-9+/]*)={0,2}$/.exec(text) ?? [];
-  const bytes = digits === undefined ? null : decodeBase64(padded(digits));
+  const padded = digits?.padEnd(Math.ceil(digits.length / 4) * 4, "=");
+  const bytes = padded === undefined ? null : decodeBase64(padded);
   if (bytes === null) throw invalid("invalid Base64 encoding.");
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch {
     throw NOT_JSON();
   }
-}
-
-function padded(digits: string): string {
-  return digits.padEnd(Math.ceil(digits.length / 4) * 4, "=");
 }
 
 const EXPIRATION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
@@ -127,11 +119,7 @@ export interface Judged {
  */
 export function checkPolicy({ expiresAt, conditions }: Policy, { bucket, fields, now }: Judged): SizeRange {
   if (expiresAt < now) throw denied("Policy expired.");
-  const inConditions = new Set<string>();
-  for (const condition of conditions) {
-    if (condition.kind !== "content-length-range" && condition.field !== undefined)
-      inConditions.add(condition.field);
-  }
+  const inConditions = new Set(conditions.map((condition) => "field" in condition && condition.field));
   // S3 takes the bucket for a field, whether the form has one of that name or not.
   const values = new Map([...fields, ["bucket", bucket]]);
   const extra = [...values.keys()].filter((name) => !inConditions.has(name) && !isExempt(name));

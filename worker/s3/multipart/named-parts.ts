@@ -1,5 +1,4 @@
-import type { ContentId } from "../../../protocol/content.ts";
-import { contentName } from "../../../protocol/content.ts";
+import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Part } from "../../branch/contract/multipart.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
 import { type S3Error, s3Error } from "../answer/errors.ts";
@@ -95,13 +94,13 @@ interface Upload {
  */
 export async function matchParts(
   branch: BesideTree,
-  { named, ...upload }: Upload & { named: readonly NamedPart[] },
+  { upload, algorithm, named }: Upload & { named: readonly NamedPart[] },
 ): Promise<Part[]> {
-  const uploaded = await uploadedParts(branch, { upload: upload.upload, named });
+  const uploaded = await uploadedParts(branch, { upload, named });
   return named.map((name, index) => {
     const part = uploaded.get(name.number);
-    if (!part) throw notUploaded(name.number);
-    checkPart(name, { part, algorithm: upload.algorithm });
+    if (!part) throw s3Error.InvalidPart(`Part ${name.number} was not uploaded: upload it, or leave it out.`);
+    checkPart(name, { part, algorithm });
     if (index < named.length - 1 && part.size < MIN_PART_BYTES) throw tooSmall(part);
     return part;
   });
@@ -156,10 +155,6 @@ function checkPart(
       );
     }
   }
-}
-
-function notUploaded(number: number): S3Error {
-  return s3Error.InvalidPart(`Part ${number} was not uploaded: upload it, or leave it out.`);
 }
 
 function tooSmall({ number, size }: Part): S3Error {

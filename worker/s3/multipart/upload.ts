@@ -113,9 +113,11 @@ export const listParts: Operation<UploadRequest> = {
     const limit = wholeNumber(query, "max-parts", { min: 0, max: MAX_PAGE_ENTRIES });
     const encode = keyEncoding(query);
     const begun = await findOpenUpload(request);
-    const listed =
-      limit === 0 ? emptyPage(begun) : await request.branch.multipart.parts({ upload, after, limit });
-    const page = acceptedOfUpload(listed);
+    // A page of no parts is never truncated, as with listings of keys.
+    const page: Omit<PartList, "ok"> =
+      limit === 0
+        ? { ...begun, parts: [], truncated: false }
+        : acceptedOfUpload(await request.branch.multipart.parts({ upload, after, limit }));
     return xmlAnswer("ListPartsResult", {
       Bucket: bucket,
       Key: encode.key(page.path),
@@ -135,12 +137,7 @@ export const listParts: Operation<UploadRequest> = {
   },
 };
 
-/** A page of no parts is never truncated, as with listings of keys. */
-function emptyPage({ path, initiatedAt, checksum }: MultipartStatus): PartList {
-  return { ok: true, path, initiatedAt, checksum, parts: [], truncated: false };
-}
-
-function describePart(part: PartList["parts"][number], { checksum }: PartList): XmlTags {
+function describePart(part: PartList["parts"][number], { checksum }: Pick<PartList, "checksum">): XmlTags {
   return {
     PartNumber: part.number,
     LastModified: isoDate(part.modifiedAt),

@@ -183,9 +183,7 @@ function invalidPartNumber(number: number, count: number): S3Error {
 
 /** How many parts an object was put together from. */
 export function partCount({ sizes }: PartLayout): number {
-  let count = 0;
-  for (const [, parts] of sizes) count += parts;
-  return count;
+  return sizes.reduce((count, [, parts]) => count + parts, 0);
 }
 
 /** The place of a part in its object. Numbers begin at 1. Returns undefined if the object has no such part. */

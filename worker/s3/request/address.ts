@@ -28,9 +28,11 @@ export function parseAddress(
   { domain }: { domain: string | undefined },
 ): Address {
   const bucket = domain === undefined || host === undefined ? undefined : bucketOfHost(host, domain);
-  return bucket === undefined
-    ? addressOfPath(path)
-    : bucketOrObject({ by: "host", bucket, key: path.slice(1) });
+  if (bucket !== undefined) return bucketOrObject({ by: "host", bucket, key: path.slice(1) });
+  if (path === "/") return { level: "service" };
+  const slash = path.indexOf("/", 1);
+  const end = slash === -1 ? path.length : slash;
+  return bucketOrObject({ by: "path", bucket: path.slice(1, end), key: path.slice(end + 1) });
 }
 
 /** Whether a host is that of one bucket, where every path is a key. */
@@ -45,13 +47,6 @@ function bucketOfHost(host: string, domain: string): string | undefined {
   const suffix = `.${domain}`.toLowerCase();
   const name = named.toLowerCase();
   return name.length > suffix.length && name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
-}
-
-function addressOfPath(path: string): Address {
-  if (path === "/") return { level: "service" };
-  const slash = path.indexOf("/", 1);
-  const end = slash === -1 ? path.length : slash;
-  return bucketOrObject({ by: "path", bucket: path.slice(1, end), key: path.slice(end + 1) });
 }
 
 function bucketOrObject({ by, bucket, key }: { by: NamedBy; bucket: string; key: string }): Address {

@@ -75,8 +75,5 @@ export async function crossOriginHeaders(
 }
 
 function namesIn(list: string | undefined): string[] {
-  return (list ?? "")
-    .split(",")
-    .map((name) => name.trim())
-    .filter((name) => name !== "");
+  return (list ?? "").split(",").flatMap((name) => name.trim() || []);
 }
