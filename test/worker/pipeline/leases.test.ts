@@ -209,6 +209,26 @@ describe("a lease", () => {
     expect(lost).toEqual([datums[0]?.lease]);
   });
 
+  it("that ran out is lost although so many others did that it is not swept yet", async () => {
+    await makeRepo("crowd-in");
+    const pipeline = await makePipeline({ name: "crowd", globs: { "crowd-in": "/*" } });
+    // One more than are swept before a call is answered, and one for each call.
+    const files = Array.from({ length: 1_600 }, (_, n) => [`f${n}`, "1"]);
+    await commit("crowd-in", Object.fromEntries(files));
+    await expect.poll(async () => (await allJobs(pipeline))[0]?.datums.total).toBe(1_600);
+    const { datums } = await leaseSome(pipeline, { max: 1_600 });
+    expect(datums.length).toBe(1_600);
+    await expireLeases("crowd");
+    const last = datums[0]?.lease ?? "";
+    await query("crowd", `UPDATE attempts SET leaseUntil = 2 WHERE lease = '${last}'`);
+    expect(await pipeline.leases.renew({ worker: "w1", leases: [last] })).toEqual({ lost: [last] });
+    const { lost } = await pipeline.leases.finish({ worker: "w1", outcomes: [success(datums[0])] });
+    expect(lost).toEqual([last]);
+    const entry = { lease: last, seq: 0, dropped: 0, lines: [[0, "late"] as [number, string]] };
+    expect((await pipeline.logs.add({ worker: "w1", entries: [entry] })).lost).toEqual([last]);
+    expect(await query("crowd", "SELECT id FROM results")).toEqual([]);
+  });
+
   it("records one result, however often it is finished", async () => {
     await makeRepo("again-in");
     const pipeline = await makePipeline({ name: "again", globs: { "again-in": "/*" } });

@@ -144,18 +144,23 @@ export class AttemptStore extends Store {
     this.wake("leases", until);
   }
 
-  /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
-  held(lease: string): HeldAttempt | undefined {
+  /**
+   * The attempt that a lease holds. The lease is the fence: one that is lost or ran out, or whose job has ended, finds
+   * nothing. More may have run out than were swept.
+   */
+  held(lease: string, now: number): HeldAttempt | undefined {
     return this.sql.first<HeldAttempt>`
       SELECT job, attempts.id, key, tries, troubles, lost, node, revision
       FROM attempts CROSS JOIN jobs ON n = attempts.job
-      WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finishedAt IS NULL`;
+      WHERE lease = ${lease} AND leaseUntil > ${now} AND attempts.state = 'running'
+        AND jobs.finishedAt IS NULL`;
   }
 
-  /** Returns its job; undefined if the lease is lost. */
-  renew(lease: string, until: number): number | undefined {
+  /** Returns its job; undefined if the lease is lost, as of `held`. */
+  renew(lease: string, { now, until }: { now: number; until: number }): number | undefined {
     return this.sql.first<{ job: number }>`
-      UPDATE attempts SET leaseUntil = ${until} WHERE lease = ${lease} AND state = 'running'
+      UPDATE attempts SET leaseUntil = ${until}
+      WHERE lease = ${lease} AND leaseUntil > ${now} AND state = 'running'
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finishedAt IS NULL)
       RETURNING job`?.job;
   }

@@ -70,18 +70,20 @@ export class TaskStore extends Store {
     this.wake("leases", until);
   }
 
-  /** The task that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
-  held(lease: string): TaskRow | undefined {
+  /** The task that a lease holds, as of attempts. */
+  held(lease: string, now: number): TaskRow | undefined {
     return this.sql.first<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
-      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)`;
+      WHERE lease = ${lease} AND leaseUntil > ${now}
+        AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)`;
   }
 
   /** Returns its job; undefined if the lease is lost. */
-  renew(lease: string, until: number): number | undefined {
+  renew(lease: string, { now, until }: { now: number; until: number }): number | undefined {
     return this.sql.first<{ job: number }>`
       UPDATE tasks SET leaseUntil = ${until}
-      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)
+      WHERE lease = ${lease} AND leaseUntil > ${now}
+        AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finishedAt IS NULL)
       RETURNING job`?.job;
   }
 

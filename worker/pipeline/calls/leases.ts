@@ -78,7 +78,7 @@ function renewLeases(
   const lost: string[] = [];
   const kept = new Set<number>();
   for (const lease of leases) {
-    const job = ledger.attempts.renew(lease, until) ?? ledger.tasks.renew(lease, until);
+    const job = ledger.attempts.renew(lease, { now, until }) ?? ledger.tasks.renew(lease, { now, until });
     if (job === undefined) lost.push(lease);
     else kept.add(job);
   }
@@ -242,12 +242,12 @@ function recordOutcome(tx: Tx, context: PipelineContext, outcome: Outcome): bool
   const { ledger, peers } = context;
   const now = peers.now();
   sweep(tx, context, now);
-  const attempt = ledger.attempts.held(outcome.lease);
+  const attempt = ledger.attempts.held(outcome.lease, now);
   if (attempt) {
     recordDatum(tx, context, { attempt, outcome, now });
     return true;
   }
-  const task = ledger.tasks.held(outcome.lease);
+  const task = ledger.tasks.held(outcome.lease, now);
   if (task) recordTask(tx, context, { task, outcome });
   return task !== undefined;
 }

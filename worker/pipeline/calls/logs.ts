@@ -42,10 +42,10 @@ function keep(tx: Tx, context: PipelineContext, entries: readonly LeaseEntry[]):
   const jobs = new Map<number, JobRow>();
   for (const entry of entries) {
     const { lease } = entry;
-    const held = ledger.attempts.held(lease);
+    const held = ledger.attempts.held(lease, now);
     const job = held && (jobs.get(held.job) ?? ledger.jobs.get(held.job));
     if (!held || !job) {
-      if (!ledger.tasks.held(lease)) lost.add(lease);
+      if (!ledger.tasks.held(lease, now)) lost.add(lease);
       continue;
     }
     jobs.set(job.n, job);
