@@ -25,7 +25,7 @@ export interface Calm {
 
 /** How likely an alarm is late, if alarms may be, and by how much at most; milliseconds. */
 const ALARM_LATE = 0.5;
-const LONGEST_LATE_MS = 4_000;
+export const LONGEST_LATE_MS = 4_000;
 
 /** Until when, by time itself, the blob store does not answer, or deletes nothing. */
 export interface Trouble {
@@ -80,19 +80,21 @@ function mishaps(
 ): Faults {
   const { random } = world;
   const isAway = (store: string) => store === "R2" && !calm.is && world.now < trouble.awayUntil;
-  const happens = (what: string, probability: number) => {
-    const is = !calm.is && random.chance(probability);
+  const comes = (what: string, probability: number) => {
+    const is = random.chance(probability);
     if (is) tally.add(`fault ${what}`);
     return is;
   };
+  const happens = (what: string, probability: number) => !calm.is && comes(what, probability);
   return {
     failsToFlush: () => happens("write fails", FLUSH_FAILS),
     losesCall: () => happens("call lost", LOST),
     losesAnswer: () => happens("answer lost", LOST),
     failsBefore: (store) => isAway(store) || happens(`${store} fails before`, LOST),
     failsAfter: (store) => happens(`${store} fails after`, LOST),
+    // That is no mishap: alarms are late also when nothing goes wrong.
     alarmLateMs: () =>
-      lateAlarms && happens("alarm is late", ALARM_LATE) ? random.next() * LONGEST_LATE_MS : 0,
+      lateAlarms && comes("alarm is late", ALARM_LATE) ? random.next() * LONGEST_LATE_MS : 0,
   };
 }
 

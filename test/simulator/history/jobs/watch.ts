@@ -1,7 +1,7 @@
 import { LEASE_MS } from "../../../../protocol/runner.ts";
 import type { SimulatedObject } from "../../platform/objects.ts";
 import type { World } from "../../platform/world.ts";
-import type { Calm } from "../mishaps.ts";
+import { type Calm, LONGEST_LATE_MS } from "../mishaps.ts";
 
 /** What of a row stays known once the pipeline has removed it. */
 const KEPT = {
@@ -14,7 +14,7 @@ const KEPT = {
 };
 
 /** How long the output branch may not know of a lease that was lost, while nothing goes wrong; milliseconds. */
-const UNTOLD_MS = 3_000;
+const UNTOLD_MS = 3_000 + LONGEST_LATE_MS;
 
 /** More than a history takes whose clock is not set a day forward; milliseconds. */
 const LONG_MS = 12 * 60 * 60_000;
