@@ -173,9 +173,9 @@ describe("what no commit needs that the output branch keeps", () => {
   });
 
   it("goes from an upload that several results share, and the rest of it stays", REST, async () => {
-    await makeRepo("shared-in");
-    const pipeline = await makePipeline({ name: "shared", globs: { "shared-in": "/*" } });
-    await commit("shared-in", { a: "1", b: "1" });
+    await makeRepo("both-in");
+    const pipeline = await makePipeline({ name: "both", globs: { "both-in": "/*" } });
+    await commit("both-in", { a: "1", b: "1" });
     const { datums, output } = await leaseSome(pipeline);
     const opened = await branchOf(output).uploads.open({ lease: datums[0]?.lease ?? "" });
     if (!opened.ok) throw new Error(opened.reason);
@@ -198,13 +198,13 @@ describe("what no commit needs that the output branch keeps", () => {
     });
     expect(await pipeline.leases.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     await workUntil(pipeline, { jobs: 1 });
-    await commit("shared-in", { a: "2" });
+    await commit("both-in", { a: "2" });
     await workUntil(pipeline, { jobs: 2, command: same });
-    expect(await held("shared")).toEqual({ uploads: 2, holds: 3 });
-    await keep("shared", [1]);
-    await expect.poll(() => history("shared")).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
-    expect(await held("shared")).toEqual({ uploads: 2, holds: 2 });
-    await commit("shared-in", { c: "1" });
+    expect(await held("both")).toEqual({ uploads: 2, holds: 3 });
+    await keep("both", [1]);
+    await expect.poll(() => history("both")).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
+    expect(await held("both")).toEqual({ uploads: 2, holds: 2 });
+    await commit("both-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 3, command: same }))).toEqual(["c"]);
   });
 
