@@ -41,17 +41,24 @@ export const ONE_RESULT: Invariant = {
   id: "5",
   mutants: [
     {
-      name: "An outcome is taken without a look at leases that have run out",
-      file: "worker/pipeline/calls/leases.ts",
-      text: "  sweep(tx, context, now);\n  const attempt = ledger.attempts.held(outcome.lease);",
-      replacement: "  const attempt = ledger.attempts.held(outcome.lease);",
+      name: "A lease that ran out and is not swept yet still records a result",
+      file: "worker/pipeline/attempts/attempt-store.ts",
+      text: "WHERE lease = ${lease} AND leaseUntil > ${now} AND attempts.state = 'running'",
+      replacement: "WHERE lease = ${lease} AND ${now} AND attempts.state = 'running'",
+      tests: [inWorker("pipeline/leases", "ran out")],
+    },
+    {
+      name: "A lease that ran out and is not swept yet is renewed",
+      file: "worker/pipeline/attempts/attempt-store.ts",
+      text: "WHERE lease = ${lease} AND leaseUntil > ${now} AND state = 'running'",
+      replacement: "WHERE lease = ${lease} AND ${now} AND state = 'running'",
       tests: [inWorker("pipeline/leases", "ran out")],
     },
     {
       name: "The lease of a job that has ended still records a result",
       file: "worker/pipeline/attempts/attempt-store.ts",
-      text: "WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finishedAt IS NULL`;",
-      replacement: "WHERE lease = ${lease} AND attempts.state = 'running'`;",
+      text: "AND attempts.state = 'running'\n        AND jobs.finishedAt IS NULL`;",
+      replacement: "AND attempts.state = 'running'`;",
       tests: [inWorker("pipeline/stop-job")],
     },
     {

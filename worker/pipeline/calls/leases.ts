@@ -72,7 +72,7 @@ function renewLeases(
   if (leaving) ledger.slots.release(worker);
   const definition = ledger.active();
   if (!definition) return { lost: [...leases] };
-  sweep(tx, context, now);
+  keepTime(tx, context, now);
   if (!leaving) ledger.slots.renew(worker, { now, until });
   if (trouble !== undefined) ledger.slots.setTrouble(worker, trouble || null);
   const lost: string[] = [];
@@ -241,7 +241,7 @@ type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
 function recordOutcome(tx: Tx, context: PipelineContext, outcome: Outcome): boolean {
   const { ledger, peers } = context;
   const now = peers.now();
-  sweep(tx, context, now);
+  keepTime(tx, context, now);
   const attempt = ledger.attempts.held(outcome.lease, now);
   if (attempt) {
     recordDatum(tx, context, { attempt, outcome, now });

@@ -4,7 +4,7 @@ import type { LogCalls } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { LogEntry } from "../logs/log-store.ts";
 import { answerLogs } from "../views/logs.ts";
-import { sweep } from "../work/leases.ts";
+import { keepTime } from "../work/leases.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 export const logs: PipelineFacet<LogCalls> = {
@@ -37,7 +37,7 @@ interface AddedLogs {
 function keep(tx: Tx, context: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
   const { ledger, peers } = context;
   const now = peers.now();
-  sweep(tx, context, now);
+  keepTime(tx, context, now);
   const lost = new Set<string>();
   const jobs = new Map<number, JobRow>();
   for (const entry of entries) {
