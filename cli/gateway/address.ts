@@ -1,3 +1,4 @@
+import type { SaidOfCommit } from "../../protocol/annotations.ts";
 import {
   type BranchAddress,
   type BucketAddress,
@@ -92,20 +93,21 @@ export function openCommitIn(text: string): ViewAddress | undefined {
   return { ...found, view: found.view };
 }
 
-/** Refuses an open commit where something is said of a commit: none is made there. */
-export function mustMakeCommit({ view, bucket }: Address): void {
+/**
+ * Refuses an address into which nothing can be written, and an open commit if something is `said` of a commit: none is made
+ * there. Of an id only the gateway knows.
+ */
+export function mustTakeWrites(address: Address, { message, meta }: SaidOfCommit = {}): void {
+  const { view, bucket } = address;
   if (view === undefined) return;
+  if (!isUlid(view)) {
+    throw new UsageError(
+      `s3://${bucket} is a tag, which is read-only: write to s3://${bucketName(address)}, or move the tag with 'sluice tag create --force'`,
+    );
+  }
+  if (message === undefined && meta === undefined) return;
   throw new UsageError(
     `--message and --meta are for a commit, and in an open commit none is made: give them to 'sluice commit finish ${SCHEME}${bucket}'`,
-  );
-}
-
-/** Refuses an address into which nothing can be written. Of an id only the gateway knows. */
-export function mustTakeWrites(address: Address): void {
-  const { view, bucket } = address;
-  if (view === undefined || isUlid(view)) return;
-  throw new UsageError(
-    `s3://${bucket} is a tag, which is read-only: write to s3://${bucketName(address)}, or move the tag with 'sluice tag create --force'`,
   );
 }
 

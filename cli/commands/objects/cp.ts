@@ -1,18 +1,18 @@
 import { lstat } from "node:fs/promises";
 import { Option } from "commander";
 import { type Command, withClient } from "../../command.ts";
-import { copyAcross, copyDown, copyUp, removeLocal, removeMoved } from "../../files/copy/copy.ts";
+import {
+  type CopiedWithin,
+  copyAcross,
+  copyDown,
+  copyUp,
+  removeLocal,
+  removeMoved,
+} from "../../files/copy/copy.ts";
 import { isSeveral, type RemoteFile } from "../../files/copy/remote-files.ts";
 import { progressFor } from "../../files/progress.ts";
 import type { SplitKind } from "../../files/split/split-file.ts";
-import type { Uploaded } from "../../files/upload.ts";
-import {
-  type Address,
-  isAddress,
-  mustMakeCommit,
-  mustTakeWrites,
-  parseAddress,
-} from "../../gateway/address.ts";
+import { type Address, isAddress, mustTakeWrites, parseAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { printFile } from "../../gateway/objects.ts";
@@ -76,14 +76,8 @@ export function addCp(program: Command): void {
     );
 }
 
-/** What is copied where, as a command line says it. */
-interface CopyLine {
-  readonly sources: readonly string[];
-  readonly to: string;
-}
-
 /** Reads the paths of `cp` and `mv`: at least one source, all of one kind. */
-function readPaths(paths: readonly string[]): CopyLine {
+function readPaths(paths: readonly string[]): { sources: readonly string[]; to: string } {
   const to = paths.at(-1) ?? "";
   const sources = paths.slice(0, -1);
   if (sources.length === 0) {
@@ -103,7 +97,6 @@ function readPaths(paths: readonly string[]): CopyLine {
 
 async function copy(paths: readonly string[], options: Options): Promise<void> {
   const { sources, to } = readPaths(paths);
-  const { said } = options;
   const [first = ""] = sources;
   if (!isAddress(first)) {
     if (options.commit !== undefined) throw new UsageError("--commit is for sources in a bucket");
@@ -118,7 +111,7 @@ async function copy(paths: readonly string[], options: Options): Promise<void> {
   if (isAddress(to)) {
     return await withClient(options, (client) => across(client, { sources, to: parseAddress(to), options }));
   }
-  if (says(said)) {
+  if (says(options.said)) {
     throw new UsageError("--message and --meta are for a commit, and a copy to this machine makes none");
   }
   await withClient(options, (client) => down(client, { sources, to, options }));
@@ -131,20 +124,21 @@ interface Line<To> {
 }
 
 async function up(client: Client, { sources, to, options }: Line<Address>): Promise<void> {
-  mustTakeWrites(to);
-  const { said } = options;
-  if (says(said)) mustMakeCommit(to);
-  const done = await copyUp(client, { ...options, sources, to, said, progress: progressFor(options) });
-  if (options.json) return printJson(done);
-  printLine(
-    `${count(done.files, "file")}, ${showSize(done.bytes)} (${showSize(done.sentBytes)} sent): ${outcome(done, to)}`,
-  );
+  mustTakeWrites(to, options.said);
+  const done = await copyUp(client, { ...options, sources, to, progress: progressFor(options) });
+  tellCopied(done, { to, json: options.json, sent: ` (${showSize(done.sentBytes)} sent)` });
 }
 
-/** What became of a copy into a bucket, for people. */
-function outcome({ commit, staged }: Pick<Uploaded, "commit" | "staged">, { bucket }: Address): string {
-  if (staged) return `staged; publish it with 'sluice commit finish s3://${bucket}'`;
-  return commit === null ? "nothing changed" : `commit ${commit}`;
+/** Tells what became of a copy into a bucket. `sent`: how much of it was not there yet. */
+function tellCopied(
+  done: CopiedWithin,
+  { to, json, sent = "" }: { to: Address; json: true | undefined; sent?: string },
+): void {
+  const made = done.commit === null ? "nothing changed" : `commit ${done.commit}`;
+  const staged = `staged; publish it with 'sluice commit finish s3://${to.bucket}'`;
+  const what = `${count(done.files, "file")}, ${showSize(done.bytes)}${sent}`;
+  if (json) printJson(done);
+  else printLine(`${what}: ${to.view === undefined ? made : staged}`);
 }
 
 async function down(client: Client, { sources, to, options }: Line<string>): Promise<void> {
@@ -168,17 +162,11 @@ async function toStdout(
 }
 
 async function across(client: Client, { sources, to, options }: Line<Address>): Promise<void> {
-  mustTakeWrites(to);
-  const { said } = options;
-  if (says(said)) mustMakeCommit(to);
+  const { said, recursive = false, create = false } = options;
+  mustTakeWrites(to, said);
   const from = await addresses(client, sources, options);
-  const recursive = options.recursive === true;
-  const create = options.create === true;
   const done = await copyAcross(client, { sources: from, recursive, to, said, create, moves: false });
-  if (options.json) return printJson(done);
-  const staged = to.view === undefined ? {} : ({ staged: true } as const);
-  const result = outcome({ commit: done.commit, ...staged }, to);
-  printLine(`${count(done.files, "file")}, ${showSize(done.bytes)}: ${result}`);
+  tellCopied(done, { to, json: options.json });
 }
 
 function addresses(client: Client, sources: readonly string[], { commit }: Options): Promise<Address[]> {
@@ -218,9 +206,8 @@ async function move(paths: readonly string[], options: MoveOptions): Promise<voi
     throw new UsageError("stdin and stdout (-) can be copied, not moved");
   const { said } = options;
   const target = isAddress(to) ? parseAddress(to) : undefined;
-  if (target) mustTakeWrites(target);
-  if (target && says(said)) mustMakeCommit(target);
-  if (!target && says(said)) {
+  if (target) mustTakeWrites(target, said);
+  else if (says(said)) {
     throw new UsageError("--message and --meta are for a commit of the target, and that is on this machine");
   }
   const from = sources.filter(isAddress).map(parseAddress);
@@ -244,25 +231,19 @@ async function moveUp(
   client: Client,
   { sources, to, options }: { sources: readonly string[]; to: Address; options: MoveOptions },
 ): Promise<void> {
-  const put: string[] = [];
-  const before = new Map<string, { modifiedMs: number; size: number }>();
+  const moved: { source: string; modifiedMs: number; size: number }[] = [];
   const done = await copyUp(client, {
     ...{ sources, to, said: options.said, progress: progressFor(options) },
     ...(options.recursive && { recursive: true }),
     async onEntry({ source }) {
       if (typeof source !== "string") return;
       const { mtimeMs, size } = await lstat(source);
-      put.push(source);
-      before.set(source, { modifiedMs: mtimeMs, size });
+      moved.push({ source, modifiedMs: mtimeMs, size });
     },
   });
-  const moved = put.flatMap((source) => {
-    const state = before.get(source);
-    return state ? [{ source, ...state }] : [];
-  });
-  tellKept(await removeLocal(moved, options.recursive ? sources : []));
-  if (options.json) return printJson(done);
-  printLine(`${count(done.files, "file")}, ${showSize(done.bytes)}: ${outcome(done, to)}`);
+  const kept = await removeLocal(moved, options.recursive ? sources : []);
+  for (const source of kept) printNote(`${source} was changed meanwhile: it is copied as it was, and stays`);
+  tellCopied(done, { to, json: options.json });
 }
 
 async function moveDown(
@@ -293,19 +274,11 @@ async function moveAcross(
     },
   });
   await removeAll(client, elsewhere);
-  if (options.json) return printJson(done);
-  const staged = to.view === undefined ? {} : ({ staged: true } as const);
-  printLine(
-    `${count(done.files, "file")}, ${showSize(done.bytes)}: ${outcome({ commit: done.commit, ...staged }, to)}`,
-  );
+  tellCopied(done, { to, json: options.json });
 }
 
 /** A commit in each bucket. */
 async function removeAll(client: Client, moved: readonly RemoteFile[]): Promise<void> {
   const byBucket = Map.groupBy(moved, ({ from }) => from.bucket);
   for (const files of byBucket.values()) await removeMoved(client, files);
-}
-
-function tellKept(kept: readonly string[]): void {
-  for (const source of kept) printNote(`${source} was changed meanwhile: it is copied as it was, and stays`);
 }

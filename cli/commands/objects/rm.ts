@@ -7,7 +7,6 @@ import { progressFor } from "../../files/progress.ts";
 import { type Change, uploadAsCommit } from "../../files/upload.ts";
 import {
   type Address,
-  mustMakeCommit,
   mustTakeWrites,
   parseAddress,
   parseFileAddress,
@@ -49,9 +48,8 @@ export function addRm(program: Command): void {
           `s3://${address.bucket} and s3://${others[0].bucket} are two buckets, and one commit is in one: remove from each by itself`,
         );
       }
-      mustTakeWrites(address);
       const { said } = options;
-      if (says(said)) mustMakeCommit(address);
+      mustTakeWrites(address, said);
       return withClient(options, async (client) => {
         const single = addresses.length === 1 && !options.recursive && !hasWildcard(address.path);
         const removed = single

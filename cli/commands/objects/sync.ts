@@ -7,14 +7,7 @@ import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
 import { applyDown, planDown, planUp, type SyncedTrees, type SyncPlan } from "../../files/sync.ts";
 import { type Change, uploadAsCommit } from "../../files/upload.ts";
-import {
-  type Address,
-  isAddress,
-  mustMakeCommit,
-  mustTakeWrites,
-  parseAddress,
-  showAddress,
-} from "../../gateway/address.ts";
+import { type Address, isAddress, mustTakeWrites, parseAddress, showAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
@@ -95,12 +88,9 @@ function treesOf(
 
 async function up(client: Client, trees: SyncedTrees, options: Options): Promise<void> {
   const { address, folder } = trees;
-  mustTakeWrites(address);
   const { said } = options;
-  if (says(said)) mustMakeCommit(address);
-  if (options.create && !options.dryRun) {
-    await ensureBucket(client, address.bucket);
-  }
+  mustTakeWrites(address, said);
+  if (options.create && !options.dryRun) await ensureBucket(client, address.bucket);
   const progress = progressFor(options);
   try {
     progress.begin("comparing", 0);
