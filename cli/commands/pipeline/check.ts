@@ -20,9 +20,8 @@ export function addPipelineCheck(group: Command): void {
     )
     .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .option("--update", "as the next version of a pipeline that is there")
-    .clientAction(async (client, options: Options) => {
-      const { update, json } = options;
-      const { spec } = await readSpecFile(options.file);
+    .clientAction(async (client, { file, update, json }: Options) => {
+      const { spec } = await readSpecFile(file);
       await printCheck(client, { spec, update }, { json });
     })
     .clientOptions(
@@ -56,9 +55,7 @@ function checkLines({ spec, workers, inputs, datums, plan }: PipelineCheck): str
     ...inputs.map((input) => `input    ${inputLine(input)}`),
     ...(plan ? planLines(plan) : []),
     `datums   ${datumsLine({ inputs, datums })}`,
-    ...datums.first.map(({ inputs }) =>
-      `  ${inputs.map((part) => partText(part, inputs.length)).join(" with ")}`.trimEnd(),
-    ),
+    ...datums.first.map((datum) => `  ${datumText(datum)}`.trimEnd()),
     `spec     ${JSON.stringify(spec, null, 2)}`,
   ];
 }
@@ -92,25 +89,17 @@ export async function foreseenWarnings(client: Client, checked: Checked): Promis
   }
 }
 
-async function warningsOf(client: Client, check: PipelineCheck): Promise<string[]> {
-  return [...globWarnings(check), ...(await imageWarnings(client, check))];
-}
-
-function globWarnings({ inputs }: PipelineCheck): string[] {
-  return inputs
+async function warningsOf(client: Client, { inputs, spec }: PipelineCheck): Promise<string[]> {
+  const warnings = inputs
     .filter(({ hasData, matches, complete }) => hasData && complete && matches === 0)
     .map(({ name, glob }) => `the glob ${glob} of the input ${name} matches nothing`);
-}
-
-/** A command that runs as a process of its node runs with that one's tools. */
-async function imageWarnings(client: Client, { spec }: PipelineCheck): Promise<string[]> {
   // A key that is limited to repos does not see the nodes.
   const list = await unlessRefused(client.get(NodeList, "/nodes"), 403);
   const live = list?.nodes.filter((node) => node.live) ?? [];
-  const ignored = live.length > 0 && live.every(({ executor }) => executor === "process");
-  return ignored
-    ? [`no live node honours the image ${spec.transform.image}: all run commands as processes`]
-    : [];
+  // A command that runs as a process of its node runs with that one's tools.
+  if (live.length > 0 && live.every(({ executor }) => executor === "process"))
+    warnings.push(`no live node honours the image ${spec.transform.image}: all run commands as processes`);
+  return warnings;
 }
 
 type Plan = NonNullable<PipelineCheck["plan"]>;
@@ -129,7 +118,7 @@ function planLines(plan: Plan): string[] {
 
 /** Such as "transform.cmd changes: /a.csv, /b.csv, /c.csv, …". */
 function groupText({ why, count: many, first }: PlanGroup): string {
-  const shown = first.map(({ inputs }) => inputs.map((part) => partText(part, inputs.length)).join(" with "));
+  const shown = first.map(datumText);
   const more = many === null || many > first.length ? ["…"] : [];
   const known = PlanReason.safeParse(why);
   const reason = known.success ? planReasonText(known.data) : why.reason;
@@ -184,17 +173,13 @@ function datumsLine({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">
   const empty = inputs.filter(({ hasData }) => !hasData).map(({ name }) => name);
   if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
   if (datums.total === 0) return "none: nothing matches";
-  const total = totalText(datums);
+  const total = datums.total === null ? `at least ${datums.atLeast}` : String(datums.total);
   if (datums.limit !== null && (datums.total ?? datums.atLeast) > datums.limit) {
     return `${total}, more than the ${datums.limit} that a job may have: it would fail; the first ones:`;
   }
   return datums.total === datums.first.length ? total : `${total}; the first ones:`;
 }
 
-function totalText({ total, atLeast }: PipelineCheck["datums"]): string {
-  return total === null ? `at least ${atLeast}` : String(total);
-}
-
-function partText({ name, path }: { name: string; path: string }, parts: number): string {
-  return parts === 1 ? path : `${name}:${path}`;
+function datumText({ inputs }: PipelineCheck["datums"]["first"][number]): string {
+  return inputs.map(({ name, path }) => (inputs.length === 1 ? path : `${name}:${path}`)).join(" with ");
 }

@@ -173,16 +173,15 @@ export function addPipelineInspect(group: Command): void {
       "--spec",
       "print the spec alone, as 'sluice pipeline update' takes it: the text that was submitted, if it is kept, else JSON, as also with --json",
     )
-    .clientAction(async (client, pipelineName: string, options: InspectOptions) => {
-      if (options.at !== undefined) {
-        const { at } = options;
-        return await inspectVersion(client, { pipelineName, options: { ...options, at } });
+    .clientAction(async (client, pipeline: string, options: InspectOptions) => {
+      if (options.at === undefined && !options.spec) {
+        const shown = await client.get(Pipeline, `/pipelines/${pipeline}`);
+        return options.json ? printJson(shown) : printPipeline(shown);
       }
-      if (options.spec)
-        return printSpec(await versionOf(client, { pipeline: pipelineName, version: "latest" }), options);
-      const pipeline = await pipelineOf(client, pipelineName);
-      if (options.json) return printJson(pipeline);
-      printPipeline(pipeline);
+      const version = await versionOf(client, { pipeline, version: options.at ?? "latest" });
+      if (options.spec) return printSpec(version, options);
+      if (options.json) return printJson(version);
+      printVersion(version);
     })
     .clientOptions(
       "sluice pipeline inspect edges",
@@ -190,26 +189,6 @@ export function addPipelineInspect(group: Command): void {
       "sluice pipeline inspect edges --spec > edges.yaml",
       "sluice pipeline inspect edges --at 1",
     );
-}
-
-function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {
-  return client.get(Pipeline, `/pipelines/${pipelineName}`);
-}
-
-/** What `--spec` prints of. */
-type Shown = Pick<WholePipelineVersion, "pipeline" | "spec" | "text" | "hidden">;
-
-async function inspectVersion(
-  client: Client,
-  {
-    pipelineName: pipeline,
-    options,
-  }: { pipelineName: string; options: InspectOptions & { readonly at: number } },
-): Promise<void> {
-  const version = await versionOf(client, { pipeline, version: options.at });
-  if (options.spec) return printSpec(version, options);
-  if (options.json) return printJson(version);
-  printVersion(version);
 }
 
 /** A version for people. */
@@ -227,7 +206,10 @@ function printVersion(version: WholePipelineVersion): void {
  * The text that the spec was read from, if it is kept and the key may see it, else the spec in JSON, as also with --json. A spec
  * that lacks something must not be taken for the whole one: an update with it would lose that.
  */
-function printSpec({ pipeline, spec, text, hidden = [] }: Shown, { json }: InspectOptions): void {
+function printSpec(
+  { pipeline, spec, text, hidden = [] }: WholePipelineVersion,
+  { json }: InspectOptions,
+): void {
   if (hidden.includes("transform.env")) {
     throw new CliError(
       `the spec of '${pipeline}' is not shown whole: this key may not see transform.env, since it may not read all of the inputs`,
