@@ -67,38 +67,18 @@ function withoutTail(message: string, tail: string): string {
   return tail !== "" && message.endsWith(`: ${tail}`) ? message.slice(0, -tail.length - 2) : message;
 }
 
-interface Failure {
-  readonly exitCode: number;
-  readonly code: string;
-  readonly message: string;
-  readonly issues: readonly Issue[];
-}
-
-function failureOf(error: unknown): Failure {
+function failureOf(error: unknown): CliError {
   if (error instanceof CommanderError) {
     // The help of a group that was called without a command has been printed already: commander says "(outputHelp)".
     const message = error.message === "(outputHelp)" ? "name a command, one of those above" : error.message;
-    return {
-      exitCode: EXIT.usage,
-      code: "Usage",
-      message: oneLine(message.replace(/^error: /, "")),
-      issues: [],
-    };
+    return new UsageError(oneLine(message.replace(/^error: /, "")));
   }
-  if (error instanceof CliError) {
-    const { message, code, issues, exitCode } = error;
-    return { exitCode, code, message, issues };
-  }
+  if (error instanceof CliError) return error;
   // Known by their names: the modules that they are of take long to load, and most failures are none of them.
-  if (isNamed(error, "HostError")) {
-    return { exitCode: EXIT.failed, code: "HostError", message: error.message, issues: [] };
-  }
-  if (isNamed(error, "ConfigError")) {
-    return { exitCode: EXIT.usage, code: "Usage", message: error.message, issues: [] };
-  }
+  if (isNamed(error, "HostError")) return new CliError(error.message, { code: "HostError" });
+  if (isNamed(error, "ConfigError")) return new UsageError(error.message);
   if (isNamed(error, "NoExecutorError") || isNamed(error, "NoEngineError")) return noExecutor(error);
-  const code = errnoOf(error) ?? "Failed";
-  return { exitCode: exitCodeOf(code), code, message: oneLine(systemText(error)), issues: [] };
+  return new CliError(oneLine(systemText(error)), { code: errnoOf(error) ?? "Failed" });
 }
 
 /** Such as "ENOENT: no such file or directory, open 'x.json'". */
@@ -118,19 +98,14 @@ function isNamed(error: unknown, name: string): error is Error {
 }
 
 // The message is a list of what was tried and what to install.
-function noExecutor(error: Error): Failure {
+function noExecutor(error: Error): CliError {
   const issues = error.message.split("\n").map((line) => ({ path: "", message: line }));
   if (isNamed(error, "NoEngineError")) {
     const message = "no container engine answers here: start one, or run commands with --executor process";
     // As for a flag that is missing: it gets no better by trying again.
-    return { exitCode: EXIT.usage, code: "NoExecutor", message, issues };
+    return new CliError(message, { code: "NoExecutor", exitCode: EXIT.usage, issues });
   }
-  return {
-    exitCode: EXIT.failed,
-    code: "NoExecutor",
-    message: "this machine can't run the commands of pipelines",
-    issues,
-  };
+  return new CliError("this machine can't run the commands of pipelines", { code: "NoExecutor", issues });
 }
 
 /** The code of a fault of the system, such as ENOENT. */
