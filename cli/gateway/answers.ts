@@ -22,7 +22,7 @@ async function xmlParser({ preserveOrder }: { preserveOrder: boolean }): Promise
     trimValues: false,
     htmlEntities: true,
     processEntities: { enabled: true, maxTotalExpansions: 1_000_000, maxExpandedLength: 100_000_000 },
-    isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
+    isArray: (name) => ["Contents", "CommonPrefixes", "Bucket", "Tag"].includes(name),
   });
 }
 
@@ -42,30 +42,25 @@ export async function parseS3Error(
   };
 }
 
+const Size = z.string().transform(Number);
+const ETag = z.string().transform((quoted) => quoted.replaceAll('"', ""));
+
+const ListedFile = z
+  .object({ Key: z.string(), Size, ETag, LastModified: z.string() })
+  .transform(({ Key, Size, ETag, LastModified }) => {
+    return { path: Key, size: Size, etag: ETag, modifiedAt: LastModified };
+  });
+export type ListedFile = Readonly<z.infer<typeof ListedFile>>;
+
 const Listing = z.object({
   ListBucketResult: z.object({
     IsTruncated: z.string().transform((text) => text === "true"),
     NextContinuationToken: z.string().optional(),
-    Contents: z
-      .array(
-        z.object({
-          Key: z.string(),
-          Size: z.string().transform(Number),
-          ETag: z.string(),
-          LastModified: z.string(),
-        }),
-      )
-      .default([]),
+    Contents: z.array(ListedFile).default([]),
     CommonPrefixes: z.array(z.object({ Prefix: z.string() })).default([]),
   }),
 });
 
-export interface ListedFile {
-  readonly path: string;
-  readonly size: number;
-  readonly etag: string;
-  readonly modifiedAt: string;
-}
 export interface Listed {
   readonly files: readonly ListedFile[];
   readonly prefixes: readonly string[];
@@ -77,12 +72,7 @@ export interface Listed {
 export async function parseListing(body: string): Promise<Listed> {
   const { ListBucketResult: page } = await expectXml(Listing, body);
   return {
-    files: page.Contents.map(({ Key, Size, ETag, LastModified }) => ({
-      path: Key,
-      size: Size,
-      etag: ETag.replaceAll('"', ""),
-      modifiedAt: LastModified,
-    })),
+    files: page.Contents,
     prefixes: page.CommonPrefixes.map(({ Prefix }) => Prefix),
     next: page.IsTruncated ? page.NextContinuationToken : undefined,
   };
@@ -95,7 +85,7 @@ const VersionBase = {
   LastModified: z.string(),
 };
 const VersionItem = z.union([
-  z.object({ Version: z.object({ ...VersionBase, Size: z.string().transform(Number), ETag: z.string() }) }),
+  z.object({ Version: z.object({ ...VersionBase, Size, ETag }) }),
   z.object({ DeleteMarker: z.object(VersionBase) }),
 ]);
 /** Versions, deletions and prefixes in the order in which they came. */
@@ -125,12 +115,8 @@ export interface ListedVersions {
   /** By path, the newest of a path first. */
   readonly versions: readonly ListedVersion[];
   readonly prefixes: readonly string[];
-  readonly next: VersionMarker | undefined;
-}
-/** Where the next page begins. */
-interface VersionMarker {
-  readonly path: string;
-  readonly version: string | undefined;
+  /** Where the next page begins. */
+  readonly next: { readonly path: string; readonly version: string | undefined } | undefined;
 }
 
 /** A page of ListObjectVersions. */
@@ -155,17 +141,13 @@ function versionOf(item: z.infer<typeof VersionItem>): ListedVersion {
   const { Key, VersionId, IsLatest, LastModified } = "Version" in item ? item.Version : item.DeleteMarker;
   const said = { path: Key, version: VersionId, current: IsLatest, modifiedAt: LastModified };
   if (!("Version" in item)) return { ...said, kind: "deletion" };
-  return { ...said, kind: "version", size: item.Version.Size, etag: item.Version.ETag.replaceAll('"', "") };
+  return { ...said, kind: "version", size: item.Version.Size, etag: item.Version.ETag };
 }
 
 const Tagging = z.object({
   Tagging: z.object({
     TagSet: z
-      .object({
-        Tag: z
-          .array(z.object({ Key: z.string(), Value: z.string() }))
-          .or(z.object({ Key: z.string(), Value: z.string() }).transform((one) => [one])),
-      })
+      .object({ Tag: z.array(z.object({ Key: z.string(), Value: z.string() })) })
       // Without any, the element is empty, which reads as text.
       .or(z.string().transform(() => ({ Tag: [] }))),
   }),
@@ -177,24 +159,23 @@ export async function parseTagging(body: string): Promise<ObjectTag[]> {
   return TagSet.Tag.map(({ Key, Value }) => [Key, Value]);
 }
 
+const ListedBucket = z
+  .object({ Name: z.string(), CreationDate: z.string() })
+  .transform(({ Name, CreationDate }) => ({ name: Name, createdAt: CreationDate }));
+export type ListedBucket = Readonly<z.infer<typeof ListedBucket>>;
+
 const Buckets = z.object({
   ListAllMyBucketsResult: z.object({
     Buckets: z
-      .object({ Bucket: z.array(z.object({ Name: z.string(), CreationDate: z.string() })).default([]) })
+      .object({ Bucket: z.array(ListedBucket).default([]) })
       // Without any, the element is empty, which reads as text.
       .or(z.string().transform(() => ({ Bucket: [] }))),
   }),
 });
 
-export interface ListedBucket {
-  readonly name: string;
-  readonly createdAt: string;
-}
-
 /** The answer of ListBuckets. */
 export async function parseBuckets(body: string): Promise<ListedBucket[]> {
-  const { ListAllMyBucketsResult: result } = await expectXml(Buckets, body);
-  return result.Buckets.Bucket.map(({ Name, CreationDate }) => ({ name: Name, createdAt: CreationDate }));
+  return (await expectXml(Buckets, body)).ListAllMyBucketsResult.Buckets.Bucket;
 }
 
 async function expectXml<Schema extends z.ZodType>(schema: Schema, body: string): Promise<z.infer<Schema>> {
