@@ -4,11 +4,11 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { lockDataFolder } from "../../embedded/data/data-lock.ts";
 import { readHolder } from "../../embedded/data/holder.ts";
-import { type ScrubExtent, scrub } from "../../embedded/scrub/scrub.ts";
+import { scrub } from "../../embedded/scrub/scrub.ts";
 import { endOrphan } from "../../embedded/workerd/workerd.ts";
 import { CatalogueRebuilt, ScrubState } from "../../protocol/admin.ts";
 import { type Command, withClient } from "../command.ts";
-import { type Client, isAway, pagesOf } from "../gateway/client.ts";
+import { allPages, type Client, isAway, pagesOf } from "../gateway/client.ts";
 import type { ClientOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../output/output.ts";
@@ -43,29 +43,25 @@ function addAdminRebuild(group: Command): void {
         );
       }
       if (failed.length === 0) return;
-      throw new CliError(`${failed.length} could not tell the catalogue of themselves: run it again`, {
-        code: "NotRebuilt",
-        issues: failed.map((name) => ({
-          path: name,
-          message: "could not be reached, or is being changed",
-        })),
-      });
+      const message = "could not be reached, or is being changed";
+      const issues = failed.map((path) => ({ path, message }));
+      const words = `${failed.length} could not tell the catalogue of themselves: run it again`;
+      throw new CliError(words, { code: "NotRebuilt", issues });
     })
     .clientOptions("sluice admin rebuild", "sluice admin rebuild --json | jq .branches");
 }
 
 async function rebuildAll(client: Client): Promise<Omit<CatalogueRebuilt, "next">> {
-  const all = { branches: 0, pipelines: 0, deleted: 0, missing: [] as string[], failed: [] as string[] };
   const ask = (after: string | undefined) =>
     client.post(CatalogueRebuilt, "/admin/rebuild", { query: { after }, repeatable: true });
-  for await (const page of pagesOf(ask)) {
-    all.branches += page.branches;
-    all.pipelines += page.pipelines;
-    all.deleted += page.deleted;
-    all.missing.push(...page.missing);
-    all.failed.push(...page.failed);
-  }
-  return all;
+  const pages = await allPages(pagesOf(ask));
+  const total = (what: "branches" | "pipelines" | "deleted") =>
+    pages.reduce((sum, page) => sum + page[what], 0);
+  return {
+    ...{ branches: total("branches"), pipelines: total("pipelines"), deleted: total("deleted") },
+    missing: pages.flatMap(({ missing }) => missing),
+    failed: pages.flatMap(({ failed }) => failed),
+  };
 }
 
 interface Options extends ClientOptions {
@@ -109,10 +105,6 @@ function textOf({ rewritten, bytesBefore, bytesAfter }: Omit<Done, "failed">): s
   return `${count(rewritten, "database")} written anew: ${showSize(bytesBefore)}, now ${showSize(bytesAfter)}`;
 }
 
-function extentOf({ all }: Options): ScrubExtent {
-  return all ? "all" : "owed";
-}
-
 /** Scrubs a folder on which no gateway runs. Undefined: one does. */
 async function scrubHere(dataDir: string, options: Options): Promise<Done | undefined> {
   const stateDir = join(dataDir, "state");
@@ -131,8 +123,8 @@ async function scrubHere(dataDir: string, options: Options): Promise<Done | unde
   }
   try {
     await endOrphan(dataDir);
-    const { failed, ...done } = scrub({ stateDir, extent: extentOf(options), now: Date.now() });
-    return { ...done, failed: [...failed] };
+    const done = scrub({ stateDir, extent: options.all ? "all" : "owed", now: Date.now() });
+    return { ...done, failed: [...done.failed] };
   } finally {
     lock.release();
   }

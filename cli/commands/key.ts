@@ -13,7 +13,6 @@ import {
   MAX_KEY_DESCRIPTION,
   MAX_LIST_KEYS,
   MAX_MOVED_KEYS,
-  type SealedKey,
 } from "../../protocol/keys.ts";
 import { RepoList } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
@@ -26,7 +25,7 @@ import {
   PASSPHRASE_VARIABLE,
   type SealOptions,
 } from "../files/key-archive.ts";
-import { type Client, GatewayError, pagesOf } from "../gateway/client.ts";
+import { allPages, type Client, GatewayError, pagesOf } from "../gateway/client.ts";
 import { clientVariables, exportLines } from "../gateway/connection/connection.ts";
 import { anotherName, type ClientOptions, entriesOf, moreText, type PageOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
@@ -84,11 +83,8 @@ function addKeyCreate(group: Command): void {
       await noteAbsent(client, wish.repos ?? []);
       const key = await client.post(KeyCreated, "/keys", { json: wish });
       if (options.json) return printJson(key);
-      const variables = clientVariables({
-        endpoint: client.connection.endpoint,
-        accessKeyId: key.id,
-        secretAccessKey: key.secret,
-      });
+      const { endpoint } = client.connection;
+      const variables = clientVariables({ endpoint, accessKeyId: key.id, secretAccessKey: key.secret });
       for (const line of exportLines(variables)) printLine(line);
       printLine(`# ${remarkOn(key, options)}; the secret is not shown again`);
     })
@@ -193,11 +189,7 @@ function addKeyDelete(group: Command): void {
       const { deleted, failures } = await deleteKeys(client, [...new Set(ids)]);
       if (options.json) printJson({ deleted });
       else for (const id of deleted) printLine(`deleted ${id}`);
-      if (failures.length === 0) return;
-      throw new CliError(`${count(failures.length, "key")} could not be deleted`, {
-        code: "NotDeleted",
-        issues: failures,
-      });
+      failUnlessAll("deleted", failures);
     })
     .clientOptions(
       "sluice key delete SLUICE0123456789ABCD",
@@ -205,13 +197,18 @@ function addKeyDelete(group: Command): void {
     );
 }
 
-interface Deletions {
-  readonly deleted: readonly string[];
-  readonly failures: readonly Issue[];
+/** Fails if some keys could not be `done` so: an issue for each. */
+function failUnlessAll(done: "deleted" | "imported", issues: readonly Issue[]): void {
+  if (issues.length === 0) return;
+  const code = done === "deleted" ? "NotDeleted" : "NotImported";
+  throw new CliError(`${count(issues.length, "key")} could not be ${done}`, { code, issues });
 }
 
 /** One that can't be deleted must not keep the others alive; what is wrong with all of them ends it. */
-async function deleteKeys(client: Client, ids: readonly string[]): Promise<Deletions> {
+async function deleteKeys(
+  client: Client,
+  ids: readonly string[],
+): Promise<{ deleted: readonly string[]; failures: readonly Issue[] }> {
   const deleted: string[] = [];
   const failures: Issue[] = [];
   for (const id of ids) {
@@ -249,15 +246,14 @@ function addKeyReseal(group: Command): void {
 }
 
 async function resealAll(client: Client): Promise<Omit<KeysResealed, "next">> {
-  const all = { checked: 0, resealed: [] as string[], unreadable: [] as string[] };
   const ask = (after: string | undefined) =>
     client.post(KeysResealed, "/keys/reseal", { query: { after }, repeatable: true });
-  for await (const page of pagesOf(ask)) {
-    all.checked += page.checked;
-    all.resealed.push(...page.resealed);
-    all.unreadable.push(...page.unreadable);
-  }
-  return all;
+  const pages = await allPages(pagesOf(ask));
+  return {
+    checked: pages.reduce((sum, { checked }) => sum + checked, 0),
+    resealed: pages.flatMap(({ resealed }) => resealed),
+    unreadable: pages.flatMap(({ unreadable }) => unreadable),
+  };
 }
 
 /** Adds the ways to say what an export of keys is sealed with. */
@@ -281,7 +277,10 @@ export function addKeyExport(group: Command): void {
       const seal = newArchiveKeys(options);
       // First, so that a file that is there is found before a secret is opened.
       const written = openSync(file, "wx", 0o600);
-      const { keys, unreadable } = await writeTo(written, file, () => exportAll(client, seal), seal);
+      const { keys, unreadable } = await writeTo(written, file, async () => {
+        const all = await exportAll(client, seal);
+        return { ...all, text: archiveText(all.keys, seal) };
+      });
       if (options.json) printJson({ file, exported: keys.map(({ id }) => id), unreadable });
       else printLine(`${count(keys.length, "key")} exported to ${file}`);
       if (unreadable.length === 0) return;
@@ -297,15 +296,14 @@ export function addKeyExport(group: Command): void {
 }
 
 /** What can't be written whole is not there. */
-async function writeTo<T extends { keys: readonly SealedKey[] }>(
+async function writeTo<T extends { readonly text: string }>(
   descriptor: number,
   file: string,
   load: () => Promise<T>,
-  seal: ArchiveKeys,
 ): Promise<T> {
   try {
     const all = await load();
-    writeSync(descriptor, archiveText(all.keys, seal));
+    writeSync(descriptor, all.text);
     fsyncSync(descriptor);
     return all;
   } catch (error) {
@@ -317,14 +315,13 @@ async function writeTo<T extends { keys: readonly SealedKey[] }>(
 }
 
 async function exportAll(client: Client, { sealing }: ArchiveKeys): Promise<Omit<KeysExported, "next">> {
-  const all = { keys: [] as SealedKey[], unreadable: [] as string[] };
   const ask = (after: string | undefined) =>
     client.post(KeysExported, "/keys/export", { json: { sealWith: sealing, after }, repeatable: true });
-  for await (const page of pagesOf(ask)) {
-    all.keys.push(...page.keys);
-    all.unreadable.push(...page.unreadable);
-  }
-  return all;
+  const pages = await allPages(pagesOf(ask));
+  return {
+    keys: pages.flatMap(({ keys }) => keys),
+    unreadable: pages.flatMap(({ unreadable }) => unreadable),
+  };
 }
 
 export function addKeyImport(group: Command): void {
@@ -351,21 +348,11 @@ export function addKeyImport(group: Command): void {
         const are = all.expired.length === 1 ? "has expired and was" : "have expired and were";
         printNote(`${count(all.expired.length, "key")} ${are} not made: ${all.expired.join(", ")}`);
       }
-      const issues = [
-        ...all.taken.map((path) => ({
-          path,
-          message: "there is another key of this id, which stays as it is",
-        })),
-        ...all.refused.map((path) => ({
-          path,
-          message: "says what this gateway does not know: update the gateway",
-        })),
-      ];
-      if (issues.length === 0) return;
-      throw new CliError(`${count(issues.length, "key")} could not be imported`, {
-        code: "NotImported",
-        issues,
-      });
+      const because = (message: string) => (path: string) => ({ path, message });
+      failUnlessAll("imported", [
+        ...all.taken.map(because("there is another key of this id, which stays as it is")),
+        ...all.refused.map(because("says what this gateway does not know: update the gateway")),
+      ]);
     });
   withSealOptions(command).clientOptions(
     "sluice key import keys.json --passphrase-file passphrase",
