@@ -15,7 +15,7 @@ import {
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { type Command, withClient } from "../command.ts";
-import { type Progress, progressFor } from "../files/progress.ts";
+import { progressFor } from "../files/progress.ts";
 import { type Address, branchPath } from "../gateway/address.ts";
 import { createBranch, inspectBranch } from "../gateway/branches.ts";
 import { type Client, unlessRefused } from "../gateway/client.ts";
@@ -272,7 +272,8 @@ async function forked(
   progress.begin(`forking ${address.bucket}`, made.forking?.total ?? 0);
   try {
     for (let pause = FIRST_PAUSE_MS; branch.forking; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
-      shown = advance(progress, { shown, copied: branch.forking.copied });
+      progress.advance(branch.forking.copied - shown);
+      shown = branch.forking.copied;
       await new Promise((resolve) => setTimeout(resolve, pause));
       branch = await inspectBranch(client, address);
     }
@@ -280,11 +281,6 @@ async function forked(
   } finally {
     progress.end();
   }
-}
-
-function advance(progress: Progress, { shown, copied }: { shown: number; copied: number }): number {
-  progress.advance(copied - shown);
-  return copied;
 }
 
 function sourceOf({ from }: BranchDetail): string {

@@ -58,8 +58,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     await Promise.allSettled([started]);
     await gateway.ready;
     await started;
-    greet(gateway, {
-      options,
+    greet(gateway, options, {
       runs: runners[0]?.runs,
       sync: settings.SLUICE_SYNC === "off" ? "off" : "on",
       key: rootKey ? "SLUICE_ACCESS_KEY_ID of the environment" : rootKeyFile(options.data),
@@ -146,39 +145,27 @@ function settingsFrom(env: NodeJS.ProcessEnv): GatewaySettings {
   throw new UsageError(read.problem);
 }
 
-interface Greeting {
-  readonly options: DevOptions;
-  readonly sync: "on" | "off";
-  /** Where the root key is. */
-  readonly key: string;
-  /** How the runners run commands, if there are any. */
-  readonly runs: Runner["runs"] | undefined;
-}
-
-function greet(gateway: Gateway, { options, key, runs, sync }: Greeting): void {
-  const { endpoint } = gateway;
+/** `key`: where the root key is. `runs`: how the runners run commands, if there are any. */
+function greet(
+  { endpoint }: Gateway,
+  options: DevOptions,
+  { key, runs, sync }: { key: string; runs: Runner["runs"] | undefined; sync: "on" | "off" },
+): void {
+  const { data, runners, executor: asked } = options;
   const consoleUrl = `${endpoint}${ownPath("console")}`;
   if (options.json) {
-    const executor = runs && { executor: runs.executor };
-    printJson({
-      endpoint,
-      console: consoleUrl,
-      data: options.data,
-      sync,
-      key,
-      runners: options.runners,
-      ...executor,
-    });
+    const how = runs && { executor: runs.executor };
+    printJson({ endpoint, console: consoleUrl, data, sync, key, runners, ...how });
     return;
   }
   printLine(`gateway  ${endpoint}`);
   printLine(`console  ${consoleUrl}`);
-  printLine(`data     ${options.data}`);
+  printLine(`data     ${data}`);
   if (sync === "off")
     printLine("sync     off: a power cut may lose files of the last seconds that are over 4 KiB");
   printLine(`key      ${key}`);
-  printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
-  if (runs) printLine(`commands ${howCommandsRun(runs, { asked: options.executor })}`);
+  printLine(`runners  ${runners === 0 ? "none" : count(runners, "runner")}`);
+  if (runs) printLine(`commands ${howCommandsRun(runs, { asked })}`);
   printLine(`In another terminal: ${forAnotherTerminal(options, endpoint)}`);
 }
 

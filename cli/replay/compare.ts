@@ -5,7 +5,7 @@ import { encodePath } from "../../protocol/requests.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import { type Client, unlessRefused } from "../gateway/client.ts";
-import { headFile } from "../gateway/objects.ts";
+import { byBytes, headFile } from "../gateway/objects.ts";
 
 /**
  * `missing`: the job has it, and it was not made here; `extra`: the other way round; `unknown`: both have it, and what the
@@ -24,8 +24,8 @@ export interface ComparedPath {
   readonly made: ContentId | null;
 }
 
-/** Something in `/pfs/out`. A directory's path ends in `/`. */
-interface Output {
+/** Something in `/pfs/out` that was made here. A directory's path ends in `/`. */
+export interface Output {
   readonly path: string;
   readonly content: ContentId;
 }
@@ -38,15 +38,13 @@ export function compareOutputs(made: readonly DatumOutput[], here: readonly Outp
     const own = found.get(path) ?? null;
     return { path, state: stateOf(content, own), merged, here: own, made: content };
   });
-  const extra = here
-    .filter(({ path }) => !known.has(path))
-    .map(
-      ({ path, content }): ComparedPath => ({
-        ...{ path, state: "extra", merged: false },
-        ...{ here: content, made: null },
-      }),
-    );
-  return [...compared, ...extra].sort((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
+  const extra = here.filter(({ path }) => !known.has(path));
+  return [
+    ...compared,
+    ...extra.map(
+      ({ path, content }) => ({ path, state: "extra", merged: false, here: content, made: null }) as const,
+    ),
+  ].sort((a, b) => byBytes(a.path, b.path));
 }
 
 function stateOf(made: ContentId | null, here: ContentId | null): PathState {

@@ -39,7 +39,7 @@ import { type CliError, EXIT, errnoOf, InterruptedError, UsageError } from "../o
 import { terminalLog } from "../output/log.ts";
 import { printJson, printLine, printNote, printOutput, printTable, shellWord } from "../output/output.ts";
 import { stopRequests } from "../stop-requests.ts";
-import { type ComparedPath, compareOutputs, datumPath, isSame, madeByJob } from "./compare.ts";
+import { type ComparedPath, compareOutputs, datumPath, isSame, madeByJob, type Output } from "./compare.ts";
 
 export interface RunDatumOptions extends ClientOptions, RunnerTerms {
   readonly image?: string;
@@ -49,12 +49,6 @@ export interface RunDatumOptions extends ClientOptions, RunnerTerms {
 
 /** Exit codes beside 0 and those of every failure. */
 const { jobFailed: COMMAND_FAILED, differs: DIFFERS } = EXIT;
-
-/** An output that was made here. */
-interface Output {
-  readonly path: string;
-  readonly content: ContentId;
-}
 
 /** How it went. */
 interface Report {
@@ -124,7 +118,7 @@ async function perform(
   signal: AbortSignal,
 ): Promise<Report> {
   const log = terminalLog({ SLUICE_LOG: process.env.SLUICE_LOG ?? "warn" });
-  const out = await openOutFolder({ given: options.out, datum: detail.datum.id });
+  const out = await openOutFolder(options.out, detail.datum.id);
   const outputs: Output[] = [];
   let runs: ReplayRuns = { executor: "", tool: "" };
   const to = options.json ? process.stderr : process.stdout;
@@ -146,14 +140,8 @@ async function perform(
         outputs.push(...found.map(({ path, content }) => ({ path, content })));
       },
     });
-    return {
-      detail,
-      runs,
-      out: out.path,
-      ran,
-      outputs,
-      ...(await comparison(client, { detail, ran, outputs })),
-    };
+    const compared = await comparison(client, { detail, ran, outputs });
+    return { detail, runs, out: out.path, ran, outputs, ...compared };
   } catch (error) {
     await out.undo();
     throw error;
@@ -222,18 +210,18 @@ function announce(
   printNote("It is not run: this is a shell in its place. What is in /pfs/out at its end is kept.");
 }
 
-const NOT_COMPARED: Readonly<Record<"none" | "gone", (detail: DatumDetail) => string>> = {
-  none: ({ datum }) => `the job has nothing of this datum, which is ${datum.state} there`,
-  gone: () => "what the job has of this datum is kept no more",
-};
-
 async function comparison(
   client: Client,
   { detail, ran, outputs }: Pick<Report, "detail" | "ran" | "outputs">,
 ): Promise<Pick<Report, "compared" | "why">> {
   if (ran.state === "failed") return { compared: null, why: "the command failed" };
-  const { outputs: kept } = detail;
-  if (kept === "none" || kept === "gone") return { compared: null, why: NOT_COMPARED[kept](detail) };
+  if (detail.outputs === "none") {
+    const why = `the job has nothing of this datum, which is ${detail.datum.state} there`;
+    return { compared: null, why };
+  }
+  if (detail.outputs === "gone") {
+    return { compared: null, why: "what the job has of this datum is kept no more" };
+  }
   return { compared: compareOutputs(await madeByJob(client, detail), outputs), why: null };
 }
 
@@ -281,12 +269,8 @@ function print(report: Report): void {
 }
 
 function rowOf({ path, state, merged, here, made }: ComparedPath): string[] {
-  return [state, path, [sizes(state, { here, made }), ...(merged ? [mergedWords(state)] : [])].join("; ")];
-}
-
-function sizes(state: ComparedPath["state"], { here, made }: Pick<ComparedPath, "here" | "made">): string {
-  if (state === "differs") return `${shown(here)} here, ${shown(made)} in the job`;
-  return shown(here ?? made);
+  const sizes = state === "differs" ? `${shown(here)} here, ${shown(made)} in the job` : shown(here ?? made);
+  return [state, path, [sizes, ...(merged ? [mergedWords(state)] : [])].join("; ")];
 }
 
 /** A digest's start tells two contents of one size apart. */
@@ -309,13 +293,6 @@ function totals(compared: readonly ComparedPath[]): string {
   return `${words}: ${list === "" ? "nothing was made" : list}`;
 }
 
-interface OutFolderOptions {
-  /** As the user named it; absent: a fresh one among the temporary files. */
-  readonly given: string | undefined;
-  /** The datum's id, for the name of a fresh one. */
-  readonly datum: string;
-}
-
 /** The folder that shows a person what a datum made. */
 interface OutFolder {
   /** Absolute. */
@@ -326,8 +303,11 @@ interface OutFolder {
   undo(): Promise<void>;
 }
 
-/** Throws UsageError if the folder that was named is none, or has something in it: what is there could pass for an output. */
-async function openOutFolder({ given, datum }: OutFolderOptions): Promise<OutFolder> {
+/**
+ * The folder that the user named, or a fresh one among the temporary files, by the datum's id. Throws UsageError if the one
+ * that was named is none, or has something in it: what is there could pass for an output.
+ */
+async function openOutFolder(given: string | undefined, datum: string): Promise<OutFolder> {
   const found = given === undefined ? "fresh" : await stateOf(given);
   const path =
     given === undefined

@@ -144,7 +144,12 @@ async function check(client: Client, branch: BranchAddress, options: Options): P
     after = piece.next;
     tell(() => `${bucket}: ${showTotal(total)}, ${Math.floor(100 * piece.done)} %`);
   } while (after !== null);
-  const orphans = await sweep(client, { path, remove: options.sweep === true, tell, bucket });
+  const orphans = await sweep(client, {
+    path: `${path}/sweep`,
+    remove: options.sweep === true,
+    tell,
+    bucket,
+  });
   return { bucket, ...total, faults, moreFaults, orphans };
 }
 
@@ -152,26 +157,13 @@ function faultsOf({ faults, moreFaults }: Pick<Checked, "faults" | "moreFaults">
   return faults.length + moreFaults;
 }
 
-interface SweepOptions {
-  readonly path: string;
-  readonly remove: boolean;
-  readonly tell: Teller;
-  readonly bucket: string;
-}
-
 async function sweep(
   client: Client,
-  { path, remove, tell, bucket }: SweepOptions,
+  { path, remove, tell, bucket }: { path: string; remove: boolean; tell: Teller; bucket: string },
 ): Promise<Checked["orphans"]> {
-  const ask = { path: `${path}/sweep` } as const;
-  const { since } = await client.call(SweepStarted, {
-    ...ask,
-    method: "POST",
-    json: { remove },
-    repeatable: true,
-  });
+  const { since } = await client.post(SweepStarted, path, { json: { remove }, repeatable: true });
   for (;;) {
-    const state = await client.call(SweepState, { ...ask, method: "GET", query: { since } });
+    const state = await client.get(SweepState, path, { since });
     if (state.done) return { blobs: state.found, bytes: state.foundBytes, removed: remove };
     tell(() => `${bucket}: ${count(state.seen, "blob")} looked up`);
     await pause(LOOK_MS);
