@@ -18,17 +18,12 @@ const ReposPages = lazy(() => import("./pages/repos/repos.tsx"));
 const KeysPage = lazy(() => import("./pages/keys.tsx"));
 const NodesPage = lazy(() => import("./pages/nodes.tsx"));
 
-interface LoggedIn {
-  readonly gateway: Gateway;
-  readonly client: QueryClient;
-}
-
 /**
  * The whole console. Without a key every page is the login, under its own address, so that a link to any page survives it.
  * With the session go all answers that it was given.
  */
 export function Console() {
-  const [loggedIn, setLoggedIn] = useState<LoggedIn>();
+  const [loggedIn, setLoggedIn] = useState<{ readonly gateway: Gateway; readonly client: QueryClient }>();
   const [farewell, setFarewell] = useState<string>();
   const begin = useCallback(async (key: Key): Promise<void> => {
     const gateway = new Gateway(key);

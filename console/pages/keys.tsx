@@ -5,7 +5,7 @@ import type { RepoList } from "../../protocol/repos.ts";
 import { GatewayError } from "../../protocol/requests.ts";
 import { type Live, useLive, useOnce, useSession } from "../gateway/session.ts";
 import { CliLine, type CommandLine, Copy, command } from "../parts/cli-line.tsx";
-import { Button, Deletion, Field, useSubmission } from "../parts/form.tsx";
+import { Button, Deletion, Field, Plain, useSubmission } from "../parts/form.tsx";
 import { Asked, Heard, Page, Section } from "../parts/page.tsx";
 import { Ago, Ahead, countText, Mono } from "../parts/words.tsx";
 
@@ -35,9 +35,9 @@ export default function KeysPage() {
       ) : (
         live.data && (
           <p className="actions">
-            <button type="button" className="main" onClick={() => setMaking(true)}>
+            <Button className="main" act={() => setMaking(true)}>
               Make a key
-            </button>
+            </Button>
           </p>
         )
       )}
@@ -83,9 +83,9 @@ function MadeKey({ made, close }: { readonly made: KeyCreated; close(): void }) 
         <Copy text={variables} what="the variables" />
       </details>
       <p className="actions">
-        <button type="button" className="main" onClick={close}>
+        <Button className="main" act={close}>
           I have it: show it no more
-        </button>
+        </Button>
       </p>
     </section>
   );
@@ -228,13 +228,8 @@ const LEVELS: readonly { readonly level: KeyLevel; readonly may: string }[] = [
 ];
 const MOST_CHARACTERS = 200;
 
-interface KeyFormProps {
-  finish(key: KeyCreated): void;
-  leave(): void;
-}
-
 /** What a new key is to be for. */
-function KeyForm({ finish, leave }: KeyFormProps) {
+function KeyForm({ finish, leave }: { finish(key: KeyCreated): void; leave(): void }) {
   const [level, setLevel] = useState<KeyLevel>("read");
   const [isLimited, setLimited] = useState(false);
   const [repos, setRepos] = useState<readonly string[]>([]);
@@ -408,14 +403,9 @@ function Repos({ repos, setRepos, typed, setTyped }: ReposProps) {
       {repos.map((repo) => (
         <span key={repo} className="chip">
           {repo}
-          <button
-            type="button"
-            className="plain"
-            aria-label={`Take away ${repo}`}
-            onClick={() => setRepos(repos.filter((each) => each !== repo))}
-          >
+          <Plain aria-label={`Take away ${repo}`} act={() => setRepos(repos.filter((each) => each !== repo))}>
             ×
-          </button>
+          </Plain>
         </span>
       ))}
       <input

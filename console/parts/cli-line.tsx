@@ -1,4 +1,5 @@
 import { Fragment, useState } from "react";
+import { Button } from "./form.tsx";
 
 /*
  * Command lines that people copy from a page into their shell. What a page puts into one may come from an address that
@@ -78,13 +79,9 @@ export function Copy({ text, what }: { readonly text: string; readonly what?: st
   }
   return (
     <>
-      <button
-        type="button"
-        onClick={() => void copy()}
-        aria-label={what === undefined ? `Copy: ${text}` : `Copy ${what}`}
-      >
+      <Button act={copy} aria-label={what === undefined ? `Copy: ${text}` : `Copy ${what}`}>
         {isCopied ? "Copied" : "Copy"}
-      </button>
+      </Button>
       <span className="hidden" role="status">
         {isCopied ? ["Copied", what].filter(Boolean).join(" ") : ""}
       </span>

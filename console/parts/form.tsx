@@ -77,10 +77,6 @@ export function useSubmission(act: (gateway: Gateway) => Promise<unknown>): Subm
   return { isBusy, submit, fault: <Fault words={fault} /> };
 }
 
-interface Answered {
-  readonly next?: string | null | undefined;
-}
-
 interface Pages<P> {
   readonly pages: readonly P[];
   /** Whether more of them are to be had. */
@@ -91,7 +87,7 @@ interface Pages<P> {
 }
 
 /** A list in pages. Those behind the first are of the state that it is of, and go with it. */
-export function usePages<P extends Answered>(
+export function usePages<P extends { readonly next?: string | null | undefined }>(
   first: P | undefined,
   ask: (gateway: Gateway, after: string) => Promise<P>,
 ): Pages<P> {
@@ -110,9 +106,9 @@ export function usePages<P extends Answered>(
     fault,
     more: (words = "More") =>
       next !== undefined && (
-        <button type="button" disabled={isBusy} onClick={() => void run()}>
+        <Button disabled={isBusy} act={run}>
           {isBusy ? "Asking the gateway…" : words}
-        </button>
+        </Button>
       ),
   };
 }
@@ -189,9 +185,9 @@ export function Dialog({ words, title, className, children }: DialogProps) {
   }
   return (
     <>
-      <button type="button" aria-haspopup="dialog" aria-label={title} onClick={open}>
+      <Button aria-haspopup="dialog" aria-label={title} act={open}>
         {words}
-      </button>
+      </Button>
       <dialog ref={dialog} className={className} aria-labelledby={id} onClose={() => setOpen(false)}>
         <div className="title">
           <h2 id={id}>{title}</h2>
@@ -227,23 +223,22 @@ export function Action({ children, label, question, act, done }: ActionProps): R
       {isAsked ? (
         <>
           <span>{question}</span>
-          <button type="button" className="main" onClick={() => void run()}>
+          <Button className="main" act={run}>
             {children}
-          </button>
+          </Button>
           {/* biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was pressed, and undoes nothing. */}
           <button type="button" autoFocus onClick={() => setAsked(false)}>
             Leave it
           </button>
         </>
       ) : (
-        <button
-          type="button"
+        <Button
           aria-label={label}
           disabled={isBusy}
-          onClick={() => (question === undefined ? void run() : setAsked(true))}
+          act={() => (question === undefined ? void run() : setAsked(true))}
         >
           {children}
-        </button>
+        </Button>
       )}
       <Fault words={fault} as="span" />
     </span>

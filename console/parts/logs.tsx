@@ -12,7 +12,7 @@ import type { Job, LogLine } from "../../protocol/pipelines.ts";
 import { type Gateway, isAway, pause } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.ts";
 import { CliLine, command } from "./cli-line.tsx";
-import { Button, Fault, NameField } from "./form.tsx";
+import { Button, Fault, NameField, Plain } from "./form.tsx";
 import { countText, exactText } from "./words.tsx";
 
 /** So many lines are on the page, the last ones: a page that holds a million is slow, and nobody reads them there. */
@@ -223,25 +223,18 @@ const Line = memo(function Line({ line: record, isMarked, isEntry, datum, choose
       {dropped !== undefined && (
         <p className="quiet">{countText(dropped)} lines before this one are not kept</p>
       )}
-      <button
-        type="button"
+      <Button
         className="plain at"
         tabIndex={isEntry ? 0 : -1}
         title={`${exactText(at)}${node === null ? "" : ` on ${node}`}. Puts the line into the address.`}
-        onClick={() => choose(datum, next)}
+        act={() => choose(datum, next)}
       >
         {TIME.format(at)}
-      </button>
+      </Button>
       {datum === undefined && (
-        <button
-          type="button"
-          className="plain"
-          tabIndex={isEntry ? 0 : -1}
-          title="What this datum printed"
-          onClick={() => choose(own)}
-        >
+        <Plain tabIndex={isEntry ? 0 : -1} title="What this datum printed" act={() => choose(own)}>
           {own.slice(0, 8)}
-        </button>
+        </Plain>
       )}
       <code>{line ?? ""}</code>
     </li>

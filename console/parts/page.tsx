@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Live } from "../gateway/session.ts";
 import { CliLine, type CommandLine } from "./cli-line.tsx";
+import { Button } from "./form.tsx";
 import { Ago, countText } from "./words.tsx";
 
 interface PageProps {
@@ -44,9 +45,7 @@ export function Page({ title, aside, cli, live, children }: PageProps) {
               </>
             )}
           </p>
-          <button type="button" onClick={live.reload}>
-            Try again
-          </button>
+          <Button act={live.reload}>Try again</Button>
         </div>
       )}
       {children}

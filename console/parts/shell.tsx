@@ -2,6 +2,7 @@ import { onlineManager } from "@tanstack/react-query";
 import { Component, type ReactNode, useEffect, useSyncExternalStore } from "react";
 import { Link, useLocation, useRoute } from "wouter";
 import { useSession } from "../gateway/session.ts";
+import { Button, Plain } from "./form.tsx";
 import { Page, watchArrivals } from "./page.tsx";
 
 export function Wordmark() {
@@ -26,9 +27,9 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   const isOnline = useSyncExternalStore(subscribeOnline, isOnlineNow);
   return (
     <>
-      <button type="button" className="skip" onClick={() => document.getElementById("page")?.focus()}>
+      <Button className="skip" act={() => document.getElementById("page")?.focus()}>
         Skip to the page
-      </button>
+      </Button>
       <header className="shell">
         <Link href="/" aria-label="Sluice, Now">
           <Wordmark />
@@ -45,9 +46,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <span className="mono" title="The key that signs">
             {gateway.keyId}
           </span>
-          <button type="button" className="plain" onClick={() => end()}>
-            Log out
-          </button>
+          <Plain act={end}>Log out</Plain>
         </span>
       </header>
       {!isOnline && (
@@ -96,9 +95,9 @@ class Catches extends Component<BrokenProps, { readonly fault: string | undefine
           key again.
         </p>
         <p className="actions">
-          <button type="button" className="main" onClick={() => location.reload()}>
+          <Button className="main" act={() => location.reload()}>
             Load the console anew
-          </button>
+          </Button>
         </p>
         <p className="quiet">What the browser says: {fault}</p>
       </Page>

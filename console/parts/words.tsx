@@ -118,14 +118,8 @@ export function exactText(at: number): string {
   return EXACT.format(at);
 }
 
-interface MonoProps {
-  /** The words before it. */
-  readonly before?: string;
-  readonly children: ReactNode;
-}
-
-/** A name, an id or a path, which people compare character by character. */
-export function Mono({ before, children }: MonoProps) {
+/** A name, an id or a path, which people compare character by character; with the words `before` it. */
+export function Mono({ before, children }: { readonly before?: string; readonly children: ReactNode }) {
   return (
     <>
       {before}

@@ -232,12 +232,12 @@ export function Drawing({ graph, layout, neighbours, chosen, found, open, choose
         {current && describe(current, neighbours)}
       </p>
       <div className="zoom">
-        <button type="button" onClick={() => scaleBy(ZOOM_STEP)} aria-label="Larger">
+        <Button act={() => scaleBy(ZOOM_STEP)} aria-label="Larger">
           +
-        </button>
-        <button type="button" onClick={() => scaleBy(1 / ZOOM_STEP)} aria-label="Smaller">
+        </Button>
+        <Button act={() => scaleBy(1 / ZOOM_STEP)} aria-label="Smaller">
           −
-        </button>
+        </Button>
         <Button act={showAll}>All</Button>
       </div>
     </div>

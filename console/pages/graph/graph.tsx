@@ -3,7 +3,7 @@ import { Link, useLocation, useSearchParams } from "wouter";
 import type { PipelineGraph } from "../../../protocol/pipelines.ts";
 import type { Live } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { Button, Check, SearchField } from "../../parts/form.tsx";
+import { Button, Check, Plain, SearchField } from "../../parts/form.tsx";
 import { Asked, Figure, Heard, Page, Table } from "../../parts/page.tsx";
 import { type Mark, pipelineMark, StateMark } from "../../parts/state.tsx";
 import { counted, countText, Mono } from "../../parts/words.tsx";
@@ -191,9 +191,9 @@ function Controls({ choices, pipelines, words }: ControlsProps) {
           </ul>
         </details>
       )}
-      <button type="button" aria-pressed={isList} onClick={() => choices.setList(!isList)}>
+      <Button aria-pressed={isList} act={() => choices.setList(!isList)}>
         As a list
-      </button>
+      </Button>
       <p className="quiet found" role="status">
         {words}
       </p>
@@ -237,14 +237,9 @@ function AsList({ graph, neighbours, chosen, choose }: AsListProps) {
               <td>{namesText(neighbours.before.get(id))}</td>
               <td>{namesText(neighbours.after.get(id))}</td>
               <td>
-                <button
-                  type="button"
-                  className="plain"
-                  onClick={() => choose(label)}
-                  aria-label={`Choose ${label}`}
-                >
+                <Plain act={() => choose(label)} aria-label={`Choose ${label}`}>
                   Choose
-                </button>
+                </Plain>
               </td>
             </tr>
           ))}

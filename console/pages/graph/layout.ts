@@ -44,16 +44,8 @@ export interface Layout {
   readonly height: number;
 }
 
-interface PlacedPart {
-  readonly places: readonly (readonly [string, Point])[];
-  readonly edges: readonly {
-    readonly from: string;
-    readonly to: string;
-    readonly points: readonly Point[];
-  }[];
-  readonly width: number;
-  readonly height: number;
-}
+/** A part by itself: it is still to be moved beside the others. */
+type PlacedPart = Omit<Layout, "edges"> & { readonly edges: readonly Omit<PlacedEdge, "box">[] };
 
 /**
  * Places a graph from left to right, as data flows. Parts that no edge connects are placed by themselves and then put
@@ -92,10 +84,12 @@ function placePart({ nodes, edges }: Graph): PlacedPart {
   };
   const ends = layered.nodes.map(across);
   return {
-    places: nodes.map(({ id }, number) => {
-      const [left] = ends[number] ?? [ORIGIN];
-      return [id, { x: left.x + NODE_WIDTH / 2, y: left.y }] as const;
-    }),
+    places: new Map(
+      nodes.map(({ id }, number) => {
+        const [left] = ends[number] ?? [ORIGIN];
+        return [id, { x: left.x + NODE_WIDTH / 2, y: left.y }];
+      }),
+    ),
     edges: edges.map(({ from, to }, index) => {
       const [start, end] = [ends[numberOf(from)], ends[numberOf(to)]];
       const bends = layered.bends[index] ?? [];

@@ -7,7 +7,7 @@ import { GatewayError } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { faultText, type Session, useOnce, useSession } from "../../gateway/session.ts";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
-import { Check, Fault } from "../../parts/form.tsx";
+import { Button, Check, Fault } from "../../parts/form.tsx";
 import { Asked, Page } from "../../parts/page.tsx";
 import { counted, countText, Mono } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
@@ -64,13 +64,8 @@ function Update({ name }: { readonly name: string }) {
   );
 }
 
-interface SubmissionProps {
-  readonly begin: string;
-  /** Of the pipeline to update. Undefined: one is made. */
-  readonly name: string | undefined;
-}
-
-function Submission({ begin, name }: SubmissionProps) {
+/** `name`: of the pipeline to update; undefined: one is made. */
+function Submission({ begin, name }: { readonly begin: string; readonly name: string | undefined }) {
   const session = useSession();
   const [, go] = useLocation();
   const [text, setText] = useState(begin);
@@ -102,9 +97,9 @@ function Submission({ begin, name }: SubmissionProps) {
           <SpecEditor begin={begin} issues={issues} change={setText} ref={editing} />
         </Suspense>
         <p className="actions">
-          <button type="button" className="main" disabled={isBusy} onClick={() => void submit()}>
+          <Button className="main" disabled={isBusy} act={submit}>
             {name === undefined ? "Create the pipeline" : "Update the pipeline"}
-          </button>
+          </Button>
           {name !== undefined && (
             <Check isSet={reprocess} set={setReprocess}>
               run every datum again
@@ -153,9 +148,9 @@ function Problems({ issues, editing }: ProblemsProps) {
       <ul className="problems">
         {issues.map((issue) => (
           <li key={`${issue.path} ${issue.message}`}>
-            <button type="button" className="plain mono" onClick={() => editing.current?.goTo(issue)}>
+            <Button className="plain mono" act={() => editing.current?.goTo(issue)}>
               {issue.path === "" ? "the whole" : issue.path}
-            </button>{" "}
+            </Button>{" "}
             {issue.message}
           </li>
         ))}

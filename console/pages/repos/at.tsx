@@ -4,7 +4,7 @@ import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../pr
 import type { BranchDetail } from "../../../protocol/repos.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
 import { type Live, useLive, useOnce, useTurn } from "../../gateway/session.ts";
-import { Dialog, Fault, NameField, Plain, usePages } from "../../parts/form.tsx";
+import { Button, Dialog, Fault, NameField, Plain, usePages } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
 import { Ago, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
 import { branchHref, branchPath, folderHref, lastName, repoPath } from "../addresses.ts";
@@ -136,13 +136,9 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
         </li>
         {tags.data?.tags.map((tag) => (
           <li key={`tag ${tag.name}`}>
-            <button
-              type="button"
-              className="plain mono"
-              onClick={() => choose(isById ? tag.commit : tag.name)}
-            >
+            <Button className="plain mono" act={() => choose(isById ? tag.commit : tag.name)}>
               {tag.name}
-            </button>
+            </Button>
             <span className="quiet">
               tag of <Mono>{shortId(tag.commit)}</Mono>
             </span>
@@ -151,9 +147,9 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
         {pages.flatMap(({ commits }) =>
           commits.map((commit) => (
             <li key={commit.id} className={wrote.has(commit.id) ? "wrote" : ""}>
-              <button type="button" className="plain mono" onClick={() => choose(commit.id)}>
+              <Button className="plain mono" act={() => choose(commit.id)}>
                 {shortId(commit.id)}
-              </button>
+              </Button>
               <span>
                 <Ago at={commit.createdAt} /> <CommitWords commit={commit} />
                 {wrote.has(commit.id) && <b> wrote this file</b>}

@@ -120,12 +120,8 @@ function Facts({ start, version }: { readonly start: FileStart; readonly version
   );
 }
 
-interface GoneProps extends FileProps {
-  readonly versions: Versions | undefined;
-}
-
 /** The path names no file here; what it was is in the history, if it ever was one. */
-function Gone({ place, path, versions }: GoneProps) {
+function Gone({ place, path, versions }: FileProps & { readonly versions: Versions | undefined }) {
   const { repo, branch, at } = place;
   const last = versions?.versions.find(({ isDeletion }) => !isDeletion);
   return (
@@ -171,14 +167,13 @@ function Lineage({ place, path, commit, version }: LineageProps) {
     <section aria-label="Lineage">
       <p className="actions">
         {QUESTIONS.map(({ name, words }) => (
-          <button
+          <Button
             key={name}
-            type="button"
             aria-expanded={asked === name}
-            onClick={() => ask(asked === name ? undefined : name)}
+            act={() => ask(asked === name ? undefined : name)}
           >
             {words}
-          </button>
+          </Button>
         ))}
       </p>
       {asked === "makers" && <Makers {...of} writer={version?.id} />}

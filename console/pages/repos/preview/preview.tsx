@@ -110,9 +110,9 @@ function TwoForms({ form, text, name }: TwoFormsProps) {
   return (
     <>
       <p className="actions">
-        <button type="button" aria-pressed={isText} onClick={() => setText(!isText)}>
+        <Button aria-pressed={isText} act={() => setText(!isText)}>
           {isText ? name : "As text"}
-        </button>
+        </Button>
       </p>
       {isText ? <Text text={text} /> : form}
     </>
@@ -169,12 +169,8 @@ function Drawing({ text, name }: { readonly text: string; readonly name: string 
 
 type MediaKind = Extract<Kind, { readonly type: string }>;
 
-interface MediaProps extends PreviewProps {
-  readonly kind: MediaKind;
-}
-
 /** A picture, a sound or a film, which are fetched whole. */
-function Media({ place, path, start, kind }: MediaProps) {
+function Media({ place, path, start, kind }: PreviewProps & { readonly kind: MediaKind }) {
   const { repo, branch, at } = place;
   const { size } = start;
   const isHere = start.bytes.length >= size;

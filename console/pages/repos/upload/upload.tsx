@@ -17,12 +17,6 @@ import { counted, countText, Mono, sizeText } from "../../../parts/words.tsx";
 import { branchHref, cliAddress, diffHref } from "../../addresses.ts";
 import { type Source, Uploader } from "./uploader.ts";
 
-interface UploadProps {
-  readonly place: Place;
-  /** The folder that the files come into. */
-  readonly prefix: string;
-}
-
 /** The upload of each bucket, which goes on while other folders and pages are looked at; with the session it ends. */
 const uploads = new WeakMap<Gateway, Map<string, Uploader>>();
 
@@ -32,8 +26,8 @@ function uploadsOf(gateway: Gateway): Map<string, Uploader> {
   return known;
 }
 
-/** Where files and folders are dropped, or chosen, to be uploaded as one commit. */
-export function UploadPlace({ place, prefix }: UploadProps) {
+/** Where files and folders are dropped, or chosen, to be uploaded into a folder as one commit. */
+export function UploadPlace({ place, prefix }: { readonly place: Place; readonly prefix: string }) {
   const { gateway } = useSession();
   const [sources, setSources] = useState<readonly Source[]>([]);
   const bucket = bucketOf(place);
@@ -197,9 +191,9 @@ function Running({ uploader, place, close }: RunningProps) {
       )}
       <p className="actions">
         {step === "stuck" && (
-          <button type="button" className="main" onClick={() => void uploader.run()}>
+          <Button className="main" act={() => uploader.run()}>
             Try again
-          </button>
+          </Button>
         )}
         {(isUnderWay || step === "stuck") && (
           <Button act={() => uploader.cancel()}>{step === "stuck" ? "Give it up" : "Cancel"}</Button>
