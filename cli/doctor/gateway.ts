@@ -62,11 +62,8 @@ async function reach(endpoint: string): Promise<Reached> {
  */
 export async function readyFindings(connection: Connection): Promise<Finding[]> {
   const check = "ready";
-  const { endpoint, accessKeyId, secretAccessKey } = connection;
   try {
-    const signer = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
-    const request = await signer.sign(`${endpoint}/readyz`);
-    const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const answer = await askReady(connection, PATIENCE_MS);
     const told = Readiness.safeParse(jsonOf(await answer.text()));
     return told.success ? toldFindings(check, told.data) : [];
   } catch (error) {
@@ -92,6 +89,16 @@ function toldFindings(check: string, { ready, failed, causes = [], almostFull = 
     return { check, state: "fail", found, fix: READY_FIX };
   });
   return [...lacking, ...full];
+}
+
+/** What a gateway says of its readiness. One that can't serve answers 503 with the causes: that is an answer, too. */
+export async function askReady(
+  { endpoint, accessKeyId, secretAccessKey }: Connection,
+  patienceMs: number,
+): Promise<Response> {
+  const signer = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
+  const request = await signer.sign(`${endpoint}/readyz`);
+  return await fetch(request, { signal: AbortSignal.timeout(patienceMs) });
 }
 
 const READY_FIX = "ask with a key that is for all repos to hear why, or look at the gateway's variables";

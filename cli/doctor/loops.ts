@@ -56,9 +56,7 @@ function findingOf(object: string, { name, tries, due, error }: Loops["loops"][n
 
 const KEEP = "keep less of its history: sluice branch keep";
 
-/**
- * The databases that are almost full: of branches, of pipelines, of the catalogue.
- */
+/** The databases that are almost full: of branches, of pipelines, of the catalogue. */
 export function spaceFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
   return foundAt(from, almostFull);
 }

@@ -28,17 +28,13 @@ interface Machine {
 
 /** That Node is new enough is seen to before any command runs: `bin/sluice.js`. */
 export function machineFindings({ platform, release, arch, nodeVersion }: Machine): Finding[] {
+  const check = "system";
   const found = `${platform} ${release}, ${arch}`;
-  const system: Finding =
-    platform === "linux"
-      ? { check: "system", state: "ok", found }
-      : {
-          check: "system",
-          state: "fail",
-          found,
-          fix: "run the runner on Linux, such as in a virtual machine",
-        };
-  return [{ check: "node", state: "ok", found: nodeVersion }, system];
+  const fix = "run the runner on Linux, such as in a virtual machine";
+  return [
+    { check: "node", state: "ok", found: nodeVersion },
+    platform === "linux" ? { check, state: "ok", found } : { check, state: "fail", found, fix },
+  ];
 }
 
 /** What an ordinary user needs for a private `/pfs`; settings of the kernel, by their paths below `/proc/sys`. */
@@ -139,7 +135,9 @@ export async function openTryingPlace(
     return { folder, finding, remove: () => rm(folder, { recursive: true, force: true }) };
   } catch (error) {
     const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));
-    const finding = notWritable(dataDir, error instanceof Error ? error.message : String(error));
+    const found = `${dataDir} can't be written to: ${error instanceof Error ? error.message : String(error)}`;
+    const fix = "name another folder with --data, or give it to this user";
+    const finding = { check: CHECK, state: "fail", found, fix } as const;
     return { folder, finding, remove: () => rm(folder, { recursive: true, force: true }) };
   }
 }
@@ -154,16 +152,6 @@ async function nearest(folder: string): Promise<string> {
 }
 
 const CHECK = "data";
-
-function notWritable(dataDir: string, why: string): Finding {
-  const found = `${dataDir} can't be written to: ${why}`;
-  return {
-    check: CHECK,
-    state: "fail",
-    found,
-    fix: "name another folder with --data, or give it to this user",
-  };
-}
 
 /** What is free against what the runner keeps free in any case, and what its cache may take. */
 export function spaceFinding(

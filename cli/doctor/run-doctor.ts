@@ -48,6 +48,7 @@ export async function examine(
     const taken = executors.find(({ state }) => state === "ok")?.check;
     const uid = process.getuid?.() ?? 0;
     const gateway = await gatewayFindings(...from);
+    const isReached = gateway.some(({ check, state }) => check === "gateway" && state === "ok");
     return [
       ...machineFindings({ platform, arch, release: release(), nodeVersion: version }),
       place.finding,
@@ -59,7 +60,7 @@ export async function examine(
       // Engines keep them themselves.
       ...(taken === "process" ? await limitFindings(config) : []),
       ...gateway,
-      ...(gateway.some(isReached) ? await furtherFindings(from, gateway) : []),
+      ...(isReached ? await furtherFindings(from, gateway) : []),
     ];
   } finally {
     await place.remove();
@@ -74,10 +75,6 @@ async function furtherFindings(
   const space = await spaceFindings(...from);
   const news = space.filter(({ found }) => !known.some((finding) => finding.found === found));
   return [...(await loopFindings(...from)), ...news];
-}
-
-function isReached({ check, state }: Finding): boolean {
-  return check === "gateway" && state === "ok";
 }
 
 /** Whether this machine keeps processes to the limits that were asked for. Returns no finding, and tries nothing, if none was asked for. */

@@ -3,6 +3,7 @@ import { KeptLines, Loops } from "../../protocol/admin.ts";
 import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { forEachLimited, unlessAborted } from "../../runner/lib/concurrency.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
+import { askReady } from "../doctor/gateway.ts";
 import { Client } from "../gateway/client.ts";
 import type { Connection } from "../gateway/connection/connection.ts";
 import { type Live, liveText } from "../output/live-line.ts";
@@ -76,7 +77,9 @@ export async function askGateway(
       AbortSignal.timeout(PATIENCE_MS),
     );
   try {
-    const unready = await failureOf(async () => parts.set("ready.json", await readiness(client)));
+    const unready = await failureOf(async () => {
+      parts.set("ready.json", await (await askReady(connection, PATIENCE_MS)).json());
+    });
     const untold = await failureOf(async () => parts.set("key.json", await get("/whoami")));
     if (unready !== undefined && untold !== undefined) {
       missing.push({ part: "what the gateway tells", why: untold });
@@ -109,28 +112,6 @@ export async function askGateway(
   }
 }
 
-/** A gateway that can't serve answers 503 with the causes: that is an answer, too. */
-async function readiness({ connection }: Client): Promise<unknown> {
-  const { AwsClient } = await import("aws4fetch");
-  const { accessKeyId, secretAccessKey, endpoint } = connection;
-  const signer = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
-  const request = await signer.sign(`${endpoint}/readyz`);
-  const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
-  return await answer.json();
-}
-
-interface PipelineQuestions {
-  readonly redactor: Redactor;
-  readonly signal: AbortSignal;
-  readonly live: Live;
-}
-
-interface PipelinesTold {
-  readonly told: { readonly total: number; readonly pipelines: readonly object[] };
-  /** Of so many the variables are not known. */
-  readonly failed: number;
-}
-
 /** How a pipeline stands. */
 interface Entry {
   readonly name: string;
@@ -140,12 +121,12 @@ interface Entry {
 
 /**
  * What is enough to see how they stand. Commands and their variables stay out: whoever wrote them may have put secrets there. The
- * variables of all are asked for first, so that they can be taken out of the rest.
+ * variables of all are asked for first, so that they can be taken out of the rest; of those that `failed` they are not known.
  */
 async function pipelines(
   client: Client,
-  { redactor, signal, live }: PipelineQuestions,
-): Promise<PipelinesTold> {
+  { redactor, signal, live }: { redactor: Redactor; signal: AbortSignal; live: Live },
+): Promise<{ told: { total: number; pipelines: readonly object[] }; failed: number }> {
   const ask = <Schema extends z.ZodType>(schema: Schema, path: string) => {
     if (signal.aborted) throw new Error(NOT_ASKED);
     return unlessAborted(client.call(schema, { method: "GET", path, patienceMs: PATIENCE_MS }), signal);

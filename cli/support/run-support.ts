@@ -91,7 +91,10 @@ function addOwnSecrets(redactor: Redactor, dataDir: string): void {
   redactor.addVariables(process.env);
   for (const read of [
     () => redactor.add(readRootKey(dataDir)?.secretAccessKey),
-    () => redactor.add(encryptionKeyOf(dataDir)),
+    () => {
+      const text = readFileSync(join(dataDir, "encryption-key.json"), "utf8");
+      redactor.add(KeptEncryptionKey.parse(JSON.parse(text)).encryptionKey);
+    },
     ...contexts().map((name) => () => redactor.add(readContext(name, process.env).secretAccessKey)),
   ]) {
     try {
@@ -111,11 +114,6 @@ function contexts(): string[] {
 }
 
 const KeptEncryptionKey = z.object({ encryptionKey: z.string() });
-
-function encryptionKeyOf(dataDir: string): string {
-  return KeptEncryptionKey.parse(JSON.parse(readFileSync(join(dataDir, "encryption-key.json"), "utf8")))
-    .encryptionKey;
-}
 
 function connect(options: SupportOptions, { missing }: Collection): Connection | undefined {
   try {
@@ -174,18 +172,13 @@ function settings(
   { connection, redactor }: { connection: Connection | undefined; redactor: Redactor },
 ): object {
   const holder = readHolder(dataDir) ?? null;
+  const { endpoint, endpointSource: from, accessKeyId: key, keySource: keyFrom } = connection ?? {};
+  const asked = connection ? { endpoint, from, key, keyFrom } : null;
   return {
     // Of the shell that this command was started in. The gateway has those of its own start.
     variables: shown(process.env),
     gateway: holder && { ...holder, ...gatewayProcess(holder.pid, redactor) },
-    asked: connection
-      ? {
-          endpoint: connection.endpoint,
-          from: connection.endpointSource,
-          key: connection.accessKeyId,
-          keyFrom: connection.keySource,
-        }
-      : null,
+    asked,
     contexts: contexts(),
   };
 }
@@ -274,10 +267,9 @@ const WHAT: Readonly<Record<string, string>> = {
   "versions.json": "versions of Sluice, Node, workerd and the system, and the machine",
 };
 
-/** No gateway told what is in variables, and a log is what helps most then. */
-const VARIABLES_UNKNOWN: readonly string[] = [
-  "No gateway told what variables of pipelines hold: look whether lines of log.txt quote one of them before you send it.",
-];
+/** A log is what helps most then. */
+const VARIABLES_UNKNOWN =
+  "No gateway told what variables of pipelines hold: look whether lines of log.txt quote one of them before you send it.";
 
 function readme(
   { parts, missing }: Collection,
@@ -292,7 +284,7 @@ function readme(
     "",
     `In the place of secrets stands ${REDACTED}: of keys, passwords and tokens, of variables of pipelines, of signatures`,
     "in addresses and headers. Names of repos, files, nodes and keys' ids are as they are. No file of a repo is in it.",
-    ...(told.answers ? [] : ["", ...VARIABLES_UNKNOWN]),
+    ...(told.answers ? [] : ["", VARIABLES_UNKNOWN]),
     ...(without.length > 0 ? ["", "What could not be collected:", ...without] : []),
     "",
   ].join("\n");
