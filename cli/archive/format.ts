@@ -37,11 +37,8 @@ export function branchEntry(branch: string): string {
 export function entryOf(
   name: string,
 ): { readonly branch: string; readonly kind: PageKind | "branch" } | undefined {
-  const [, branch, kind] =
-    /^branches\/([^/]+)\/(?:(branch)|(?:commits|tags|files)-\d+)\.json$/.exec(name) ?? [];
-  if (branch === undefined) return undefined;
-  const [, page] = /\/(commits|tags|files)-\d+\.json$/.exec(name) ?? [];
-  return { branch, kind: kind === "branch" ? "branch" : (page as PageKind) };
+  const [, branch, page] = /^branches\/([^/]+)\/(?:branch|(commits|tags|files)-\d+)\.json$/.exec(name) ?? [];
+  return branch === undefined ? undefined : { branch, kind: (page as PageKind | undefined) ?? "branch" };
 }
 
 export const ArchiveHead = z.object({

@@ -56,11 +56,9 @@ interface ImportOptions {
  * have come. If it breaks off, the same call goes on behind what has come.
  */
 export async function importRepo(client: Client, options: ImportOptions): Promise<Imported[]> {
-  const { index, repo, branches } = options;
   const imports: BranchImport[] = [];
-  for (const inArchive of branches) {
-    const address = { repo, branch: inArchive.branch.name };
-    const one = new BranchImport(client, { ...options, inArchive, address, archive: index.sha256 });
+  for (const inArchive of options.branches) {
+    const one = new BranchImport(client, { ...options, inArchive });
     imports.push(one);
     await one.begin();
   }
@@ -84,33 +82,30 @@ function isHopeless(error: unknown): boolean {
 /** Gives up what was begun to be made of an archive. What is a branch already stays. */
 export async function abortImport(client: Client, options: ImportOptions): Promise<void> {
   for (const inArchive of options.branches) {
-    const address = { repo: options.repo, branch: inArchive.branch.name };
-    await new BranchImport(client, { ...options, inArchive, address, archive: options.index.sha256 }).abort();
+    await new BranchImport(client, { ...options, inArchive }).abort();
   }
 }
 
-interface BranchImportOptions extends ImportOptions {
-  readonly inArchive: BranchInArchive;
-  readonly address: BranchAddress;
-  readonly archive: string;
-}
+type BranchImportOptions = ImportOptions & { readonly inArchive: BranchInArchive };
 
 class BranchImport {
   readonly #client: Client;
   readonly #options: BranchImportOptions;
+  readonly #address: BranchAddress;
   #begun: ImportBegun | undefined;
   #progress: ImportProgress = { commits: 0, tags: "", files: { path: "", born: 0 } };
 
   constructor(client: Client, options: BranchImportOptions) {
     this.#client = client;
     this.#options = options;
+    this.#address = { repo: options.repo, branch: options.inArchive.branch.name };
   }
 
   async begin(): Promise<ImportBegun> {
-    const { inArchive, archive, address } = this.#options;
+    const { inArchive, index } = this.#options;
     const { name, ...branch } = inArchive.branch;
     const id = createHash("sha256")
-      .update(`${archive}\n${bucketName(address)}\n${name}`)
+      .update(`${index.sha256}\n${bucketName(this.#address)}\n${name}`)
       .digest("hex");
     const begun = await this.#client.post(ImportBegun, this.#path("imports"), {
       json: { archive: id, branch },
@@ -122,9 +117,9 @@ class BranchImport {
   }
 
   async send(): Promise<void> {
-    const { reader, inArchive, progress, address } = this.#options;
+    const { reader, inArchive, progress } = this.#options;
     if (this.#begun?.done) return;
-    progress.begin(`importing ${address.branch}`, inArchive.counts.files);
+    progress.begin(`importing ${this.#address.branch}`, inArchive.counts.files);
     for (const entry of inArchive.pages) {
       if (entry.kind === "commits") {
         const { commits } = await reader.page(CommitsPage, entry);
@@ -141,15 +136,11 @@ class BranchImport {
 
   /** Asked twice, it answers the same. */
   async finish(): Promise<Imported> {
-    const { inArchive, address } = this.#options;
-    const { counts } = inArchive;
-    const { done } = this.#started();
-    const { head } = await this.#client.post(
-      ImportFinished,
-      this.#path(`imports/${this.#started().import}/finish`),
-      { json: { counts }, repeatable: true },
-    );
-    return { branch: address.branch, head, counts, wasThere: done };
+    const { counts } = this.#options.inArchive;
+    const { done, import: id } = this.#started();
+    const path = this.#path(`imports/${id}/finish`);
+    const { head } = await this.#client.post(ImportFinished, path, { json: { counts }, repeatable: true });
+    return { branch: this.#address.branch, head, counts, wasThere: done };
   }
 
   async abort(): Promise<void> {
@@ -244,8 +235,7 @@ class BranchImport {
   }
 
   #path(rest: string): string {
-    const { repo, branch } = this.#options.address;
-    return `${branchPath({ repo, branch })}/${rest}`;
+    return `${branchPath(this.#address)}/${rest}`;
   }
 }
 
