@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import type { Address } from "../gateway/address.ts";
-import { type Client, GatewayError } from "../gateway/client.ts";
-import { byBytes, directoryPrefix, listFiles } from "../gateway/objects.ts";
+import type { Client } from "../gateway/client.ts";
+import { byBytes, directoryPrefix, isNoBucket, listFiles } from "../gateway/objects.ts";
 import { CliError } from "../output/failure.ts";
 import { downloadFile } from "./download.ts";
 import { checkTarget, describe, hashFile, isPlain } from "./local-tree.ts";
@@ -156,8 +156,7 @@ async function* remoteFiles(client: Client, { address, excludes }: SyncedTrees):
       if (path !== "" && !excludes(path.replace(/\/$/, ""))) yield { path, size, etag };
     }
   } catch (error) {
-    if (!(error instanceof GatewayError && ["NoSuchBucket", "NoSuchBranch"].includes(error.code)))
-      throw error;
+    if (!isNoBucket(error)) throw error;
     throw new CliError(`there is no bucket s3://${address.bucket}: 'sluice mb' makes one`, {
       code: "NoSuchBucket",
     });

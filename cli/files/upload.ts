@@ -39,14 +39,8 @@ interface Put extends Hashed {
   readonly attributes: Attributes | undefined;
 }
 
-/** A path that is to be removed in the commit that puts others. */
-interface Removal {
-  readonly target: string;
-  readonly size: 0;
-}
-
-/** What a commit does at one path. */
-export type Change = LocalEntry | Removal;
+/** What a commit does at one path: it puts an entry, or removes what is there. */
+export type Change = LocalEntry | { readonly target: string; readonly size: 0 };
 
 export interface Uploaded {
   /** The one commit that holds all; null if nothing changed, or if all was staged in an open commit. */
@@ -67,7 +61,7 @@ export interface Upload {
   readonly rest: AsyncIterable<EntryPage<Change>>;
   readonly progress: Progress;
   /** Of the commit; not in an open commit, which is told when it is finished. */
-  readonly said?: SaidOfCommit;
+  readonly said?: SaidOfCommit | undefined;
   /** Of all files. By default that of each name, and a file that is there with the same bytes keeps what it has. */
   readonly contentType?: string | undefined;
 }
@@ -111,12 +105,7 @@ export async function uploadAsCommit(client: Client, upload: Upload): Promise<Up
 async function uploadPage(
   client: Client,
   changes: readonly Change[],
-  {
-    to,
-    progress,
-    said,
-    contentType,
-  }: Pick<Upload, "to" | "progress" | "contentType"> & { said: SaidOfCommit | undefined },
+  { to, progress, said, contentType }: Omit<Upload, "first" | "rest">,
 ): Promise<Uploaded> {
   const entries = changes.filter((change) => "source" in change);
   const removals = changes.filter((change) => !("source" in change));
@@ -144,11 +133,7 @@ async function uploadPage(
  */
 async function putsOf(
   client: Client,
-  {
-    to,
-    hashed,
-    contentType,
-  }: { to: BucketAddress; hashed: readonly Hashed[]; contentType: string | undefined },
+  { to, hashed, contentType }: Pick<Upload, "to" | "contentType"> & { hashed: readonly Hashed[] },
 ): Promise<Put[]> {
   const typed = hashed.map((file) => ({ ...file, attributes: attributesOf(file, contentType) }));
   if (contentType !== undefined) return typed;
@@ -230,7 +215,8 @@ async function sendSmall(
   for (const batch of inlineBatches(missing.filter(({ size }) => size <= INLINE_LIMIT_BYTES))) {
     const contents = await Promise.all(
       batch.map(async ({ source, target, content }) => {
-        const bytes = target.endsWith("/") ? NO_BYTES : await bytesOf(source);
+        const held = target.endsWith("/") ? NO_BYTES : source;
+        const bytes = typeof held === "string" ? await readFile(held) : held;
         if (contentIdOf(bytes).digest !== content.digest) throw changed(source);
         return { ...content, bytes: bytes.toString("base64") };
       }),
@@ -273,8 +259,8 @@ async function sendLarge(
         await sendContent(client, { ...opened, source, content, progress });
       } catch (error) {
         // The gateway refuses bytes that are not what they were said to be; mostly somebody has written to the file.
-        const isSame = typeof source !== "string" || (await stillHolds(source, content));
-        throw isSame ? error : changed(source);
+        const now = typeof source === "string" ? await hashFile(source) : content;
+        throw contentName(now) === contentName(content) ? error : changed(source);
       }
     },
   });
@@ -330,10 +316,6 @@ export async function addContent(client: Client, { upload, content, pieces }: Co
   });
 }
 
-function bytesOf(source: LocalEntry["source"]): Buffer | Promise<Buffer> {
-  return typeof source === "string" ? readFile(source) : source;
-}
-
 /** Counts bytes as they are asked for. A listener on the stream would make it flow before its reader is ready. */
 async function* piecesOf(
   source: LocalEntry["source"],
@@ -345,10 +327,6 @@ async function* piecesOf(
     progress.advance(piece.length);
     yield piece as Buffer;
   }
-}
-
-async function stillHolds(file: string, content: ContentId): Promise<boolean> {
-  return contentName(await hashFile(file)) === contentName(content);
 }
 
 function changed(source: LocalEntry["source"]): CliError {

@@ -87,14 +87,11 @@ export function isSaid({ message, meta }: Pick<Commit, "message" | "meta">): boo
   return message !== null || Object.keys(meta).length > 0;
 }
 
+/** What is known of a commit beside its files. */
+export type CommitWords = Pick<Commit, "key" | "message" | "meta" | "redacted" | "imported">;
+
 /** Who made a commit and what they said of it, a line each; those that it has. */
-export function annotationLines({
-  key,
-  message,
-  meta,
-  redacted,
-  imported,
-}: Pick<Commit, "key" | "message" | "meta" | "redacted" | "imported">): string[] {
+export function annotationLines({ key, message, meta, redacted, imported }: CommitWords): string[] {
   return [
     ...(key === null ? [] : [`key       ${key}`]),
     ...(message === null ? [] : [`message   ${message}`]),

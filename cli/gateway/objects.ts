@@ -1,6 +1,5 @@
 import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
-import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { encodePath, type Query } from "../../protocol/requests.ts";
 import { CliError, EXIT, errnoOf, systemText } from "../output/failure.ts";
@@ -38,16 +37,15 @@ export async function listPage(
     bucket,
     prefix,
     delimiter,
-    startAfter,
-    token,
-  }: ListRequest & { readonly startAfter?: string | undefined; readonly token?: string | undefined },
+    ...from
+  }: ListRequest & { startAfter?: string | undefined; token?: string | undefined },
 ): Promise<Listed> {
   const text = await textAt(client, `/${bucket}`, {
     "list-type": "2",
     prefix,
     delimiter,
-    "start-after": startAfter || undefined,
-    "continuation-token": token,
+    "start-after": from.startAfter || undefined,
+    "continuation-token": from.token,
   });
   const page = await parseListing(text);
   for (const path of [...page.files.map(({ path }) => path), ...page.prefixes]) checkListed(path, prefix);
@@ -181,6 +179,11 @@ export async function ensureBucket(client: Client, bucket: string): Promise<void
   await unlessRefused(createBucket(client, bucket), "BucketAlreadyOwnedByYou");
 }
 
+/** Whether something failed since the bucket is not there. */
+export function isNoBucket(error: unknown): boolean {
+  return error instanceof GatewayError && ["NoSuchBucket", "NoSuchBranch"].includes(error.code);
+}
+
 /** Whether lifecycle rules may let files of a bucket go: it has some, or the key may not see whether it has. */
 export async function mayExpire(client: Client, bucket: string): Promise<boolean> {
   try {
@@ -257,16 +260,13 @@ export async function readAttributes(client: Client, address: Address): Promise<
   const metadata = Object.keys(answer.headers)
     .filter((name) => name.startsWith(META))
     .map((name) => [name.slice(META.length), header(answer, name) ?? ""] as const);
-  const tags = header(answer, "x-amz-tagging-count") === null ? [] : await readTags(client, address);
+  const isTagged = header(answer, "x-amz-tagging-count") !== null;
+  const tags = isTagged ? await parseTagging(await textAt(client, objectPath(address), { tagging: "" })) : [];
   return {
     ...Object.fromEntries(kept),
     ...(tags.length > 0 && { tags }),
     ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
   };
-}
-
-async function readTags(client: Client, address: Address): Promise<ObjectTag[]> {
-  return await parseTagging(await textAt(client, objectPath(address), { tagging: "" }));
 }
 
 /** Copies a file inside the gateway, with what is kept beside its bytes. Returns the commit, or null if it was staged. */

@@ -28,12 +28,7 @@ export type OpenedUpload = z.infer<typeof UploadOpened>;
 /** Starts an open commit. It ends by itself if nothing is added for `ttl`, a length of time such as "24h". */
 export function startOpenCommit(
   client: Client,
-  {
-    repo,
-    branch,
-    ttl,
-    said,
-  }: BranchAddress & { readonly ttl?: string | undefined; readonly said?: SaidOfCommit | undefined },
+  { repo, branch, ttl, said }: BranchAddress & { ttl?: string | undefined; said?: SaidOfCommit | undefined },
 ): ReturnType<typeof client.call<typeof SessionOpened>> {
   return client.post(SessionOpened, `/repos/${repo}/branches/${branch}/sessions`, { json: { ttl, ...said } });
 }
@@ -52,21 +47,20 @@ export async function finishOpenCommit(
   }
 }
 
+/** A commit that is to be made, and what fills it. */
+interface Filling<To, Opened, Filled> {
+  readonly to: To;
+  readonly said?: SaidOfCommit | undefined;
+  readonly fill: (opened: Opened) => Promise<Filled>;
+}
+
 /**
  * Makes one commit of the operations that `fill` returns for an upload, or stages them in an open commit. Returns the
  * commit's id, or null if none was made.
  */
 export async function commitUpload(
   client: Client,
-  {
-    to,
-    said,
-    fill,
-  }: {
-    to: BucketAddress;
-    said?: SaidOfCommit | undefined;
-    fill: (opened: OpenedUpload) => Promise<readonly object[]>;
-  },
+  { to, said, fill }: Filling<BucketAddress, OpenedUpload, readonly object[]>,
 ): Promise<string | null> {
   const { repo, branch, view } = to;
   const opened = await client.post(UploadOpened, "/uploads", { json: { repo, branch } });
@@ -88,15 +82,7 @@ export async function abortOpenCommit(client: Client, open: ViewAddress): Promis
  */
 export async function asOneCommit(
   client: Client,
-  {
-    to,
-    said,
-    fill,
-  }: {
-    to: BranchAddress;
-    said?: SaidOfCommit | undefined;
-    fill: (open: ViewAddress) => Promise<void>;
-  },
+  { to, said, fill }: Filling<BranchAddress, ViewAddress, void>,
 ): Promise<string | null> {
   // Said at the start: a gateway that does not know it refuses it before anything is sent.
   const { session } = await startOpenCommit(client, { ...to, said });

@@ -5,8 +5,8 @@ import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import { type ViewAddress, viewBucket } from "../../../protocol/names.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
-import { allPages, type Client, GatewayError } from "../../gateway/client.ts";
-import { copyFile, deleteFile, directoryPrefix, ensureBucket } from "../../gateway/objects.ts";
+import { allPages, type Client } from "../../gateway/client.ts";
+import { copyFile, deleteFile, directoryPrefix, ensureBucket, isNoBucket } from "../../gateway/objects.ts";
 import { asOneCommit, mustBeOpen } from "../../gateway/open-commits.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { downloadFile } from "../download.ts";
@@ -61,7 +61,7 @@ export async function copyUp(
     await mustBeOpen(client, to);
     return await uploadAsCommit(client, { to, first, rest: pages, progress, said, contentType });
   } catch (error) {
-    throw isNoSuchBucket(error) ? noSuchBucket(to) : error;
+    throw isNoBucket(error) ? noSuchBucket(to) : error;
   } finally {
     options.progress.end();
     // Not waited for: it may be waiting for input itself.
@@ -77,7 +77,7 @@ async function pagesToPut(
   if (perFile !== undefined && split === undefined) throw new UsageError("--per-file goes with --split only");
   if (split === undefined) {
     const entries = sources.includes("-")
-      ? await entryOfStdin({ sources, to })
+      ? await entryOfStdin(sources, to)
       : await localEntries({
           ...{ sources, to: to.path, recursive: recursive === true },
           skipSpecial: options.skipSpecial === true,
@@ -96,13 +96,7 @@ async function pagesToPut(
   return splitFile({ from, by: split, perFile: perFile ?? 1, into: directoryPrefix(to.path) });
 }
 
-async function entryOfStdin({
-  sources,
-  to,
-}: {
-  sources: readonly string[];
-  to: Address;
-}): Promise<AsyncIterable<LocalEntry>> {
+async function entryOfStdin(sources: readonly string[], to: Address): Promise<AsyncIterable<LocalEntry>> {
   if (sources.length > 1) throw new UsageError("stdin (-) is copied alone: leave the other sources out");
   if (to.path === "" || to.path.endsWith("/")) {
     throw new UsageError(
@@ -122,10 +116,6 @@ async function* told(
     await onEntry(entry);
     yield entry;
   }
-}
-
-function isNoSuchBucket(error: unknown): boolean {
-  return error instanceof GatewayError && ["NoSuchBucket", "NoSuchBranch"].includes(error.code);
 }
 
 function noSuchBucket({ bucket }: Address): CliError {
@@ -154,12 +144,13 @@ export async function copyDown(
 ): Promise<Downloaded> {
   const [only] = named.sources;
   if (!isSeveral(named) && !named.recursive && only) {
-    const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(only.path)) : to;
+    const isFolder = to.endsWith("/") || (await stillThere(to))?.isDirectory();
+    const target = isFolder ? join(to, basename(only.path)) : to;
     const { size, etag } = await downloadFile(client, { from: only, target, progress });
     onFile?.({ from: only, size, etag, name: basename(only.path) });
     return { files: 1, bytes: size, target };
   }
-  if (isSeveral(named) && !(await mayBeFolder(to))) {
+  if (isSeveral(named) && (await stillThere(to))?.isDirectory() === false) {
     throw new UsageError(`several files go to a folder, and ${to} is a file`);
   }
   const done = { files: 0, bytes: 0 };
@@ -201,17 +192,6 @@ async function* expected(files: AsyncIterable<RemoteFile>, progress: Progress): 
     progress.grow(file.size);
     yield file;
   }
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return lstat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-}
-
-async function mayBeFolder(path: string): Promise<boolean> {
-  return stillThere(path).then((found) => found === undefined || found.isDirectory());
 }
 
 async function stillThere(path: string) {

@@ -142,28 +142,20 @@ function badJson(name: string, { line, column }: TextPlace, problem: string): Cl
 
 /** Throws if the bytes, which stand at `start` in the source `name`, are not one JSON value (RFC 8259). */
 function checkJson(bytes: Uint8Array, { name, start }: { name: string; start: TextPlace }): void {
-  const text = decoded(bytes);
-  if (text === undefined) throw badJson(name, start, "the value that begins here is not UTF-8");
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw badJson(name, start, "the value that begins here is not UTF-8");
+  }
   try {
     JSON.parse(text);
   } catch (error) {
     const fault = jsonFault(text);
     if (!fault) throw badJson(name, start, error instanceof Error ? error.message : String(error));
-    const { line, column, problem } = fault;
-    const isFirstLine = line === 1;
-    throw badJson(
-      name,
-      { line: start.line + line - 1, column: isFirstLine ? start.column + column - 1 : column },
-      problem,
-    );
-  }
-}
-
-function decoded(bytes: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
+    const line = start.line + fault.line - 1;
+    const column = fault.line === 1 ? start.column + fault.column - 1 : fault.column;
+    throw badJson(name, { line, column }, fault.problem);
   }
 }
 
@@ -338,7 +330,6 @@ const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-const COLON = 0x3a;
 
 /** White space of JSON (RFC 8259 §2). */
 function isSpace(byte: number): boolean {
@@ -393,18 +384,9 @@ class ValueScan {
   }
 }
 
+const PUNCTUATION = new Set(Buffer.from('",:[]{}'));
+
 /** Whether a number, true, false or null has ended before this byte. */
 function endsWord(byte: number): boolean {
-  switch (byte) {
-    case QUOTE:
-    case COMMA:
-    case COLON:
-    case OPEN_BRACKET:
-    case CLOSE_BRACKET:
-    case OPEN_BRACE:
-    case CLOSE_BRACE:
-      return true;
-    default:
-      return isSpace(byte);
-  }
+  return PUNCTUATION.has(byte) || isSpace(byte);
 }
