@@ -4,7 +4,7 @@ import type { Command } from "../command.ts";
 import type { Client } from "../gateway/client.ts";
 import { type ClientOptions, name } from "../options.ts";
 import { CliError } from "../output/failure.ts";
-import { count, printJson, printLine, printTable, showShortTime, showTime } from "../output/output.ts";
+import { count, printJson, printLine, printTable, showListTime, showTime } from "../output/output.ts";
 
 export function addNode(program: Command): void {
   program
@@ -23,28 +23,21 @@ function addNodeList(group: Command): void {
     .clientAction(async (client, options: ClientOptions) => {
       const list = await client.get(NodeList, "/nodes");
       if (options.json) return printJson(list);
-      printTable(process.stdout.isTTY ? shortRows(list.nodes) : rows(list.nodes), { below: 1 });
+      printTable(rows(list.nodes), { below: 1 });
     })
     .clientOptions("sluice node list", "sluice node list --json | jq '.nodes[].name'");
 }
 
+/** In short for a terminal: since when a node is silent, the time says when it was last seen. */
 function rows(nodes: readonly Node[]): string[][] {
+  const { isTTY } = process.stdout;
+  const bounds = isTTY ? ["AT ONCE", "WORKERS"] : ["MAX RUNNING", "MAX WORKERS"];
+  const [state, work] = isTTY ? [shortNodeState, shortWork] : [showNodeState, showWork];
   return [
-    ["NAME", "STATE", "EXECUTOR", "CORES", "MAX RUNNING", "MAX WORKERS", "LAST SEEN", "RUNS"],
+    ["NAME", "STATE", "EXECUTOR", "CORES", ...bounds, "LAST SEEN", "RUNS"],
     ...nodes.map((node) => [
-      ...[node.name, showNodeState(node), node.executor, String(node.capacity)],
-      ...[...showBounds(node), showTime(node.seenAt), showWork(node)],
-    ]),
-  ];
-}
-
-/** The same for a terminal: since when a node is silent, the time says when it was last seen. */
-function shortRows(nodes: readonly Node[]): string[][] {
-  return [
-    ["NAME", "STATE", "EXECUTOR", "CORES", "AT ONCE", "WORKERS", "LAST SEEN", "RUNS"],
-    ...nodes.map((node) => [
-      ...[node.name, shortNodeState(node), node.executor, String(node.capacity)],
-      ...[...showBounds(node), showShortTime(node.seenAt), shortWork(node)],
+      ...[node.name, state(node), node.executor, String(node.capacity)],
+      ...[...showBounds(node), showListTime(node.seenAt), work(node)],
     ]),
   ];
 }

@@ -19,17 +19,14 @@ export function withRunnerTerms(command: Command): Command {
         "where pipelines' secrets are: a folder with <name>/<key> files and <name>.pipelines, or kubernetes[:<namespace>]",
       ).env("SLUICE_SECRETS"),
     )
-    .addOption(
-      new Option(
-        "--egress-environment <url>",
-        "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be repeated (default: nothing, env: SLUICE_EGRESS_ENVIRONMENT, with commas)",
-      ).argParser(another),
+    .option(
+      "--egress-environment <url>",
+      "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be repeated (default: nothing, env: SLUICE_EGRESS_ENVIRONMENT, with commas)",
+      another,
     )
-    .addOption(
-      new Option(
-        "--egress-local",
-        "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
-      ),
+    .option(
+      "--egress-local",
+      "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
     )
     .option(
       "--wait-for-engine",
@@ -62,11 +59,10 @@ export function withSandboxTerms(command: Command): Command {
       "a folder or file of this machine that commands which run as processes do not see; may be repeated. They never see the data folders, what --secrets names, /run/secrets and /etc/sluice",
       another,
     )
-    .addOption(
-      new Option(
-        "--device <name>",
-        "a device of this machine that commands which run as processes see, beside the usual ones and GPUs: fuse or kvm; may be repeated",
-      ).argParser(another),
+    .option(
+      "--device <name>",
+      "a device of this machine that commands which run as processes see, beside the usual ones and GPUs: fuse or kvm; may be repeated",
+      another,
     )
     .option(
       "--network <name>",

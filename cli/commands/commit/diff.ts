@@ -206,8 +206,12 @@ async function diffCommits(client: Client, named: NamedCommits, options: Options
   } while (page.next !== null && changes.length < wanted);
   if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
   if (isSaid(page) || page.imported) for (const line of annotationLines(page)) printNote(line);
+  printChanges({ ...page, changes }, options);
+}
+
+function printChanges({ changes, next }: Pick<DiffPage, "changes" | "next">, options: Options): void {
   printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
-  if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
+  if (next !== null) printNote(moreText(options, `'${next}'`));
 }
 
 /** Prints what an open commit would change if it were finished now, and returns false if it is none. */
@@ -224,10 +228,7 @@ async function diffOpen(client: Client, open: ViewAddress, options: Options): Pr
   const page = await unlessRefused(asked, "NoSuchSession");
   if (page === undefined) return false;
   if (options.json) printJson(page);
-  else {
-    printTable([["CHANGE", "SIZE", "PATH"], ...page.changes.map(rowOf)]);
-    if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
-  }
+  else printChanges(page, options);
   return true;
 }
 

@@ -3,7 +3,7 @@ import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import type { Command } from "../../command.ts";
 import type { Address } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
-import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
+import { type CommitWords, commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { listOpenCommits } from "../../gateway/open-commits.ts";
 import { entriesOf, moreText, type PageOptions } from "../../options.ts";
@@ -121,12 +121,7 @@ function showKey(key: string | null, described: ReadonlyMap<string, string>): st
   return isAlone ? description : `${description} (${shortener([...described.keys()])(key)})`;
 }
 
-function saidText({
-  message,
-  meta,
-  redacted,
-  imported,
-}: Pick<Commit, "message" | "meta" | "redacted" | "imported">): string {
+function saidText({ message, meta, redacted, imported }: Omit<CommitWords, "key">): string {
   const mark = imported ? ["(imported)"] : [];
   if (redacted) return [...mark, `(redacted ${showTime(redacted.at)} by ${redacted.by})`].join("  ");
   const entries = Object.entries(meta).map(([name, value]) => `${name}=${value}`);

@@ -88,15 +88,11 @@ function addFileErase(group: Command): void {
 }
 
 /** Asks again as long as versions are left. */
-async function erase(client: Client, { repo, branch, path }: Address, options: Options): Promise<FileErased> {
-  const json = {
-    path,
-    ...(options.versionId !== undefined && { version: options.versionId }),
-    ...(options.allVersions && { allVersions: true }),
-    ...(options.forks && { forks: true }),
-    ...options.said,
-  };
-  const ask = () => client.post(FileErased, `${branchPath({ repo, branch })}/erasures`, { json });
+async function erase(client: Client, address: Address, options: Options): Promise<FileErased> {
+  const { path } = address;
+  const { versionId: version, allVersions, forks, said } = options;
+  const json = { path, version, allVersions, forks, ...said };
+  const ask = () => client.post(FileErased, `${branchPath(address)}/erasures`, { json });
   let all = await ask();
   while (all.more) {
     const next = await ask();
@@ -234,15 +230,9 @@ async function eraseVersion(
   client: Client,
   { address, version, options }: { address: Address; version: ListedVersion; options: Options },
 ): Promise<FileErased | undefined> {
-  const { repo, branch } = address;
-  const path = `${branchPath({ repo, branch })}/erasures`;
-  const json = {
-    path: version.path,
-    version: version.version,
-    ...(options.forks && { forks: true }),
-    ...options.said,
-  };
-  return await unlessRefused(client.post(FileErased, path, { json, repeatable: true }), "NoSuchCommit");
+  const json = { path: version.path, version: version.version, forks: options.forks, ...options.said };
+  const asked = client.post(FileErased, `${branchPath(address)}/erasures`, { json, repeatable: true });
+  return await unlessRefused(asked, "NoSuchCommit");
 }
 
 /** Whether something that has the same bytes is in the list itself. */

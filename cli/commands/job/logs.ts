@@ -64,14 +64,14 @@ interface Show {
 
 async function logs(client: Client, { job, printer, options }: Show): Promise<void> {
   const { datum, tail, follow = false } = options;
-  const lost = (why: string) => printNote(`${why}; trying again`);
-  if (tail === undefined) {
-    return await readLogs(client, { job, datum, follow, print: (line) => printer.add(line), lost });
-  }
-  const after = await printEnd(client, { job, datum, tail, printer });
-  if (follow) {
-    await readLogs(client, { job, datum, follow, after, print: (line) => printer.add(line), lost });
-  }
+  const after = tail === undefined ? undefined : await printEnd(client, { job, datum, tail, printer });
+  if (tail !== undefined && !follow) return;
+  const print = (line: LogLine) => printer.add(line);
+  await readLogs(client, { job, datum, follow, after, print, lost: noteLost });
+}
+
+function noteLost(why: string): void {
+  printNote(`${why}; trying again`);
 }
 
 async function failedLogs(client: Client, { job, printer, options }: Show): Promise<void> {
@@ -107,7 +107,7 @@ async function printEnd(
       // Not at each line: that would move all of them each time.
       if (lines.length > 2 * tail + 1000) lines = lastOf(lines, tail);
     },
-    lost: (why) => printNote(`${why}; trying again`),
+    lost: noteLost,
   });
   for (const line of lastOf(lines, tail)) await printer.add(line);
   return after;

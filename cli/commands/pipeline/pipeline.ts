@@ -168,12 +168,6 @@ async function outputReaders(client: Client, name: string): Promise<PipelineList
   return readers.flat();
 }
 
-/** How a pipeline is updated; nothing: it is created. */
-interface Update {
-  readonly update?: true;
-  readonly reprocess?: true | undefined;
-}
-
 /**
  * Submits a specification with the text that it was read from. It goes without the text if that is too long to be kept; a note
  * on stderr then says so.
@@ -181,7 +175,7 @@ interface Update {
 export async function submit(
   client: Client,
   { spec, text }: SpecFile,
-  update: Update = {},
+  update: { readonly update?: true; readonly reprocess?: true | undefined } = {},
 ): Promise<Pipeline> {
   const { specTextFault } = await import("../../../protocol/spec-text.ts");
   const fault = specTextFault(text);
