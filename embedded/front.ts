@@ -97,17 +97,11 @@ export async function openAway(address: {
   const server = createServer((request, response) => {
     const id = randomUUID();
     const isApi = (request.url ?? "").startsWith(ownPath("api"));
-    const [type, body] = isApi
-      ? [
-          "application/json",
-          JSON.stringify({ error: { code: "Unavailable", message: MESSAGE }, requestId: id }),
-        ]
-      : [
-          "application/xml",
-          `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>ServiceUnavailable</Code><Message>${MESSAGE}</Message><RequestId>${id}</RequestId></Error>`,
-        ];
+    const body = isApi
+      ? JSON.stringify({ error: { code: "Unavailable", message: MESSAGE }, requestId: id })
+      : `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>ServiceUnavailable</Code><Message>${MESSAGE}</Message><RequestId>${id}</RequestId></Error>`;
     response.writeHead(503, {
-      "content-type": type,
+      "content-type": isApi ? "application/json" : "application/xml",
       "retry-after": RETRY_AFTER,
       "x-amz-request-id": id,
       connection: "close",

@@ -8,7 +8,7 @@ import { consoleFolder, workerCode } from "./bundle/built.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { keepFolder } from "./data/flush.ts";
 import { FlushedBlobs } from "./data/flushed-blobs.ts";
-import { type Moment, makeOwnFolder, presentMoment, removePartials } from "./data/folders.ts";
+import { makeOwnFolder, presentMoment, removePartials } from "./data/folders.ts";
 import { readHolder } from "./data/holder.ts";
 import { readKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
@@ -113,7 +113,11 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const running = startBehindFront({ ...options, ...keys, dataDir, port, endpoint, signal, onFailure });
     const ready = running.then(() => {
       lock.announce(endpoint);
-      if (wasKilled) removeLater(join(dataDir, "blobs"), { start, log: options.log });
+      if (!wasKilled) return;
+      // Nobody waits for it: what it removes, nobody can name.
+      removePartials(join(dataDir, "blobs"), { start }).catch((error) =>
+        options.log.debug(`blobs that were not written to their end could not be removed: ${error}`),
+      );
     });
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
@@ -129,16 +133,6 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     lock.release();
     throw error;
   }
-}
-
-/** Nobody waits for it: what it removes, nobody can name. */
-function removeLater(
-  blobsDir: string,
-  { start, log }: { readonly start: Moment; readonly log: GatewayOptions["log"] },
-): void {
-  removePartials(blobsDir, { start }).catch((error) =>
-    log.debug(`blobs that were not written to their end could not be removed: ${error}`),
-  );
 }
 
 interface WorkerOptions extends GatewayOptions {
@@ -328,18 +322,15 @@ async function payDebts(
   { stateDir, signal, log }: Pick<RuntimeOptions, "stateDir" | "log"> & Pick<WorkerOptions, "signal">,
 ): Promise<Scrubbed | undefined> {
   const done = await scrubApart({ stateDir, extent, now: Date.now() }, { signal });
-  if (done) tellScrubbed(done, log);
-  return done;
-}
-
-function tellScrubbed({ rewritten, bytesBefore, bytesAfter, failed }: Scrubbed, log: HostLog): void {
+  if (!done) return undefined;
   const kib = (bytes: number): string => `${Math.ceil(bytes / 1024)} KiB`;
   log.info(
-    `scrub: ${rewritten} databases were written anew, without what was erased (${kib(bytesBefore)}, now ${kib(bytesAfter)})`,
+    `scrub: ${done.rewritten} databases were written anew, without what was erased (${kib(done.bytesBefore)}, now ${kib(done.bytesAfter)})`,
   );
-  for (const { file, message } of failed) {
+  for (const { file, message } of done.failed) {
     log.warn(`scrub: ${file} could not be written anew and may still have what was erased: ${message}`);
   }
+  return done;
 }
 
 function objectsFolder(className: string): string {
@@ -406,11 +397,11 @@ function hostCalls(
 /** What is free to this user on the file systems of these folders; bytes. */
 async function disksOf(folders: readonly string[]): Promise<HostDisks> {
   const looked = await Promise.all(folders.map((folder) => statfs(folder)));
-  const spaces = looked.map(({ bavail, blocks, bsize }) => ({
-    freeBytes: bavail * bsize,
-    totalBytes: blocks * bsize,
-  }));
-  return { spaces };
+  return {
+    spaces: looked.map(({ bavail, blocks, bsize }) => {
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    }),
+  };
 }
 
 function isSame(given: string, token: string): boolean {

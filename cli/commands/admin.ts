@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { lockDataFolder } from "../../embedded/data/data-lock.ts";
 import { readHolder } from "../../embedded/data/holder.ts";
-import { scrub } from "../../embedded/scrub/scrub.ts";
+import { type Scrubbed, scrub } from "../../embedded/scrub/scrub.ts";
 import { endOrphan } from "../../embedded/workerd/workerd.ts";
 import { CatalogueRebuilt, ScrubState } from "../../protocol/admin.ts";
 import { type Command, withClient } from "../command.ts";
@@ -68,8 +68,6 @@ interface Options extends ClientOptions {
   readonly all?: true;
 }
 
-type Done = Omit<ScrubState, "id" | "state">;
-
 /** Between two looks at a scrub that is under way. */
 const LOOK_MS = 200;
 /** So long a gateway that is away for a scrub is asked again although nothing answers at its address. */
@@ -88,9 +86,9 @@ function addAdminScrub(group: Command): void {
     .action(async (options: Options) => {
       const here = options.data === undefined ? undefined : await scrubHere(resolve(options.data), options);
       const done = here ?? (await askFor(options));
-      const { failed, ...told } = done;
+      const { failed } = done;
       if (options.json) printJson(done);
-      else printLine(textOf(told));
+      else printLine(textOf(done));
       if (failed.length === 0) return;
       throw new CliError(
         `${count(failed.length, "database")} could not be written anew and may still have what was erased`,
@@ -100,13 +98,13 @@ function addAdminScrub(group: Command): void {
     .clientOptions("sluice admin scrub", "sluice admin scrub --data /srv/sluice --all");
 }
 
-function textOf({ rewritten, bytesBefore, bytesAfter }: Omit<Done, "failed">): string {
+function textOf({ rewritten, bytesBefore, bytesAfter }: Scrubbed): string {
   if (rewritten === 0) return "nothing was erased since the last scrub: nothing is to be written anew";
   return `${count(rewritten, "database")} written anew: ${showSize(bytesBefore)}, now ${showSize(bytesAfter)}`;
 }
 
 /** Scrubs a folder on which no gateway runs. Undefined: one does. */
-async function scrubHere(dataDir: string, options: Options): Promise<Done | undefined> {
+async function scrubHere(dataDir: string, options: Options): Promise<Scrubbed | undefined> {
   const stateDir = join(dataDir, "state");
   if (!existsSync(stateDir)) {
     throw new CliError(`${dataDir} is no data folder of a gateway: there is no folder 'state' in it`, {
@@ -123,15 +121,14 @@ async function scrubHere(dataDir: string, options: Options): Promise<Done | unde
   }
   try {
     await endOrphan(dataDir);
-    const done = scrub({ stateDir, extent: options.all ? "all" : "owed", now: Date.now() });
-    return { ...done, failed: [...done.failed] };
+    return scrub({ stateDir, extent: options.all ? "all" : "owed", now: Date.now() });
   } finally {
     lock.release();
   }
 }
 
 /** Asks the gateway, and waits until it is back. */
-async function askFor(options: Options): Promise<Done> {
+async function askFor(options: Options): Promise<Scrubbed> {
   return await withClient(options, async (client) => {
     const json = { id: randomUUID(), ...(options.all && { all: true }) };
     const { id } = await client.post(ScrubState, "/admin/scrub", { json, repeatable: true });

@@ -40,7 +40,7 @@ export interface KeptLog {
  */
 export function openKeptLog(
   dataDir: string,
-  { append = appendTo }: { readonly append?: (file: string, text: string) => void } = {},
+  { append = appendFileSync }: { readonly append?: typeof appendFileSync } = {},
 ): KeptLog {
   const file = keptLogFile(dataDir);
   let isTorn = false;
@@ -54,7 +54,7 @@ export function openKeptLog(
         const isFull = size > 0 && size + Buffer.byteLength(text) > FILE_BYTES;
         if (isFull) renameSync(file, olderFile(dataDir));
         before = isFull ? 0 : size;
-        append(file, text);
+        append(file, text, { mode: 0o600 });
         isTorn = false;
       } catch {
         // The log is on stderr, too. What it tells of must not fail for it.
@@ -62,10 +62,6 @@ export function openKeptLog(
       }
     },
   };
-}
-
-function appendTo(file: string, text: string): void {
-  appendFileSync(file, text, { mode: 0o600 });
 }
 
 function fitting(line: string): string {

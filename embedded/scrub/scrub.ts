@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import type { ScrubState } from "../../protocol/admin.ts";
 import { withDatabase } from "../data/database.ts";
 import { removeKeptLog } from "../data/kept-log.ts";
 import { HostError } from "../host-error.ts";
@@ -33,14 +34,8 @@ export interface ScrubOptions {
   readonly vacuum?: RewriteOptions["vacuum"];
 }
 
-export interface Scrubbed {
-  /** So many databases were written anew; together they had so many bytes before and after. */
-  readonly rewritten: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-  /** Those that could not be, and why: their debts stand. */
-  readonly failed: readonly { readonly file: string; readonly message: string }[];
-}
+/** What came of a scrub. The debts of databases that could not be written anew stand. */
+export type Scrubbed = Omit<ScrubState, "id" | "state">;
 
 /** A row of the table `rewrite`. */
 interface Debt {
@@ -64,12 +59,7 @@ function findOwing({ stateDir, extent, now }: Pick<ScrubOptions, "stateDir" | "e
 export function scrub(options: ScrubOptions): Scrubbed {
   const { stateDir, now } = options;
   const catalogue = join(stateDir, "d1");
-  const done = {
-    rewritten: 0,
-    bytesBefore: 0,
-    bytesAfter: 0,
-    failed: [] as { file: string; message: string }[],
-  };
+  const done: Scrubbed = { rewritten: 0, bytesBefore: 0, bytesAfter: 0, failed: [] };
   const owing = findOwing(options);
   // Lines of the log may name what was erased. First: a crash in between leaves the debts, by which it is removed again.
   if (owing.length > 0) removeKeptLog(dirname(stateDir));

@@ -12,12 +12,12 @@ interface ScrubsOptions {
   readonly scrub: (extent: "owed" | "all") => Promise<Scrubbed | undefined>;
 }
 
-const NOTHING = { rewritten: 0, bytesBefore: 0, bytesAfter: 0, failed: [] } as const;
+const NOTHING: Scrubbed = { rewritten: 0, bytesBefore: 0, bytesAfter: 0, failed: [] };
 
 /** The scrubs that a gateway is asked for while it runs: one at a time. The Worker passes on who may ask. */
 export class Scrubs {
   readonly #options: ScrubsOptions;
-  #state: ScrubState = { id: null, state: "none", ...NOTHING, failed: [] };
+  #state: ScrubState = { id: null, state: "none", ...NOTHING };
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ScrubsOptions) {
@@ -37,19 +37,19 @@ export class Scrubs {
 
   #ask({ id, all }: ScrubAsk): ScrubState {
     if (this.#state.state === "running" || this.#state.id === id) return this.#state;
-    this.#state = { id, state: "running", ...NOTHING, failed: [] };
+    this.#state = { id, state: "running", ...NOTHING };
     this.#running = this.#run(id, all ? "all" : "owed");
     return this.#state;
   }
 
   async #run(id: string, extent: "owed" | "all"): Promise<void> {
     await pause(ANSWER_MS);
-    let done: Scrubbed = NOTHING;
+    let done = NOTHING;
     try {
       await this.#options.whileAway(async () => {
         done = (await this.#options.scrub(extent)) ?? NOTHING;
       });
-      this.#state = { id, state: "done", ...done, failed: [...done.failed] };
+      this.#state = { id, state: "done", ...done };
     } catch (error) {
       const failed = [...done.failed, { file: "", message: String((error as Error).message) }];
       this.#state = { id, state: "failed", ...done, failed };

@@ -196,16 +196,13 @@ const TUNNEL_REFUSED =
 
 const BUNDLE_FRAME = /file:\/\/\S*\/index\.js:(\d+):(\d+)/g;
 
-const RuntimeSettings = z.object({
-  compatibility_date: z.string(),
-  compatibility_flags: z.array(z.string()),
-});
-
+const RuntimeConfig = z
+  .object({ compatibility_date: z.string(), compatibility_flags: z.array(z.string()) })
+  .transform(({ compatibility_date: compatibilityDate, compatibility_flags: compatibilityFlags }) => {
+    return { compatibilityDate, compatibilityFlags };
+  });
 /** What decides how workerd behaves, for this host as for `wrangler`. */
-export interface RuntimeConfig {
-  readonly compatibilityDate: string;
-  readonly compatibilityFlags: string[];
-}
+export type RuntimeConfig = z.infer<typeof RuntimeConfig>;
 
 /**
  * Reads the runtime's settings from `wrangler.toml`, so that the embedded gateway and `wrangler` can't differ. They are
@@ -217,9 +214,5 @@ export function readRuntimeConfig(file: string): RuntimeConfig {
     key,
     JSON.parse(value ?? ""),
   ]);
-  const settings = RuntimeSettings.parse(Object.fromEntries(values));
-  return {
-    compatibilityDate: settings.compatibility_date,
-    compatibilityFlags: settings.compatibility_flags,
-  };
+  return RuntimeConfig.parse(Object.fromEntries(values));
 }
