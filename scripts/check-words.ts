@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { CODE, isIn } from "./check-rooms.ts";
 
 /**
  * Holds code, tables, log lines and pages to one word a concept, which is the field's. The glossary of ARCHITECTURE.md has
@@ -8,20 +9,7 @@ import { join } from "node:path";
  * A line is read with its identifiers taken apart: `bellRings` and `bell_rings` are "bell Rings" and "bell rings". The path of a
  * file is read as well. On pages, code in backticks and the names of tests are passed over: they say what stands elsewhere.
  */
-const FOLDERS = [
-  "bench",
-  "cli",
-  "console",
-  "deploy",
-  "docs",
-  "embedded",
-  "migrations",
-  "protocol",
-  "runner",
-  "schema",
-  "scripts",
-  "worker",
-];
+const FOLDERS = [...CODE, "bench", "deploy", "docs", "migrations", "schema"];
 const PAGES = ["ARCHITECTURE.md", "CHANGELOG.md", "README.md"];
 const TEXTS = /\.(tsx?|js|json|md|sh|sql|ya?ml)$/;
 /** This list itself, what a tool makes of the bindings, and the titles of other people's tests. */
@@ -210,8 +198,4 @@ function wordsIn(file: string, whole: string): Found[] {
 function proseOf(page: string): string {
   const blank = (quoted: string) => quoted.replace(/[^\n]+/g, " ");
   return page.replace(/\[test:\s[^\]]*\]/g, blank).replace(/`[^`\n]*`/g, blank);
-}
-
-function isIn(file: string, path: string): boolean {
-  return file === path || file.startsWith(`${path}/`);
 }

@@ -37,11 +37,7 @@ export async function tellStory(client: Client, { deadline, say }: Telling): Pro
   await createBucket(client, DATA_BUCKET);
   for (const file of FIRST_FILES) await put(file);
   for (const spec of [PROFILE_SPEC, REPORT_SPEC]) {
-    const { name, outputBranch, outputRepo } = await client.call(Pipeline, {
-      method: "POST",
-      path: "/pipelines",
-      json: spec,
-    });
+    const { name, outputBranch, outputRepo } = await client.post(Pipeline, "/pipelines", { json: spec });
     say(`pipeline ${name} writes to s3://${outputBranch}.${outputRepo}`);
   }
 
