@@ -52,6 +52,15 @@ export class Command extends Commander {
       .option("--pipeline <name>", "the newest job of this pipeline", name);
   }
 
+  /** `--timeout` of a command that waits for jobs. */
+  timeoutOption(): this {
+    return this.option(
+      "--timeout <seconds>",
+      "wait no longer than this (default: until it has ended)",
+      wholeNumber({ min: 1, max: 7 * 24 * 3600 }),
+    );
+  }
+
   /** `--json` and what names the gateway, and examples at the end of the help. */
   clientOptions(...examples: readonly string[]): this {
     const data = new Option(

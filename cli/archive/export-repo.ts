@@ -211,9 +211,7 @@ class BranchExport {
       const name = contentName(content);
       const bytes = ahead.get(name);
       ahead.delete(name);
-      at[name] = bytes
-        ? await writer.addContent(content, streamOf([await bytes]))
-        : await this.#addLarge(content);
+      at[name] = bytes ? await writer.addContent(content, [await bytes]) : await this.#addLarge(content);
     }
     return at;
   }
@@ -258,13 +256,9 @@ class BranchExport {
 
   /** A small content, asked for again if the connection breaks in the middle of it. */
   #bytes(content: ContentId): Promise<Buffer> {
-    return pRetry(
-      async () => {
-        const answer = await this.#open(content);
-        return Buffer.from(await answer.body.arrayBuffer());
-      },
-      { retries: 3, minTimeout: 200, shouldRetry: ({ error }) => !(error instanceof CliError) },
-    );
+    const read = async () => Buffer.from(await (await this.#open(content)).body.arrayBuffer());
+    const shouldRetry = ({ error }: { error: Error }) => !(error instanceof CliError);
+    return pRetry(read, { retries: 3, minTimeout: 200, shouldRetry });
   }
 
   async #add(kind: PageKind, page: object, rows: number): Promise<void> {
@@ -273,10 +267,6 @@ class BranchExport {
     this.#counts[kind] += rows;
     await writer.add(pageName(address.branch, kind, this.#pages[kind]), page);
   }
-}
-
-async function* streamOf(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield* pieces;
 }
 
 /** A body, and with what its reading failed, if it did. */

@@ -69,7 +69,10 @@ export class ArchiveWriter {
   }
 
   /** Adds a content, and returns where it begins. Its bytes are checked as they pass. */
-  async addContent(content: ContentId, pieces: AsyncIterable<Uint8Array>): Promise<number> {
+  async addContent(
+    content: ContentId,
+    pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): Promise<number> {
     const name = contentName(content);
     await this.#write(tarHeader({ name: `${CONTENTS}${name}`, size: content.size }, this.#time));
     const begins = this.#offset;

@@ -79,13 +79,4 @@ function failureOf(error: unknown, { from, target }: { from: Address; target: st
   return brokeOff(from, error, code);
 }
 
-const FILE_CALLS: ReadonlySet<string> = new Set([
-  "open",
-  "write",
-  "close",
-  "rename",
-  "mkdir",
-  "fsync",
-  "lstat",
-  "stat",
-]);
+const FILE_CALLS = new Set(["open", "write", "close", "rename", "mkdir", "fsync", "lstat", "stat"]);

@@ -5,12 +5,11 @@ import { type CommitAddress, headCommit, parseCommitAddress } from "../../gatewa
 import { commitId } from "../../gateway/ids/ids.ts";
 import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/downstream.ts";
 import { exitCodeOfJobs, LOOK_SECONDS } from "../../gateway/jobs/job-wait.ts";
-import { type ClientOptions, wholeNumber } from "../../options.ts";
+import type { ClientOptions } from "../../options.ts";
 import { EXIT } from "../../output/failure.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { count, printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
-import { MAX_TIMEOUT_SECONDS } from "../job/job.ts";
 import { leftText, progressText, showDatums } from "../job/show.ts";
 
 interface Options extends ClientOptions {
@@ -29,11 +28,7 @@ export function addCommitWait(group: Command): void {
       "<branch>.<repo>: its newest commit, or the one of this id or tag",
       parseCommitAddress,
     )
-    .option(
-      "--timeout <seconds>",
-      "wait no longer than this (default: until it has ended)",
-      wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
-    )
+    .timeoutOption()
     .clientAction(async (client, address: CommitAddress, options: Options) => {
       const commit = address.commit
         ? await commitId(client, address, address.commit)

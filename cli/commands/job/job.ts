@@ -13,14 +13,7 @@ import { type Client, noteAway } from "../../gateway/client.ts";
 import { jobId, jobNamed } from "../../gateway/ids/ids.ts";
 import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
 import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
-import {
-  type ClientOptions,
-  type JobOptions,
-  moreText,
-  type PageOptions,
-  wantedOf,
-  wholeNumber,
-} from "../../options.ts";
+import { type ClientOptions, type JobOptions, moreText, type PageOptions, wantedOf } from "../../options.ts";
 import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { printJson, printLine, printNote, printTable, shortener, showSize } from "../../output/output.ts";
 import { atEnd } from "../../stop-requests.ts";
@@ -112,8 +105,6 @@ interface WaitOptions extends JobOptions {
   readonly timeout?: number;
 }
 
-export const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
-
 export function addJobWait(group: Command): void {
   group
     .command("wait")
@@ -121,11 +112,7 @@ export function addJobWait(group: Command): void {
       "Waits until a job has ended and shows it; it says how far the job is, on a terminal as it changes, else on stderr in a line each 10 s. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
     )
     .jobArgument()
-    .option(
-      "--timeout <seconds>",
-      "wait no longer than this (default: until it has ended)",
-      wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
-    )
+    .timeoutOption()
     .clientAction(async (client, _id: string | undefined, options: WaitOptions) => {
       const id = await jobNamed(client, options.job);
       const job = await waitWatched(client, { id, options });

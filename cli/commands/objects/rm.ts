@@ -4,7 +4,7 @@ import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
-import { type Change, uploadAsCommit } from "../../files/upload.ts";
+import { type Change, type Uploaded, uploadAsCommit } from "../../files/upload.ts";
 import {
   type Address,
   mustTakeWrites,
@@ -23,11 +23,8 @@ interface Options extends ClientOptions, AnnotationOptions {
   readonly recursive?: true;
 }
 
-interface Removed {
-  readonly files: number;
-  /** The one commit that removed them; null if that was staged in an open commit. */
-  readonly commit: string | null;
-}
+/** What the one commit did that removed files, which is null if that was staged in an open commit. */
+type Removed = Pick<Uploaded, "files" | "commit">;
 
 export function addRm(program: Command): void {
   program
