@@ -11,13 +11,13 @@ import {
   TagsPage,
 } from "../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import { ContentComposed, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
+import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
-import { sendInParts } from "../../runner/lib/in-parts.ts";
+import type { Range } from "../../runner/lib/in-parts.ts";
 import { hashPieces } from "../../runner/lib/tree-hash.ts";
 import type { Progress } from "../files/progress.ts";
-import { addContent, missingOf } from "../files/upload.ts";
+import { missingOf, sendContent } from "../files/upload.ts";
 import { branchPath } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
@@ -195,27 +195,9 @@ class BranchImport {
   async #send(content: ContentId, begins: number): Promise<void> {
     const { reader } = this.#options;
     const { upload, partBytes } = this.#started();
-    if (content.size <= partBytes) {
-      return await addContent(this.#client, {
-        upload,
-        content,
-        pieces: () => reader.content(content, { begins }),
-      });
-    }
-    await sendInParts(
-      { content, partBytes },
-      {
-        send: async (range) => {
-          const pieces = () => reader.content(content, { begins, range });
-          const part = await hashPieces(pieces());
-          const [missing] = await missingOf(this.#client, { upload, contents: [part] });
-          if (missing) await addContent(this.#client, { upload, content: part, pieces });
-          return part;
-        },
-        compose: (json) =>
-          this.#client.post(ContentComposed, `/uploads/${upload}/compose`, { json, repeatable: true }),
-      },
-    );
+    const pieces = (range?: Range) => reader.content(content, { begins, ...(range && { range }) });
+    const hash = (range: Range) => hashPieces(pieces(range));
+    await sendContent(this.#client, { upload, partBytes, content, pieces, hash });
   }
 
   async #page(kind: "commits" | "tags" | "files", json: object): Promise<void> {

@@ -116,17 +116,17 @@ export interface EntryPage<E = LocalEntry> {
 }
 
 /**
- * Entries in pages, each of at most MAX_COMMIT_OPERATIONS entries, and of `maxBytes` but for a single entry that is
- * larger. Reads one entry ahead and no more: the next entry tells whether the page has ended.
+ * Entries in pages, each of at most `maxEntries`, and of `maxBytes` but for a single entry that is larger. Reads one entry
+ * ahead and no more: the next entry tells whether the page has ended.
  */
 export async function* inPages<E extends { readonly size: number }>(
-  entries: AsyncIterable<E>,
-  { maxBytes = Number.POSITIVE_INFINITY }: { readonly maxBytes?: number } = {},
+  entries: AsyncIterable<E> | Iterable<E>,
+  { maxEntries = MAX_COMMIT_OPERATIONS, maxBytes = Number.POSITIVE_INFINITY } = {},
 ): AsyncGenerator<EntryPage<E>> {
   let page: E[] = [];
   let bytes = 0;
   for await (const entry of entries) {
-    if (page.length === MAX_COMMIT_OPERATIONS || (page.length > 0 && bytes + entry.size > maxBytes)) {
+    if (page.length === maxEntries || (page.length > 0 && bytes + entry.size > maxBytes)) {
       yield { entries: page, isLast: false };
       page = [];
       bytes = 0;

@@ -19,7 +19,7 @@ import type { Client } from "../gateway/client.ts";
 import { existingFiles, mayExpire, readAttributes } from "../gateway/objects.ts";
 import { asOneCommit, commitUpload, type OpenedUpload } from "../gateway/open-commits.ts";
 import { CliError } from "../output/failure.ts";
-import { type EntryPage, hashBytes, hashFile, type LocalEntry } from "./local-tree.ts";
+import { type EntryPage, hashBytes, hashFile, inPages, type LocalEntry } from "./local-tree.ts";
 import type { Progress } from "./progress.ts";
 
 /** Large contents on their way at once, and files read at once for their hash. */
@@ -189,8 +189,8 @@ async function reserve(
 ): Promise<Hashed[]> {
   const byContent = new Map(hashed.map((file) => [contentName(file.content), file]));
   const lacking: Hashed[] = [];
-  for (const page of pages([...byContent.values()], MAX_CONTENTS_PER_CALL)) {
-    const contents = page.map(({ content }) => content);
+  for await (const { entries } of inPages(byContent.values(), { maxEntries: MAX_CONTENTS_PER_CALL })) {
+    const contents = entries.map(({ content }) => content);
     for (const content of await missingOf(client, { upload, contents })) {
       const file = byContent.get(contentName(content));
       if (file) lacking.push(file);
@@ -212,9 +212,11 @@ async function sendSmall(
   client: Client,
   { upload, missing }: { upload: string; missing: readonly Hashed[] },
 ): Promise<void> {
-  for (const batch of inlineBatches(missing.filter(({ size }) => size <= INLINE_LIMIT_BYTES))) {
+  const small = missing.filter(({ size }) => size <= INLINE_LIMIT_BYTES);
+  const most = { maxEntries: MAX_CONTENTS_PER_CALL, maxBytes: INLINE_BATCH_BYTES };
+  for await (const { entries } of inPages(small, most)) {
     const contents = await Promise.all(
-      batch.map(async ({ source, target, content }) => {
+      entries.map(async ({ source, target, content }) => {
         const held = target.endsWith("/") ? NO_BYTES : source;
         const bytes = typeof held === "string" ? await readFile(held) : held;
         if (contentIdOf(bytes).digest !== content.digest) throw changed(source);
@@ -231,21 +233,6 @@ async function sendSmall(
   }
 }
 
-function* inlineBatches(files: readonly Hashed[]): Generator<Hashed[]> {
-  let batch: Hashed[] = [];
-  let bytes = 0;
-  for (const file of files) {
-    if (batch.length === MAX_CONTENTS_PER_CALL || bytes + file.size > INLINE_BATCH_BYTES) {
-      yield batch;
-      batch = [];
-      bytes = 0;
-    }
-    batch.push(file);
-    bytes += file.size;
-  }
-  if (batch.length > 0) yield batch;
-}
-
 async function sendLarge(
   client: Client,
   { missing, progress, ...opened }: OpenedUpload & { missing: readonly Hashed[]; progress: Progress },
@@ -255,11 +242,18 @@ async function sendLarge(
   await forEachLimited(large, {
     limit: LANES,
     work: async ({ source, content }) => {
+      const isFile = typeof source === "string";
       try {
-        await sendContent(client, { ...opened, source, content, progress });
+        await sendContent(client, {
+          ...{ upload: opened.upload, content, pieces: (range) => piecesOf(source, { progress, range }) },
+          // Bytes that are at hand go in one body.
+          partBytes: isFile ? opened.partBytes : content.size,
+          hash: async (range) => (isFile ? await hashFile(source, { range }) : content),
+          passed: (bytes) => progress.advance(bytes),
+        });
       } catch (error) {
         // The gateway refuses bytes that are not what they were said to be; mostly somebody has written to the file.
-        const now = typeof source === "string" ? await hashFile(source) : content;
+        const now = isFile ? await hashFile(source) : content;
         throw contentName(now) === contentName(content) ? error : changed(source);
       }
     },
@@ -268,28 +262,35 @@ async function sendLarge(
 }
 
 interface ContentToSend extends OpenedUpload {
-  readonly source: LocalEntry["source"];
   readonly content: ContentId;
-  readonly progress: Progress;
+  /** The bytes, or a run of them; asked for anew if they are sent again. */
+  readonly pieces: (range?: Range) => AsyncIterable<Buffer>;
+  readonly hash: (range: Range) => Promise<ContentId>;
+  /** Told of bytes that the branch has already. */
+  readonly passed?: (bytes: number) => void;
 }
 
-/** Sends a file in one body, or, if it is longer than a part, in parts. */
-async function sendContent(client: Client, { upload, partBytes, ...file }: ContentToSend): Promise<void> {
-  const { source, content, progress } = file;
-  const isLong = content.size > partBytes;
-  if (!isLong || typeof source !== "string") {
-    return await addContent(client, { upload, content, pieces: () => piecesOf(source, { progress }) });
-  }
+/** Sends a content in one body, or, if it is longer than a part, in parts. */
+export async function sendContent(client: Client, toSend: ContentToSend): Promise<void> {
+  const { upload, partBytes, content, pieces, hash, passed } = toSend;
+  const add = ({ digest, size }: ContentId, range?: Range) =>
+    client.call(ContentAdded, {
+      method: "PUT",
+      path: `/uploads/${upload}/contents`,
+      query: { digest, size: String(size) },
+      headers: { "content-type": "application/octet-stream", "content-length": String(size) },
+      stream: () => Readable.from(pieces(range), { objectMode: false }),
+    });
+  if (content.size <= partBytes) return void (await add(content));
   await sendInParts(
     { content, partBytes },
     {
       send: async (range) => {
-        const part = await hashFile(source, { range });
+        const part = await hash(range);
         // What an earlier try brought, or another part of the same bytes, is there.
         const [missing] = await missingOf(client, { upload, contents: [part] });
-        const pieces = () => piecesOf(source, { progress, range });
-        if (missing) await addContent(client, { upload, content: part, pieces });
-        else progress.advance(part.size);
+        if (missing) await add(part, range);
+        else passed?.(part.size);
         return part;
       },
       compose: (json) =>
@@ -298,28 +299,10 @@ async function sendContent(client: Client, { upload, partBytes, ...file }: Conte
   );
 }
 
-/** A content that is brought to an upload; its pieces are asked for anew if it is sent again. */
-interface ContentToAdd {
-  readonly upload: string;
-  readonly content: ContentId;
-  readonly pieces: () => AsyncIterable<Buffer>;
-}
-
-/** Brings a content to an upload in one body. */
-export async function addContent(client: Client, { upload, content, pieces }: ContentToAdd): Promise<void> {
-  await client.call(ContentAdded, {
-    method: "PUT",
-    path: `/uploads/${upload}/contents`,
-    query: { digest: content.digest, size: String(content.size) },
-    headers: { "content-type": "application/octet-stream", "content-length": String(content.size) },
-    stream: () => Readable.from(pieces(), { objectMode: false }),
-  });
-}
-
 /** Counts bytes as they are asked for. A listener on the stream would make it flow before its reader is ready. */
 async function* piecesOf(
   source: LocalEntry["source"],
-  { progress, range }: { progress: Progress; range?: Range },
+  { progress, range }: { progress: Progress; range: Range | undefined },
 ): AsyncGenerator<Buffer> {
   const bounds = range && { start: range.offset, end: range.offset + range.length - 1 };
   const pieces = typeof source === "string" ? createReadStream(source, bounds) : [source];
@@ -337,9 +320,4 @@ function changed(source: LocalEntry["source"]): CliError {
 
 function totalSize(files: readonly LocalEntry[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
-}
-
-/** Pieces of at most `size` items. */
-function* pages<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

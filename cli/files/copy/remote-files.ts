@@ -37,7 +37,7 @@ export async function* remoteFiles(client: Client, named: RemoteSources): AsyncG
       found++;
       yield file;
     }
-    if (found === 0) throw nothingAt(source, named.recursive);
+    if (found === 0) throw nothingAt(source, named.recursive ? "" : "; a folder is named with -r");
   }
 }
 
@@ -104,11 +104,10 @@ function remoteFile(
   return { from: { ...source, path }, size, etag, name };
 }
 
-function nothingAt(source: Address, recursive: boolean): CliError {
-  const hint = recursive ? "" : "; a folder is named with -r";
-  return new CliError(`there is nothing at ${showAddress(source, source.path)}${hint}`, {
-    code: "NoSuchKey",
-  });
+/** That an address names nothing, and what may be meant. */
+export function nothingAt(source: Address, hint = ""): CliError {
+  const message = `there is nothing at ${showAddress(source, source.path)}${hint}`;
+  return new CliError(message, { code: "NoSuchKey" });
 }
 
 function lastName(path: string): string {
