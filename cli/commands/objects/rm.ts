@@ -1,22 +1,16 @@
 import type { SaidOfCommit } from "../../../protocol/annotations.ts";
 import { type Command, withClient } from "../../command.ts";
-import { remoteFiles } from "../../files/copy/remote-files.ts";
+import { nothingAt, remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/local-tree.ts";
 import { progressFor } from "../../files/progress.ts";
 import { type Change, type Uploaded, uploadAsCommit } from "../../files/upload.ts";
-import {
-  type Address,
-  mustTakeWrites,
-  parseAddress,
-  parseFileAddress,
-  showAddress,
-} from "../../gateway/address.ts";
+import { type Address, mustTakeWrites, parseAddress, parseFileAddress } from "../../gateway/address.ts";
 import { type Client, GatewayError } from "../../gateway/client.ts";
 import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { commitUpload } from "../../gateway/open-commits.ts";
 import { type AnnotationOptions, type ClientOptions, says } from "../../options.ts";
-import { CliError, UsageError } from "../../output/failure.ts";
+import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions, AnnotationOptions {
@@ -72,7 +66,7 @@ async function removeFile(
 ): Promise<Removed> {
   // S3's delete does not say whether there was anything to delete.
   await headFile(client, address).catch((error: unknown) => {
-    throw error instanceof GatewayError && error.status === 404 ? nothingThere(address) : error;
+    throw error instanceof GatewayError && error.status === 404 ? nothingAt(address) : error;
   });
   if (!says(said)) return { files: 1, commit: await deleteFile(client, address) };
   // Not every text can be sent in a header.
@@ -103,8 +97,4 @@ async function removeAll(
   const { said } = options;
   const { commit } = await uploadAsCommit(client, { to, first, rest, said, progress: progressFor(options) });
   return { files, commit };
-}
-
-function nothingThere(address: Address): CliError {
-  return new CliError(`there is nothing at ${showAddress(address, address.path)}`, { code: "NoSuchKey" });
 }

@@ -3,7 +3,7 @@ import { type BranchUsage, RepoList, RepoUsage, type Space } from "../../../prot
 import { encodePath } from "../../../protocol/requests.ts";
 import type { Command } from "../../command.ts";
 import { catalogueSpace, isAlmostFull } from "../../gateway/branches.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, unlessRefused } from "../../gateway/client.ts";
 import { type ClientOptions, name } from "../../options.ts";
 import { printJson, printLine, printNote, printTable, showSize } from "../../output/output.ts";
 import { addRepoExport } from "./export.ts";
@@ -32,9 +32,7 @@ function addRepoList(group: Command): void {
     .clientOptions("sluice repo list", "sluice repo list --json | jq '.repos[].name'");
 }
 
-interface OneUsage extends RepoUsage {
-  readonly repo: string;
-}
+type OneUsage = RepoUsage & { readonly repo: string };
 
 export function addRepoUsage(group: Command): void {
   group
@@ -57,15 +55,11 @@ export function addRepoUsage(group: Command): void {
 }
 
 async function* everyUsage(client: Client): AsyncGenerator<OneUsage> {
-  const asked = { method: "GET", path: "/repos", query: { deleted: "true" } } as const;
-  const { repos } = await client.call(RepoList, asked);
+  const { repos } = await client.get(RepoList, "/repos", { deleted: "true" });
   for (const { name: repo } of repos) {
-    try {
-      yield { repo, ...(await usageOf(client, repo)) };
-    } catch (error) {
-      // It was deleted, and nothing of it is left.
-      if (!(error instanceof GatewayError && error.status === 404)) throw error;
-    }
+    // It may have been deleted, and nothing of it be left.
+    const usage = await unlessRefused(usageOf(client, repo), 404);
+    if (usage) yield { repo, ...usage };
   }
 }
 
