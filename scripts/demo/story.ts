@@ -28,7 +28,7 @@ interface Telling {
 export async function tellStory(client: Client, { deadline, say }: Telling): Promise<void> {
   const expected = new Map<string, Profile>();
   const put = async (file: string): Promise<void> => {
-    const bytes = readDataset(file);
+    const bytes = readFileSync(new URL(file, FOLDER));
     expected.set(file, expectedProfile(file, bytes.toString()));
     await putObject(client, { bucket: DATA_BUCKET, key: file, bytes });
     say(`put s3://${DATA_BUCKET}/${file} (${bytes.length} bytes)`);
@@ -121,11 +121,6 @@ const FIRST_FILES = [
 /** The file that is put when the rest is done. */
 const LATER_FILE = "seattle-weather.csv";
 
-/** The bytes of one of the files. */
-function readDataset(name: string): Buffer {
-  return readFileSync(new URL(name, FOLDER));
-}
-
 const PROBE_EVERY_MS = 100;
 
 /** The demo did not come out as it must; the message says what differs. */
@@ -143,11 +138,7 @@ interface Awaited {
 /** Waits until a pipeline's n-th job has succeeded, and is its newest. */
 async function jobDone(client: Client, { pipeline, number, deadline }: Awaited): Promise<Job> {
   for (;;) {
-    const { jobs } = await client.call(JobPage, {
-      method: "GET",
-      path: "/jobs",
-      query: { pipeline, limit: "10" },
-    });
+    const { jobs } = await client.get(JobPage, "/jobs", { pipeline, limit: "10" });
     const [newest] = jobs;
     if (jobs.length > number)
       throw new DemoError(`${pipeline} made ${jobs.length} jobs instead of ${number}`);
