@@ -3,7 +3,7 @@ import { type Change, changed, UNKNOWN } from "../model.ts";
 import { addressOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame, type State } from "../states.ts";
 
-export const ERASURE_KINDS = { erase: { weight: 2, take: erase } } satisfies Record<string, Kind>;
+export const ERASURE_KINDS = { erase: { weight: 3, take: erase } } satisfies Record<string, Kind>;
 
 /** A version of some path goes for good, in forks too or, if a fork has it, not at all. */
 async function erase(stage: Stage, { id, random, bucket }: Turn): Promise<void> {

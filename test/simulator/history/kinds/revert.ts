@@ -5,7 +5,7 @@ import type { State } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { finish } from "./open-commits.ts";
 
-export const REVERT_KINDS = { revert: { weight: 2, take: revert } } satisfies Record<string, Kind>;
+export const REVERT_KINDS = { revert: { weight: 3, take: revert } } satisfies Record<string, Kind>;
 
 /** Back to an earlier commit, whose tree HEAD has then, but for what was erased. */
 async function revert(stage: Stage, turn: Turn): Promise<void> {

@@ -6,7 +6,7 @@ import { writeAnswer } from "./answers.ts";
 
 /** Stores that are away for longer than one call, and branches that are full. */
 export const TROUBLE_KINDS = {
-  outage: { weight: 2, take: outage },
+  outage: { weight: 3, take: outage },
   "fill up": { weight: 2, take: fillUp },
 } satisfies Record<string, Kind>;
 
