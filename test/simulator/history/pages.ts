@@ -42,7 +42,10 @@ export function isPageOf(paths: Iterable<string>, asked: PageAsked, { names, nex
   if (next === null) return isRun && rest.length === 0;
   // What is not on it is on those that come.
   const later = new Set(entriesOf(there, { ...asked, after: next }));
-  return isRun && next > (asked.after ?? "") && rest.every((name) => later.has(name));
+  const { delimiter, after = "" } = asked;
+  // The rest of a folder is that folder, which stands before the mark within it.
+  const goesOn = next > after || (delimiter && next !== after && after.startsWith(next));
+  return isRun && Boolean(goesOn) && rest.every((name) => later.has(name));
 }
 
 /** All that there is, asked for without a folder. */
