@@ -1,5 +1,6 @@
 import { ulid } from "ulid";
 import type { Operation } from "../../../../worker/branch/contract/files.ts";
+import type { OutputCalls } from "../../../../worker/branch/contract/pipelines.ts";
 import { askAside, refusedAside, type Said } from "../asides.ts";
 import { digestOf, idOf, inBlob, inline } from "../bytes.ts";
 import { insisted } from "../mishaps.ts";
@@ -124,8 +125,9 @@ async function commit(stage: Stage, turn: Turn, holder: Holder): Promise<void> {
   const asked = isStaged
     ? { operations: [], staged: true as const }
     : { operations: operationsOf(changes), contents: contentsOf(changes) };
-  await commitOnce(stage, turn, { holder, changes, asked });
-  if (random.chance(0.3))
+  const answer = await commitOnce(stage, turn, { holder, changes, asked });
+  // A refusal is true only of a commit that is never made: asked for again, it might be.
+  if (random.chance(0.3) && answer?.ok !== false)
     await commitOnce(stage, { ...turn, id: `${id}.again` }, { holder, changes, asked, origin: id });
 }
 
@@ -141,14 +143,14 @@ async function commitOnce(
   stage: Stage,
   { id }: Turn,
   { holder, changes, asked, origin = id }: Committing,
-): Promise<void> {
+): Promise<Awaited<ReturnType<OutputCalls["commit"]>> | undefined> {
   const { bucket, uid, epoch } = holder;
   const digests = changes.map(([path, text]) => [path, text === null ? null : stage.text(text)] as const);
   const request = { uid, epoch, origin, lineage: { [uid]: epoch }, ...asked };
   const { output } = stage.branch(bucket);
   const committed = () =>
     stage.observers.get(bucket)?.states.find((state) => state.origin === origin)?.commit;
-  await stage.ask(
+  return await stage.ask(
     {
       id,
       bucket,
