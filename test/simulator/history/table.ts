@@ -1,4 +1,5 @@
 import { JOB_FAULTS, JOB_KINDS } from "./jobs/plan.ts";
+import { ARCHIVE_DAMAGES } from "./kinds/damage.ts";
 import { FAULTS } from "./mishaps.ts";
 
 /** How often each thing occurs at least in so many histories; in fewer of them, in proportion. */
@@ -13,7 +14,7 @@ export interface Table {
 }
 
 /**
- * How often each kind of step, each fault and each pair of kinds at the same time occurred. `kinds`: those of histories of branches;
+ * How often each kind of step, each fault, each damage of an archive and each pair of kinds at the same time occurred. `kinds`: those of histories of branches;
  * of histories of pipelines, which are fewer, pairs are told and none is wanted.
  */
 export function tableOf(
@@ -25,6 +26,7 @@ export function tableOf(
     ...sorted.map((kind) => `step ${kind}`),
     ...JOB_KINDS.map((kind) => `step jobs: ${kind}`),
     ...[...FAULTS, ...JOB_FAULTS].map((fault) => `fault ${fault}`),
+    ...ARCHIVE_DAMAGES.map((damage) => `archive ${damage}`),
     ...sorted.flatMap((one, at) => sorted.slice(at).map((other) => `pair ${one} + ${other}`)),
   ];
   const least = Math.min(OFTEN.times, Math.floor((OFTEN.times * histories) / OFTEN.histories));

@@ -17,9 +17,12 @@ const LACKING_ID = "01K0000000000000000000000Z";
 /** What may be wrong with an archive. Undefined: this one has not what it takes. */
 const DAMAGES: Readonly<Record<string, Damage>> = {
   "one id twice": ({ commits }) => {
-    const [one, two] = commits;
-    if (!one || !two || two[0] !== one[0] + 1 || two[2] !== one[2]) return undefined;
-    return { commits: commits.with(1, [two[0], one[1], ...rest(two)]) };
+    const at = commits.findIndex(([seq], index) => commits[index + 1]?.[0] === seq + 1);
+    const [one, two] = [commits[at], commits[at + 1]];
+    if (!one || !two) return undefined;
+    const [seq, , , ...others] = two;
+    // A time is part of an id: these two have the same.
+    return { commits: commits.with(at + 1, [seq, one[1], one[2], ...others]) };
   },
   "a commit that is lacking": ({ commits, branch: { floor } }) => {
     const at = commits.findIndex(([seq], index) => seq > Math.max(floor, 1) && index > 0);
@@ -49,9 +52,10 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
     ];
     return { commits: commits.map((commit, at) => (at < 2 ? ofJob(commit) : commit)) };
   },
-  "one tag twice": ({ tags }) => {
-    const [tag] = tags;
-    return tag && { tags: [tag, ...tags] };
+  "one tag twice": ({ tags, commits }) => {
+    const [last] = commits.slice(-1);
+    const tag = tags[0] ?? (last && (["zz", last[1], 0] as const));
+    return tag && { tags: [tag, tag, ...tags.slice(1)] };
   },
   "files out of order": ({ files }) => (files.length < 2 ? undefined : { files: files.toReversed() }),
   "a directory that has bytes": ({ files }) =>
@@ -108,22 +112,29 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   counts: () => ({}),
 };
 
-/** One that is damaged somehow. */
-export function damaged(archive: Archive, random: Random): Damaged {
-  let what = "";
-  let other: Partial<Archive> | undefined;
-  // It may have not what one of them takes.
-  while (!other) {
-    what = random.pick(Object.keys(DAMAGES));
-    other = DAMAGES[what]?.(archive);
-  }
-  const damage = { ...archive, ...other };
-  // What was damaged before its head is another branch to begin with.
-  return { what, archive: { ...damage, id: idOf(`${archive.id} ${what}`).digest } };
-}
+/** All that may be wrong, by its names. */
+export const ARCHIVE_DAMAGES = Object.keys(DAMAGES);
 
-function rest([, , ...others]: ArchivedCommit) {
-  return others;
+/** Some of these, each damaged in another way that it has what it takes for. */
+export function damaged(
+  archives: readonly Archive[],
+  { most, random }: { most: number; random: Random },
+): Damaged[] {
+  const left = new Set(ARCHIVE_DAMAGES);
+  const all: Damaged[] = [];
+  while (left.size > 0 && all.length < most) {
+    const what = random.pick([...left]);
+    left.delete(what);
+    const found = archives.flatMap((archive) => {
+      const change = DAMAGES[what]?.(archive);
+      return change ? [{ ...archive, ...change }] : [];
+    });
+    if (found.length === 0) continue;
+    const archive = random.pick(found);
+    // What was damaged before its head is another branch to begin with.
+    all.push({ what, archive: { ...archive, id: idOf(`${archive.id} ${what}`).digest } });
+  }
+  return all;
 }
 
 /** From the first commit on that counts more than the one before it, each counts one row less. */

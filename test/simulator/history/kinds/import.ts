@@ -18,6 +18,8 @@ import { changeSettings } from "./settings.ts";
 /** Branches that are made of archives, some of which do not fit together. Whoever brings one may go away at any page. */
 export const IMPORT_KINDS = { import: { weight: 4, take: importOne } } satisfies Record<string, Kind>;
 
+/** Whoever tries damaged archives tries so many. */
+const DAMAGED_AT_ONCE = 8;
 /** How often somebody goes on where it stopped. */
 const TRIES = 3;
 
@@ -29,13 +31,25 @@ async function importOne(stage: Stage, turn: Turn): Promise<void> {
   const free = BUCKETS.filter(isFree);
   const bucket = free.length > 0 && random.chance(0.9) ? random.pick(free) : turn.bucket;
   if (!isFree(bucket) && random.chance(0.5)) await destroyOne(stage, { id: `${id}.before`, bucket });
-  const damage = random.chance(0.4) ? damaged(whole, random) : undefined;
-  const archive = damage?.archive ?? whole;
-  const work = new Importing(stage, { ...turn, bucket }, { archive, damage: damage?.what });
-  for (let n = 0; n < TRIES; n++) if ((await work.run()) !== "broken" || random.chance(0.3)) break;
+  const to = { ...turn, bucket };
+  if (random.chance(0.4)) {
+    for (const { what, archive } of damaged(stage.archives, { most: DAMAGED_AT_ONCE, random })) {
+      stage.tally.add(`archive ${what}`);
+      await importArchive(stage, to, { archive, damage: what });
+    }
+  } else await importArchive(stage, to, { archive: whole, damage: undefined });
   // It is protected as the one in the archive was, whose client let nobody else write for a while.
   if (stage.facts.get(bucket)?.last.settled.writer)
     await changeSettings(stage, { id: `${id}.free`, bucket }, { writer: null });
+}
+
+async function importArchive(
+  stage: Stage,
+  turn: Turn,
+  what: { readonly archive: Archive; readonly damage: string | undefined },
+): Promise<void> {
+  const work = new Importing(stage, turn, what);
+  for (let n = 0; n < TRIES; n++) if ((await work.run()) !== "broken" || turn.random.chance(0.3)) break;
 }
 
 /** `broken`: no answer came, and somebody may go on. */
