@@ -34,7 +34,9 @@ const TO_LIST = [{ permission: "list", of: noRepo }] as const;
 const TO_READ_ALL = [{ permission: "read", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_MANAGE_REPO = [{ permission: "admin", of: repoInPath }] as const;
+const TO_EXPORT = { needs: TO_MANAGE_REPO, query: true } as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
+const TO_ASK_REPO = { needs: TO_READ_REPO, query: true } as const;
 const TO_READ_PIPELINE = [{ permission: "read", of: pipelineInPath }] as const;
 const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as const;
 /** A start makes its code run over all of its inputs. */
@@ -50,7 +52,10 @@ const TO_RUN_JOB = [
   { permission: "read", of: jobs.retryInputs },
 ] as const;
 const TO_OPEN_UPLOAD = [{ permission: "write", of: uploads.newUploadRepo }] as const;
-const TO_UPLOAD = [{ permission: "write", of: uploads.uploadRepo }] as const;
+const TO_UPLOAD = {
+  needs: [{ permission: "write", of: uploads.uploadRepo }],
+  granted: runner.grantsUpload,
+} as const;
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -78,6 +83,7 @@ const LOGS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values
 
 /** A page of ARCHIVE_PAGE_BYTES, and what its last row may bring more. The first one has as many rules as a branch can have. */
 const ARCHIVE_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, keys: KEYS, values: 20_000 };
+const TO_IMPORT = { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY };
 /** MAX_MOVED_KEYS, each with as many repos as it can have. */
 const KEYS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values: 1000 };
 
@@ -165,13 +171,9 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
     "/commits/:commit/diff": { GET: { needs: TO_READ_REPO, query: true, handle: log.diffCommit } },
     "/commits/:commit/revert": { POST: { needs: TO_REPO, handle: openCommits.revertCommit } },
     "/commits/:commit/redact": { POST: { needs: TO_MANAGE_REPO, handle: log.redactAnnotation } },
-    "/commits/:commit/provenance": {
-      GET: { needs: TO_READ_REPO, query: true, handle: provenance.readProvenance },
-    },
-    "/commits/:commit/derived": { GET: { needs: TO_READ_REPO, query: true, handle: provenance.readDerived } },
-    "/commits/:commit/downstream": {
-      GET: { needs: TO_READ_REPO, query: true, handle: readDownstream },
-    },
+    "/commits/:commit/provenance": { GET: { ...TO_ASK_REPO, handle: provenance.readProvenance } },
+    "/commits/:commit/derived": { GET: { ...TO_ASK_REPO, handle: provenance.readDerived } },
+    "/commits/:commit/downstream": { GET: { ...TO_ASK_REPO, handle: readDownstream } },
     "/commits/:commit/files": {
       GET: { needs: TO_READ_REPO, granted: runner.grantsFiles, query: true, handle: commits.listFiles },
     },
@@ -183,22 +185,14 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
     "/sessions/:session/diff": { GET: { needs: TO_REPO, query: true, handle: openCommits.diffOpenCommit } },
     "/exports": { POST: { needs: TO_MANAGE_REPO, handle: exports.beginExport } },
     "/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: exports.endExport } },
-    "/exports/:export/commits": {
-      GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportCommits },
-    },
-    "/exports/:export/tags": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportTags } },
-    "/exports/:export/files": { GET: { needs: TO_MANAGE_REPO, query: true, handle: exports.exportFiles } },
-    "/imports": { POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.beginImport } },
+    "/exports/:export/commits": { GET: { ...TO_EXPORT, handle: exports.exportCommits } },
+    "/exports/:export/tags": { GET: { ...TO_EXPORT, handle: exports.exportTags } },
+    "/exports/:export/files": { GET: { ...TO_EXPORT, handle: exports.exportFiles } },
+    "/imports": { POST: { ...TO_IMPORT, handle: imports.beginImport } },
     "/imports/:import": { DELETE: { needs: TO_MANAGE_REPO, handle: imports.abortImport } },
-    "/imports/:import/commits": {
-      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importCommits },
-    },
-    "/imports/:import/tags": {
-      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importTags },
-    },
-    "/imports/:import/files": {
-      POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: imports.importFiles },
-    },
+    "/imports/:import/commits": { POST: { ...TO_IMPORT, handle: imports.importCommits } },
+    "/imports/:import/tags": { POST: { ...TO_IMPORT, handle: imports.importTags } },
+    "/imports/:import/files": { POST: { ...TO_IMPORT, handle: imports.importFiles } },
     "/imports/:import/finish": { POST: { needs: TO_MANAGE_REPO, handle: imports.finishImport } },
     "/sessions/:session": {
       GET: { needs: TO_REPO, handle: openCommits.inspectOpenCommit },
@@ -246,30 +240,11 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
   }),
   ...below("/uploads", {
     "": { POST: { needs: TO_OPEN_UPLOAD, granted: runner.grantsNewUpload, handle: uploads.openUpload } },
-    "/:upload/reserve": {
-      POST: {
-        needs: TO_UPLOAD,
-        granted: runner.grantsUpload,
-        body: DIGESTS_BODY,
-        handle: uploads.reserveContents,
-      },
-    },
-    "/:upload/compose": {
-      POST: {
-        needs: TO_UPLOAD,
-        granted: runner.grantsUpload,
-        body: DIGESTS_BODY,
-        handle: uploads.composeContents,
-      },
-    },
+    "/:upload/reserve": { POST: { ...TO_UPLOAD, body: DIGESTS_BODY, handle: uploads.reserveContents } },
+    "/:upload/compose": { POST: { ...TO_UPLOAD, body: DIGESTS_BODY, handle: uploads.composeContents } },
     "/:upload/contents": {
-      POST: {
-        needs: TO_UPLOAD,
-        granted: runner.grantsUpload,
-        body: CONTENTS_BODY,
-        handle: uploads.addInlineContents,
-      },
-      PUT: { needs: TO_UPLOAD, granted: runner.grantsUpload, query: true, handle: uploads.addContent },
+      POST: { ...TO_UPLOAD, body: CONTENTS_BODY, handle: uploads.addInlineContents },
+      PUT: { ...TO_UPLOAD, query: true, handle: uploads.addContent },
     },
   }),
   ...below("/runner", {
