@@ -8,7 +8,7 @@ import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { isLimited } from "../../core/permissions.ts";
-import type { Circle, Found, Submitter } from "../../pipeline/contract.ts";
+import type { Circle, Found } from "../../pipeline/contract.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { apiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, mayRead, nameParam, readQuery } from "../request/api-request.ts";
@@ -51,8 +51,12 @@ export async function createPipeline(asked: ApiRequest): Promise<Response> {
   if (dryRun === "true") return await tryPipeline(asked, { spec, purpose, reprocess: reprocess === "true" });
   const { keyId: key, scope } = asked.caller;
   const by = { limited: isLimited(scope), key, ...(text !== undefined && { text }) };
-  if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true", by });
-  return await makePipeline(asked, { spec, by });
+  const { name } = spec.pipeline;
+  const pipeline = asked.context.pipeline(name);
+  const done = await (purpose === "update"
+    ? pipeline.specification.update({ spec, reprocess: reprocess === "true", ...by })
+    : pipeline.lifecycle.create(spec, by));
+  return answer(asked, done, { name, change: purpose, spec });
 }
 
 async function tryPipeline(
@@ -208,29 +212,6 @@ export async function stopPipeline(asked: ApiRequest): Promise<Response> {
 export async function startPipeline(asked: ApiRequest): Promise<Response> {
   const name = nameParam(asked, "pipeline");
   return answer(asked, await asked.context.pipeline(name).lifecycle.start(), { name, change: "start" });
-}
-
-interface Submitted {
-  /** Checked. */
-  readonly spec: PipelineSpec;
-  readonly by: Submitter;
-}
-
-/** `POST /pipelines`: a pipeline. */
-async function makePipeline(asked: ApiRequest, { spec, by }: Submitted): Promise<Response> {
-  const { name } = spec.pipeline;
-  const created = await asked.context.pipeline(name).lifecycle.create(spec, by);
-  return answer(asked, created, { name, change: "create", spec });
-}
-
-/** `POST /pipelines?update=true`: a new version of a pipeline. */
-async function updatePipeline(
-  asked: ApiRequest,
-  { spec, by, reprocess }: Submitted & { readonly reprocess: boolean },
-): Promise<Response> {
-  const { name } = spec.pipeline;
-  const updated = await asked.context.pipeline(name).specification.update({ spec, reprocess, ...by });
-  return answer(asked, updated, { name, change: "update", spec });
 }
 
 type Changed =

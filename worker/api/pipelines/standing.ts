@@ -39,13 +39,9 @@ export async function standingsOf(
   const live = await unfinishedJobs(context, oldest);
   const underWay = new Map(
     oldest.map(({ pipeline, id, state, jobs: count }) => {
-      const {
-        state: now,
-        reason,
-        waitsFor,
-      }: Pick<Job, "state" | "reason" | "waitsFor"> = live.get(id) ?? { state, reason: null };
-      const waits = waitsFor === undefined ? {} : { waitsFor };
-      return [pipeline, { id, state: now, reason, ...waits, jobs: count }];
+      const now: Pick<Job, "state" | "reason" | "waitsFor"> = live.get(id) ?? { state, reason: null };
+      const waits = now.waitsFor && { waitsFor: now.waitsFor };
+      return [pipeline, { id, state: now.state, reason: now.reason, ...waits, jobs: count }];
     }),
   );
   return new Map(
@@ -61,7 +57,7 @@ export async function standingsOf(
  * which read a row of each pipeline and of its newest job. With the ETag of the last answer it is 304 until something is new.
  */
 export async function showGraph(asked: ApiRequest): Promise<Response> {
-  const { request, context, caller } = asked;
+  const { request, context } = asked;
   const rows = (await context.catalogue.pipelines.list()).filter(({ name }) => mayRead(asked, name));
   const standings = await standingsOf(context, { pipelines: rows.map(({ name }) => name), limit: 1 });
   const pipelines = rows.map((row) => {
