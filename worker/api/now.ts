@@ -3,7 +3,6 @@ import type { Overview } from "../../protocol/pipelines.ts";
 import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
 import { UNDER_WAY } from "../catalogue/jobs.ts";
-import type { NodeRow } from "../catalogue/nodes.ts";
 import { permits } from "../core/permissions.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { unfinishedJobs } from "./jobs.ts";
@@ -90,13 +89,9 @@ async function findNodes(
     live: live.length,
     draining: live.filter(({ draining }) => draining).length,
     silent: rows.length - live.length,
-    running: sum(live.map(runningOn)),
+    running: sum(live.flatMap(({ work }) => work.map(({ running }) => running))),
     room: rooms.every((room) => room !== undefined) ? sum(rooms) : null,
   };
-}
-
-function runningOn({ work }: NodeRow): number {
-  return sum(work.map(({ running }) => running));
 }
 
 function sum(numbers: readonly number[]): number {

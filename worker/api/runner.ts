@@ -205,8 +205,8 @@ interface Kept {
  */
 async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Kept> {
   const shared = {
-    success: await sharedUpload(branch, firstWithoutUpload(read, "success")),
-    merged: await sharedUpload(branch, firstWithoutUpload(read, "merged")),
+    success: await sharedUpload(branch, { read, state: "success" }),
+    merged: await sharedUpload(branch, { read, state: "merged" }),
   };
   const byUpload = new Map<string, Content[]>();
   const outcomes = read.map(({ outcome, contents }) => {
@@ -249,21 +249,19 @@ function unkept({ lease }: Outcome): Outcome {
   return { lease, state: "failed", blame: "node", exitCode: null, reason, log: "", millis: 0 };
 }
 
-/** The first outcome that brings contents and names no upload to keep them. */
-function firstWithoutUpload(read: readonly ReadOutcome[], state: "success" | "merged"): Outcome | undefined {
-  return read.find(
+/** For the outcomes that bring contents and name no upload to keep them; undefined if there is none. */
+async function sharedUpload(
+  branch: BranchApi,
+  { read, state }: { read: readonly ReadOutcome[]; state: "success" | "merged" },
+): Promise<string | undefined> {
+  const first = read.find(
     ({ outcome, contents }) => outcome.state === state && outcome.upload === undefined && contents.length > 0,
-  )?.outcome;
-}
-
-async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Promise<string | undefined> {
+  );
   if (first === undefined) return undefined;
   // Not the lease's own: if that is lost, what others have in here must stay. And of this call alone: a runner that got
   // no answer sends the same outcomes again, and what one call finds lost the other may have recorded.
-  const opened = accepted(
-    await branch.uploads.open({ lease: `shared.${first.lease}.${crypto.randomUUID()}` }),
-  );
-  return opened.upload;
+  const lease = `shared.${first.outcome.lease}.${crypto.randomUUID()}`;
+  return accepted(await branch.uploads.open({ lease })).upload;
 }
 
 function checkUpload(upload: string, { path, output }: { path: string; output: BranchAddress }): void {

@@ -189,8 +189,7 @@ export function uploadAddress({ params }: ApiRequest): BranchAddress {
 }
 
 async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {
-  const renewed = accepted(await branch.uploads.renew({ upload }));
-  return renewed;
+  return accepted(await branch.uploads.renew({ upload }));
 }
 
 /**

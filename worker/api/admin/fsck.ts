@@ -185,8 +185,7 @@ async function isStillThere(
 export async function startSweep(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { remove } = await readJson(asked, SweepAsk);
-  const started = accepted(await branch.admin.sweep({ remove }), address);
-  const { since } = started;
+  const { since } = accepted(await branch.admin.sweep({ remove }), address);
   return Response.json({ since } satisfies SweepStarted, { status: 202 });
 }
 
@@ -194,7 +193,7 @@ export async function startSweep(asked: ApiRequest): Promise<Response> {
 export async function sweepState(asked: ApiRequest): Promise<Response> {
   const { since } = readQuery(asked, SinceQuery);
   const { address, branch } = branchInPath(asked);
-  const state = accepted(await branch.admin.sweepStatus({ since }), address);
-  const { done, seen, found, foundBytes } = state;
+  const state = await branch.admin.sweepStatus({ since });
+  const { done, seen, found, foundBytes } = accepted(state, address);
   return Response.json({ done, seen, found, foundBytes } satisfies SweepState);
 }

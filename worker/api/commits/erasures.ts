@@ -32,7 +32,8 @@ const PAGES = 500;
 export async function eraseFile(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const { path, version, allVersions = false, forks = false, ...said } = await readJson(asked, EraseFile);
-  if (pathFault(path) !== undefined) throw branchError(badPath(path), address);
+  const fault = pathFault(path);
+  if (fault !== undefined) throw branchError({ ok: false, reason: "bad-path", path, fault }, address);
   if (version !== undefined && allVersions) {
     throw apiError.InvalidRequest("version and allVersions are both given: leave one of them out.");
   }
@@ -77,16 +78,11 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
   return Response.json(answer);
 }
 
-interface Found {
-  readonly versions: readonly VersionName[];
-  readonly more: boolean;
-}
-
 /** The newest first. */
 async function versionsOf(
   { address, branch }: { address: BranchAddress; branch: BranchApi },
   { path, version, allVersions }: { path: string; version: string | undefined; allVersions: boolean },
-): Promise<Found> {
+): Promise<{ versions: readonly VersionName[]; more: boolean }> {
   if (version !== undefined) return { versions: [{ path, version }], more: false };
   const versions: VersionName[] = [];
   const limit = allVersions ? STEP : 1;
@@ -110,12 +106,6 @@ async function versionsOf(
     }
     if (versions.length >= MAX_ERASED_VERSIONS) return { versions, more: true };
   }
-}
-
-function badPath(path: string) {
-  const fault = pathFault(path);
-  if (fault === undefined) throw new Error("the path is good");
-  return { ok: false, reason: "bad-path", path, fault } as const;
 }
 
 /** Whether the caller may know of what a repo has. */
@@ -282,9 +272,7 @@ async function sourcesOf(
 
 /** The commits that had what was erased. */
 function spansOf(erased: ErasedThrough["erased"]): FileSpans[] {
-  return erased.flatMap((one) => {
-    if (one.kind !== "version") return [];
-    const { path, generation, spans } = one;
-    return [{ path, generation, spans }];
-  });
+  return erased
+    .filter((one) => one.kind === "version")
+    .map(({ path, generation, spans }) => ({ path, generation, spans }));
 }

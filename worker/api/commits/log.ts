@@ -52,11 +52,8 @@ export async function redactAnnotation(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
-  const done = accepted(
-    await branch.history.redact({ commit: commit.data, key: asked.caller.keyId }),
-    address,
-  );
-  const { commit: id, redacted, change } = done;
+  const done = await branch.history.redact({ commit: commit.data, key: asked.caller.keyId });
+  const { commit: id, redacted, change } = accepted(done, address);
   return Response.json({ commit: id, redacted, change } satisfies CommitRedacted);
 }
 
@@ -84,8 +81,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */
 export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   const { address, branch } = branchInPath(asked);
-  const entry = accepted(await branch.history.commit({ commit: asked.params.commit ?? "" }), address);
-  return entry;
+  return accepted(await branch.history.commit({ commit: asked.params.commit ?? "" }), address);
 }
 
 /**

@@ -13,12 +13,10 @@ import {
   type Keep,
   type RepoList,
 } from "../../../protocol/repos.ts";
-import type { Context } from "../../app.ts";
 import type { AnswerOf } from "../../branch/contract/answers.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
 import type { BranchInspection, LifecycleCalls, ShownFork } from "../../branch/contract/lifecycle.ts";
 import type { Keep as ContractKeep, SettingsChange } from "../../branch/contract/settings.ts";
-import type { SetBranch } from "../../catalogue/branch-settings.ts";
 import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
@@ -70,9 +68,11 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   const branches: BranchList["branches"] = [];
   for await (const { branch, createdAt, forking } of branchesOf(catalogue, [repo])) {
     // Few are, and only they are asked.
-    const fork = forking ? await forkOf(asked.context, { repo, branch }) : null;
+    const found = forking ? await asked.context.branch({ repo, branch }).lifecycle.inspect() : undefined;
+    const fork = found?.ok && found.fork;
     const progress = fork && !fork.ready && { forking: progressOf(fork) };
-    branches.push({ name: branch, createdAt, ...shownSettings(set.get(branch)), ...progress });
+    const { isPublic = false, writer = null } = set.get(branch) ?? {};
+    branches.push({ name: branch, createdAt, public: isPublic, writer, ...progress });
   }
   if (branches.length === 0) throw apiError.NoSuchRepo(`There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
@@ -143,13 +143,6 @@ async function checkWriter(
   throw apiError.InvalidRequest(`Nobody could write to the branch: ${fault}.`, { issues });
 }
 
-function shownSettings({
-  isPublic = false,
-  writer = null,
-}: Partial<SetBranch> = {}): Pick<BranchList["branches"][number], "public" | "writer"> {
-  return { public: isPublic, writer };
-}
-
 /** The repo of the branch that a new one is to be made from. */
 export async function newBranchSource(asked: ApiRequest): Promise<readonly string[]> {
   const { from } = await readJson(asked, CreateBranch);
@@ -164,18 +157,11 @@ export async function createBranch(asked: ApiRequest): Promise<Response> {
   const { name, from, ...settings } = await readJson(asked, CreateBranch);
   const address = { repo: nameParam(asked, "repo"), branch: name };
   const branch = asked.context.branch(address);
-  await refuseNewName(asked, address);
+  const fault = await asked.context.catalogue.branches.newNameFault(address);
+  if (fault !== undefined) throw invalidField(fault === "branch" ? "name" : "repo", SEPARATOR_FAULT);
   if (from) await fork(asked, { address, from });
   else await createEmpty(branch, { address, settings });
   return Response.json(await detailOf(branch, address), { status: 201 });
-}
-
-async function refuseNewName(
-  { context }: Pick<ApiRequest, "context">,
-  address: BranchAddress,
-): Promise<void> {
-  const fault = await context.catalogue.branches.newNameFault(address);
-  if (fault !== undefined) throw invalidField(fault === "branch" ? "name" : "repo", SEPARATOR_FAULT);
 }
 
 /** `GET /repos/{repo}/branches/{branch}` */
@@ -298,11 +284,6 @@ function sourceOf({ fork }: BranchInspection): Pick<BranchDetail, "from" | "fork
   const parent = parseBucketName(fork.parent);
   if (!parent) throw new Error(`'${fork.parent}' is no bucket`);
   return { from: { ...parent, commit: fork.commit }, forking: fork.ready ? null : progressOf(fork) };
-}
-
-async function forkOf(context: Pick<Context, "branch">, address: BranchAddress): Promise<ShownFork | null> {
-  const found = await context.branch(address).lifecycle.inspect();
-  return found.ok ? found.fork : null;
 }
 
 function progressOf({ copied, total }: ShownFork): { copied: number; total: number } {

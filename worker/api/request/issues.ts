@@ -169,7 +169,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 /** A problem in words for the writer of the value. A schema's own words are kept. */
 function problemWords(issue: z.core.$ZodIssue): string {
-  if (!isOfZod(issue.message)) return issue.message;
+  // zod's messages begin like this; those of our schemas never do.
+  if (!/^(Invalid|Too (small|big)|Unrecognized|Expected)/.test(issue.message)) return issue.message;
   switch (issue.code) {
     case "invalid_type":
       return typeWords(issue);
@@ -184,11 +185,6 @@ function problemWords(issue: z.core.$ZodIssue): string {
     default:
       return issue.message;
   }
-}
-
-/** zod's messages begin like this; those of our schemas never do. */
-function isOfZod(message: string): boolean {
-  return /^(Invalid|Too (small|big)|Unrecognized|Expected)/.test(message);
 }
 
 function typeWords({ expected, message }: z.core.$ZodIssueInvalidType): string {
