@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { StorageOptions } from "@google-cloud/storage";
+import { z } from "zod";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { jsonOf } from "../../../protocol/json.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
@@ -96,26 +97,20 @@ async function access(
   return { authClient: new JWT({ email, key, scopes: [SCOPE], ...universe }), ...universe };
 }
 
-interface ServiceAccount {
-  readonly client_email: string;
-  readonly private_key: string;
-  readonly universe_domain?: string;
-}
+const ServiceAccount = z.object({
+  type: z.literal("service_account"),
+  client_email: z.string(),
+  private_key: z.string(),
+  universe_domain: z.string().optional(),
+});
 
 /** Takes only keys of accounts from a secret: other kinds of credentials could name files and programs of this machine. */
-function serviceAccount(credentials: Credentials): ServiceAccount {
+function serviceAccount(credentials: Credentials): z.infer<typeof ServiceAccount> {
   const [first, second] = GOOGLE_JSON_KEYS;
   const json = credentials.get(first) ?? credentials.get(second);
   if (json === undefined)
     throw new EgressFault(`secret "${credentials.secret}" has no ${first} and no ${second}`);
-  const account = jsonOf(json);
-  if (isServiceAccount(account)) return account;
+  const account = ServiceAccount.safeParse(jsonOf(json));
+  if (account.success) return account.data;
   throw new EgressFault(`secret "${credentials.secret}" does not hold the JSON of a service account's key`);
-}
-
-function isServiceAccount(value: unknown): value is ServiceAccount {
-  if (typeof value !== "object" || value === null) return false;
-  const { type, client_email, private_key, universe_domain = "" } = value as Record<string, unknown>;
-  const texts = [client_email, private_key, universe_domain].every((text) => typeof text === "string");
-  return type === "service_account" && texts;
 }
