@@ -1,4 +1,4 @@
-import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
 import { constants as os } from "node:os";
@@ -85,10 +85,19 @@ async function gated({ file, args }: Launch, { through, enter }: OnTerminal): Pr
 }
 
 function spawnOnTerminal([file = "", ...args]: string[], { env, data }: Launch): ChildProcess | Error {
-  const stdio: StdioOptions = ["inherit", "inherit", "inherit", "pipe", ...data.map(() => "pipe" as const)];
   closeInherited();
+  return spawned(file, args, {
+    env,
+    stdio: ["inherit", "inherit", "inherit", "pipe", ...data.map(() => PIPE)],
+  });
+}
+
+const PIPE = "pipe" as const;
+
+/** Returns the error if arguments and environment are larger than the kernel takes. */
+function spawned(file: string, args: readonly string[], options: SpawnOptions): ChildProcess | Error {
   try {
-    return spawn(file, args, { env: { ...env }, stdio });
+    return spawn(file, args, options);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -105,22 +114,11 @@ function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): 
     opened.push(input);
     const output = openLog(log);
     opened.push(output);
-    return spawnTool(launch, { input, output });
+    const { file, args, env, data } = launch;
+    const stdio = [input, output, output, PIPE, ...data.map(() => PIPE)] satisfies StdioOptions;
+    return spawned(file, args, { env, stdio, detached: true });
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
-  }
-}
-
-function spawnTool(
-  launch: Launch,
-  { input, output }: { input: number; output: number },
-): ChildProcess | Error {
-  const stdio: StdioOptions = [input, output, output, "pipe", ...launch.data.map(() => "pipe" as const)];
-  try {
-    return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
-  } catch (error) {
-    // Arguments and environment are larger than the kernel takes.
-    return error instanceof Error ? error : new Error(String(error));
   }
 }
 
