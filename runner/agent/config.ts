@@ -63,18 +63,15 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
     ...readEgress(flags, env),
     cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
-    maxRunning: readCount("--max-running", flags.maxRunning ?? String(defaultMaxRunning())),
+    maxRunning: readCount("--max-running", flags.maxRunning ?? DEFAULT_MAX_RUNNING),
     maxWorkers: readCount("--max-workers", flags.maxWorkers ?? DEFAULT_MAX_WORKERS),
     limits: readLimits(flags),
   };
 }
 
 const DEFAULT_MAX_WORKERS = "256";
-
 /** Commands mostly wait, for bytes or for each other: more of them than cores keep the cores busy. */
-function defaultMaxRunning(): number {
-  return Math.max(16, 4 * availableParallelism());
-}
+const DEFAULT_MAX_RUNNING = String(Math.max(16, 4 * availableParallelism()));
 
 function readCount(flag: string, value: string): number {
   const count = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;

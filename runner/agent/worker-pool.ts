@@ -104,18 +104,14 @@ export class WorkerPool {
       )
       .finally(() => {
         this.#running.delete(running);
-        this.#forget(pipeline, member);
+        // The next assignment replaces a worker that broke down.
+        const members = this.#members.get(pipeline) ?? [];
+        const index = members.indexOf(member);
+        if (index >= 0) members.splice(index, 1);
       });
     const running = { pipeline, activity, ended };
     this.#running.add(running);
     return member;
-  }
-
-  /** The next assignment replaces a worker that broke down. */
-  #forget(pipeline: string, member: Member): void {
-    const members = this.#members.get(pipeline) ?? [];
-    const index = members.indexOf(member);
-    if (index >= 0) members.splice(index, 1);
   }
 }
 

@@ -1,4 +1,4 @@
-import { constants, type Stats } from "node:fs";
+import { constants } from "node:fs";
 import { chmod, copyFile, link, mkdir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
@@ -54,11 +54,9 @@ export async function* allEntries(dir: string): AsyncGenerator<Entry> {
 async function entryAt(path: string, name: string): Promise<Entry | undefined> {
   const content = parseContentName(name);
   const stats = content && (await orNothing(stat(path)));
-  return stats && { path, content, ...factsOf(stats) };
-}
-
-function factsOf({ size, atimeMs, nlink }: Stats): Pick<Entry, "bytes" | "usedAt" | "inUse"> {
-  return { bytes: bytesOnDisk(size), usedAt: atimeMs, inUse: nlink > 1 };
+  if (!stats) return undefined;
+  const { size, atimeMs, nlink } = stats;
+  return { path, content, bytes: bytesOnDisk(size), usedAt: atimeMs, inUse: nlink > 1 };
 }
 
 // Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.

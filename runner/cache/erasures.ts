@@ -159,11 +159,6 @@ export interface ErasedPlaceOptions {
   readonly isAlive: (agent: string) => Promise<boolean>;
 }
 
-interface OpenedPlace {
-  readonly file: ErasedPlaceFile;
-  readonly place: string | null;
-}
-
 /** Ends the name of a file that is being written. */
 const UNFINISHED = ".new";
 
@@ -185,7 +180,7 @@ export class ErasedPlaceFile {
    * Returns the file, and the place that is taken over; null if it is none, so that the cache may have anything. It is none, too, if
    * it can't be written down, on a full disk: emptying the cache gives room.
    */
-  static async open({ dir, agent, isAlive }: ErasedPlaceOptions): Promise<OpenedPlace> {
+  static async open({ dir, agent, isAlive }: ErasedPlaceOptions) {
     const file = new ErasedPlaceFile(join(dir, "erased"), agent);
     const place = await file.#takeOver({ agent, isAlive }).catch(() => null);
     return { file, place };

@@ -41,7 +41,9 @@ export class ResumableContent {
       for (;;) {
         const { done, value } = await pieces.next();
         if (done) return this.#end();
-        const fresh = this.#fresh(value);
+        // The part of the piece that was not handed out before.
+        const fresh = value.subarray(Math.max(0, this.#hash.size - this.#position));
+        this.#position += value.length;
         if (fresh.length > 0) return this.#handOut(fresh);
       }
     } catch (error) {
@@ -62,13 +64,6 @@ export class ResumableContent {
     this.#body = await this.#open();
     this.#pieces = this.#body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     return this.#pieces;
-  }
-
-  /** The part of a piece that was not handed out before. */
-  #fresh(piece: Buffer): Buffer {
-    const known = Math.max(0, this.#hash.size - this.#position);
-    this.#position += piece.length;
-    return piece.subarray(known);
   }
 
   #handOut(bytes: Buffer): Buffer {

@@ -24,30 +24,27 @@ interface LackFacts {
   readonly words: string;
 }
 
-const LACKS: ReadonlyMap<string | undefined, LackFacts> = new Map([
-  [
-    "EMFILE",
-    {
-      lack: "handles",
-      words: "no file handles are left: raise the limit that this program is started with ('ulimit -n')",
-    },
-  ],
-  ["ENFILE", { lack: "handles", words: "this machine has no file handles left ('sysctl fs.file-max')" }],
-  ["ENOSPC", { lack: "disk", words: "the disk of this node is full" }],
-  ["EDQUOT", { words: "this user's quota of the disk is used up" }],
-]);
+const LACKS: Readonly<Record<string, LackFacts>> = {
+  EMFILE: {
+    lack: "handles",
+    words: "no file handles are left: raise the limit that this program is started with ('ulimit -n')",
+  },
+  ENFILE: { lack: "handles", words: "this machine has no file handles left ('sysctl fs.file-max')" },
+  ENOSPC: { lack: "disk", words: "the disk of this node is full" },
+  EDQUOT: { words: "this user's quota of the disk is used up" },
+};
 
 /** What the machine lacked when a system call failed; undefined if it failed for another reason. */
 export function lackOf(error: unknown): Lack | undefined {
-  return LACKS.get(errorCode(error))?.lack;
+  return LACKS[errorCode(error) ?? ""]?.lack;
 }
 
 /** The message of an error. That of a system call that found no room says so in words, since not everybody knows its codes. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const code = errorCode(error);
-  const facts = LACKS.get(code);
-  return facts && error.message.includes(String(code)) ? `${facts.words} (${error.message})` : error.message;
+  const code = errorCode(error) ?? "";
+  const facts = LACKS[code];
+  return facts && error.message.includes(code) ? `${facts.words} (${error.message})` : error.message;
 }
 
 const MAX_REASON_CHARACTERS = 2000;

@@ -1,5 +1,5 @@
 import type { ReadStream } from "node:fs";
-import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
+import { type ContentId, contentName } from "../../protocol/content.ts";
 import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Output } from "../../protocol/runner.ts";
@@ -87,7 +87,9 @@ async function uploadOf(gateway: UploadCalls, request: UploadRequest): Promise<s
     const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
     const missing = new Set((await missingOf(page.map((entry) => entry.content))).map(contentName));
     const wanted = page.filter((entry) => missing.has(contentName(entry.content)));
-    const inline = wanted.flatMap(inlineOf);
+    const inline = wanted.flatMap(({ content, bytes }) =>
+      bytes ? [{ ...content, bytes: base64(bytes) }] : [],
+    );
     if (inline.length > 0) {
       await again(() => gateway.addInline({ upload, contents: inline, grant }, signal));
     }
@@ -95,10 +97,6 @@ async function uploadOf(gateway: UploadCalls, request: UploadRequest): Promise<s
     await forEachLimited(files, { limit: TRANSFERS_AT_ONCE, work: sendFile });
   }
   return upload;
-}
-
-function inlineOf({ content, bytes }: Collected): InlineContent[] {
-  return bytes ? [{ ...content, bytes: base64(bytes) }] : [];
 }
 
 function base64(bytes: Uint8Array): string {

@@ -229,14 +229,9 @@ const PREFIX = "sluice-replay";
  * ids mean something only among the processes that share them, so those of other containers are left alone.
  */
 async function makeScratch(log: Log): Promise<string> {
-  const space = await processSpace();
+  const space = (await readlink("/proc/self/ns/pid")).replace(/[^0-9]/g, "");
   await removeDead(space, log);
   return mkdtemp(join(tmpdir(), `${PREFIX}-${space}-${await agentName()}-`));
-}
-
-/** Names the processes that share their ids with this one, such as `4026531836`. */
-async function processSpace(): Promise<string> {
-  return (await readlink("/proc/self/ns/pid")).replace(/[^0-9]/g, "");
 }
 
 async function removeDead(space: string, log: Log): Promise<void> {

@@ -3,7 +3,6 @@ import { open, readFile, rm } from "node:fs/promises";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import type { Failure } from "../gateway/client.ts";
 import type { Gateway, Grant, UploadCalls } from "../gateway/gateway.ts";
 import { ContentBroken, contentBytes } from "../gateway/resumable.ts";
 import { retrying } from "../gateway/retry.ts";
@@ -78,7 +77,9 @@ async function build(
       done += chunk.length;
     }
   };
-  const retry = { signal, classify: failureOf, maxTransient: MAX_TRIES };
+  // A failure that is not the gateway's is one of this machine's disk: full, or read-only.
+  const classify = (error: unknown) => (error instanceof ContentBroken ? error.failure : "final");
+  const retry = { signal, classify, maxTransient: MAX_TRIES };
   try {
     await forEachLimited(piecesOf(task.parts), {
       limit: FETCHES_AT_ONCE,
@@ -100,9 +101,4 @@ function piecesOf(parts: readonly ContentId[]): Piece[] {
     offset += content.size;
   }
   return [...pieces.values()];
-}
-
-/** A failure that is not the gateway's is one of this machine's disk: full, or read-only. */
-function failureOf(error: unknown): Failure {
-  return error instanceof ContentBroken ? error.failure : "final";
 }

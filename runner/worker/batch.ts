@@ -104,7 +104,7 @@ class Batch {
     this.#queue.shift();
     this.#stageFirst();
     const { work } = queued;
-    const failure = failureOf(staged);
+    const failure = staged?.ok === false ? staged.failure : undefined;
     if (failure instanceof NodeCondition) return this.#stopFor(failure, queued);
     if (!staged?.ok || work.signal.aborted) return this.#conclude(queued, async () => failure);
     const ran = await datums.run(work, { sandbox, lazy: staged.lazy }).catch(conditionOf);
@@ -170,10 +170,6 @@ class Batch {
     const work = { datum, transform, limited, datumTimeout, output, pfs, onOutput, grant, signal };
     return { work, staged: undefined };
   }
-}
-
-function failureOf(staged: Staged | undefined): Outcome | NodeCondition | undefined {
-  return staged?.ok === false ? staged.failure : undefined;
 }
 
 function conditionOf(error: unknown): NodeCondition {

@@ -158,6 +158,8 @@ export class DatumRunner {
     const { datum, transform, pfs, datumTimeout, onOutput, signal: stop } = work;
     const { cmd, workingDir } = transform;
     const env = commandEnv({ pipeline, datum, transform, own: process.env });
+    // Their values are only true of this machine: a container has its own PATH and HOME.
+    const machineEnv = PASSED_ON.filter((name) => !(name in (transform.env ?? {})));
     const stdin = commandStdin(transform);
     const limit = timeLimit(datumTimeout, stop);
     const service = new PipeService({ lazy, cache, pipes });
@@ -168,7 +170,7 @@ export class DatumRunner {
     };
     const command = {
       onImage,
-      ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
+      ...{ pfs, cmd, stdin, env, machineEnv, secrets, signal },
       ...(workingDir !== undefined && { workingDir }),
       ...(onOutput && { onOutput }),
       ...(terminal && { cmd: terminal.cmd, stdin: null, env: { ...env, ...terminal.env }, terminal: true }),
@@ -260,14 +262,10 @@ export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdi
 }
 
 function endOf(code: number): { exitCode: number | null; reason: string } {
-  const signal = signalOf(code);
+  // An exit code of 128 + n stands for a signal.
+  const [signal] = Object.entries(constants.signals).find(([, number]) => code === 128 + number) ?? [];
   if (!signal) return { exitCode: code, reason: `the command ended with exit code ${code}` };
   return { exitCode: null, reason: `the command was killed by ${signal} (exit code ${code})` };
-}
-
-/** The signal that an exit code of 128 + n stands for, or undefined. */
-function signalOf(code: number): string | undefined {
-  return Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0];
 }
 
 // All that a command gets of the agent's own environment: above all not its keys.
@@ -303,11 +301,6 @@ export function commandEnv({ pipeline, datum, transform, own }: CommandEnvReques
     PACH_JOB_ID: datum.job,
     PACH_DATUM_ID: datum.datum,
   };
-}
-
-/** Names of variables whose values are only true of this machine. A container has its own PATH and HOME. */
-function machineVariables({ env = {} }: Transform): string[] {
-  return PASSED_ON.filter((name) => !(name in env));
 }
 
 /**

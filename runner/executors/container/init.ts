@@ -80,7 +80,8 @@ export class ContainerInit {
       await ask(engine, () => container.start());
       const over = exitCodeOf(options, AbortSignal.any([decided.signal, signal]));
       const found = await Promise.race([ready.promise, over]);
-      if (typeof found === "number") return unfit(found, engine);
+      if (found === NOT_FIRST) return "no shell";
+      if (typeof found === "number") throw notSeen(engine, `exit code ${found}`);
       return tools.every((tool) => found.includes(tool)) ? new ContainerInit(control) : "no tools";
     } catch (error) {
       if (error instanceof EngineRefusal && isNoProgram(error.message)) return "no shell";
@@ -148,11 +149,6 @@ async function exitCodeOf({ engine, container }: StartOptions, stop: AbortSignal
   throw new NodeCondition(`a container that ${engine.kind} has started does not come to life`);
 }
 
-function unfit(code: number, engine: Engine): Unfit {
-  if (code === NOT_FIRST) return "no shell";
-  throw notSeen(engine, `exit code ${code}`);
-}
-
 const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;
 
 /** Takes what is thrown away. As a rule a pipe holds no more. */
@@ -181,7 +177,8 @@ export class Control {
     this.log = new LogFifo(join(dir, "log"), { mode: "622" });
     // Opened to read as well, so that it needs no reader. The agent is the only writer: the end of `orders` is its death.
     this.#orders = openSync(join(dir, "orders"), O_RDWR | O_NONBLOCK);
-    this.#report = reading(join(dir, "report"));
+    const fd = openSync(join(dir, "report"), O_RDONLY | O_NONBLOCK);
+    this.#report = new Socket({ fd, readable: true, writable: false });
     this.#report.on("data", (bytes: Buffer) => this.#read(bytes.toString("latin1")));
     this.#report.on("close", () => this.#end());
     this.#report.on("error", () => this.#end());
@@ -273,8 +270,4 @@ function newKey(): string {
 async function writeReadable(path: string, text: string): Promise<void> {
   await writeFile(path, text);
   await chmod(path, 0o644);
-}
-
-function reading(fifo: string): Socket {
-  return new Socket({ fd: openSync(fifo, O_RDONLY | O_NONBLOCK), readable: true, writable: false });
 }

@@ -80,7 +80,9 @@ async function isFolder(
     const path = `${workingDir}/.`;
     const answer: IncomingMessage = await ask(engine, () => container.infoArchive({ path }));
     answer.resume();
-    return saysFolder(String(answer.headers["x-docker-container-path-stat"]));
+    // Podman answers `<file>/.` as well: the kind tells.
+    const header = Buffer.from(String(answer.headers["x-docker-container-path-stat"]), "base64");
+    return PathStat.parse(JSON.parse(header.toString())).mode >= MODE_FOLDER;
   } catch (error) {
     if (error instanceof EngineRefusal) return false;
     throw error;
@@ -103,12 +105,6 @@ async function isFolderIn(pfs: string, names: readonly string[]): Promise<boolea
 const PathStat = z.object({ mode: z.number() });
 /** The bit of a folder in Go's file modes. */
 const MODE_FOLDER = 2 ** 31;
-
-/** Reads the kind from the answer: Podman answers `<file>/.` as well. */
-function saysFolder(header: string): boolean {
-  const { mode } = PathStat.parse(JSON.parse(Buffer.from(header, "base64").toString()));
-  return mode >= MODE_FOLDER;
-}
 
 async function runIn(
   { engine, limits, owner }: AgentEngine,

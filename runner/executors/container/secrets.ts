@@ -69,7 +69,7 @@ export async function writeSecrets(
   { owner, reader }: { owner: Owner; reader: SecretReader },
 ): Promise<SecretFiles | undefined> {
   if (secrets.length === 0) return { mounts: [], remove: async () => undefined };
-  const memory = await firstInMemory();
+  const [memory] = await inMemory();
   if (memory === undefined) return undefined;
   // Mode 0700.
   const base = await mkdtemp(join(memory, `${prefixOf(owner)}.${owner.agent}.`));
@@ -115,10 +115,6 @@ export async function removeDeadSecrets({ data }: Pick<Owner, "data">): Promise<
 
 function prefixOf({ data }: Pick<Owner, "data">): string {
   return `sluice-secrets.${data}`;
-}
-
-async function firstInMemory(): Promise<string | undefined> {
-  return (await inMemory())[0];
 }
 
 const TMPFS = 0x01021994;

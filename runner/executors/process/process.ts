@@ -111,7 +111,10 @@ class ProcessSandbox implements Sandbox {
     const shown = { hidden, devices, secrets: mounts };
     const launch = await jail.launch({ ...place, pfs, cmd, workingDir, env, ...shown });
     const execute = command.terminal
-      ? executeOnTerminal(launch, { ...this.#parts.confined?.launcher, signal }).then(unlogged)
+      ? executeOnTerminal(launch, { ...this.#parts.confined?.launcher, signal }).then(
+          // What a person saw is in no log.
+          (done) => ({ done, log: "" }),
+        )
       : this.#writeStdin(stdin).then(() => {
           const files = {
             log: this.#log.path,
@@ -126,7 +129,9 @@ class ProcessSandbox implements Sandbox {
     });
     const ended = { ...done, log: log + (done.refused ?? "") };
     const started = jail.read(ended);
-    if (started.init !== null) await processEnd(started.init);
+    // The first process of the command's pid namespace was told to end. The kernel ends it after all the others there, so that
+    // from then on nothing writes to `/pfs/out`.
+    while (started.init !== null && isAlive(started.init)) await delay(1);
     return runOf(started, { tool: jail.tool, name: cmd[0] ?? "", workingDir, ended });
   }
 
@@ -162,22 +167,9 @@ function unmountable(error: unknown): Unmountable {
   throw error;
 }
 
-/** What a person saw is in no log. */
-function unlogged(done: Ended): { done: Ended; log: string } {
-  return { done, log: "" };
-}
-
 /** The launcher of all workers ran many commands: that it ended is no fault of each. */
 function conditionOfShared(error: unknown): never {
   throw error instanceof LauncherLost ? new NodeCondition(error.message) : error;
-}
-
-/**
- * Waits for the first process of the command's pid namespace, which was told to end. The kernel ends it after all
- * the others there, so that from then on nothing writes to `/pfs/out`.
- */
-async function processEnd(pid: number): Promise<void> {
-  while (isAlive(pid)) await delay(1);
 }
 
 // Synchronous, because most often it is gone and the kernel answers at once.

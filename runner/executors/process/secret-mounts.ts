@@ -58,7 +58,10 @@ export async function planSecretMounts(
       throw new Unmountable(mounted, `the secrets of a pipeline may have ${MAX_FILES} keys in all`);
     }
   }
-  return { opened: await openFolders(spots), folders: spots.map(folderOf) };
+  const folders = spots.map(({ mounted, path }) => ({
+    ...{ path, files: [...mounted.secret].map(([name, bytes]) => ({ name, bytes })) },
+  }));
+  return { opened: await openFolders(spots), folders };
 }
 
 /** Its path has its links resolved. */
@@ -92,18 +95,13 @@ async function deepestFolder(
       if (!["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) {
         throw new Unmountable(mounted, `${path} can't be looked at here (${errorCode(error)})`);
       }
-      if (await isLink(path)) throw new Unmountable(mounted, `${path} is a link here that leads nowhere`);
+      const entry = await lstat(path).catch(() => undefined);
+      if (entry?.isSymbolicLink())
+        throw new Unmountable(mounted, `${path} is a link here that leads nowhere`);
       missing.unshift(basename(path));
     }
   }
   return { there: "/", missing };
-}
-
-async function isLink(path: string): Promise<boolean> {
-  return lstat(path).then(
-    (entry) => entry.isSymbolicLink(),
-    () => false,
-  );
 }
 
 async function openFolders(spots: readonly Spot[]): Promise<OpenedFolder[]> {
@@ -122,8 +120,4 @@ async function openFolders(spots: readonly Spot[]): Promise<OpenedFolder[]> {
     opened.set(open, { path: open, mode: (await stat(open)).mode & 0o7777, entries });
   }
   return [...opened.values()].sort((a, b) => a.path.length - b.path.length);
-}
-
-function folderOf({ mounted, path }: Spot): SecretFolder {
-  return { path, files: [...mounted.secret].map(([name, bytes]) => ({ name, bytes })) };
 }

@@ -131,17 +131,13 @@ async function stageBlocks(
   await forEachLimited(blocksOf(body, blockBytes), {
     limit: PARTS_AT_ONCE,
     work: async ({ index, bytes }) => {
-      const id = blockId(upload, index);
+      // Azure wants all ids of a blob to have one length.
+      const id = Buffer.from(`${upload}-${String(index).padStart(5, "0")}`).toString("base64");
       ids[index] = id;
       await blob.stageBlock(id, bytes, bytes.length, { abortSignal });
     },
   });
   return ids;
-}
-
-/** The id of a block. Azure wants all ids of a blob to have one length. */
-function blockId(upload: string, index: number): string {
-  return Buffer.from(`${upload}-${String(index).padStart(5, "0")}`).toString("base64");
 }
 
 interface Block {

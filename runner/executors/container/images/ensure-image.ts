@@ -375,11 +375,7 @@ export class ProgressReader {
   #read(line: string): void {
     // Progress comes by the thousand.
     if (this.#failure !== undefined || !line.includes('"error')) return;
-    this.#failure = failureIn(line);
+    const { data } = Failure.safeParse(jsonOf(line));
+    this.#failure = data && ("error" in data ? data.error : data.errorDetail.message);
   }
-}
-
-function failureIn(line: string): string | undefined {
-  const { data } = Failure.safeParse(jsonOf(line));
-  return data && ("error" in data ? data.error : data.errorDetail.message);
 }
