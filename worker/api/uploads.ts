@@ -94,8 +94,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   const { uid } = await keepOpen(branch, upload);
   const { body } = asked.request;
   const sha256 = asked.bodySha256;
-  const blobs = new BroughtBlobs(asked.context.blobs);
-  try {
+  return await BroughtBlobs.during(asked.context.blobs, async (blobs) => {
     const written = await writeContent(body && sentBody(body), {
       store: blobs,
       openUpload: async () => ({ upload, uid }),
@@ -109,10 +108,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
     if (!written.ok) throw writeError(written.reason);
     accepted(await blobs.handOver(() => branch.uploads.add({ upload, contents: [written.content] })));
     return Response.json(id satisfies ContentId);
-  } catch (error) {
-    await blobs.discard();
-    throw error;
-  }
+  });
 }
 
 /** `POST /uploads/{id}/compose`: one content out of others that the upload holds. */
@@ -120,8 +116,7 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const { parts, content: expected } = await readJson(asked, ComposeContent);
   const { uid } = await keepOpen(branch, upload);
-  const blobs = new BroughtBlobs(asked.context.blobs);
-  try {
+  return await BroughtBlobs.during(asked.context.blobs, async (blobs) => {
     const { content } = await composeContent(partsOf(branch, { upload, parts }), {
       store: blobs,
       owner: { uid, upload },
@@ -136,10 +131,7 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
     accepted(await blobs.handOver(() => branch.uploads.add({ upload, contents: [composed] })));
     const { digest, size } = content;
     return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
-  } catch (error) {
-    await blobs.discard();
-    throw error;
-  }
+  });
 }
 
 /** Where the parts' bytes are, asked for as many at a time as an answer holds. */

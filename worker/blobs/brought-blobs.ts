@@ -21,6 +21,17 @@ export class BroughtBlobs implements BlobStore {
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
   }
 
+  /** Does work that brings blobs to a store. What it brought is removed if it fails. */
+  static async during<T>(store: BlobStore, work: (blobs: BroughtBlobs) => Promise<T>): Promise<T> {
+    const blobs = new BroughtBlobs(store);
+    try {
+      return await work(blobs);
+    } catch (error) {
+      await blobs.discard();
+      throw error;
+    }
+  }
+
   async admit(bytes?: number): Promise<void> {
     await this.#store.admit?.(bytes);
   }

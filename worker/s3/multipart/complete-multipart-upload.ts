@@ -82,8 +82,7 @@ async function makeObject(
   checkClaim(claim, ofParts);
   // If the parts have no checksum, a claimed one is computed, which reads every byte.
   const algorithm = ofParts === undefined ? claim?.algorithm : undefined;
-  const blobs = new BroughtBlobs(request.context.blobs);
-  try {
+  return await BroughtBlobs.during(request.context.blobs, async (blobs) => {
     const { content, checksum: value } = await composeParts(request, { status, parts, blobs, algorithm });
     const checksum = ofParts ?? fullChecksum(algorithm, value);
     checkClaim(claim, checksum);
@@ -96,10 +95,7 @@ async function makeObject(
       annotation,
     };
     return acceptedOfUpload(await blobs.handOver(() => branch.multipart.complete(object)));
-  } catch (error) {
-    await blobs.discard();
-    throw error;
-  }
+  });
 }
 
 function fullChecksum(algorithm: ChecksumAlgorithm | undefined, value: string | null): Checksum | undefined {

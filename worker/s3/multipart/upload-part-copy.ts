@@ -65,14 +65,10 @@ async function namedSource(request: UploadRequest): Promise<SourceName> {
 }
 
 async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBytes> {
-  const blobs = new BroughtBlobs(request.context.blobs);
-  await blobs.admit();
-  try {
+  return await BroughtBlobs.during(request.context.blobs, async (blobs) => {
+    await blobs.admit();
     return (await addReference(request, { ...copy, blobs })) ?? (await addBytes(request, { ...copy, blobs }));
-  } catch (error) {
-    await blobs.discard();
-    throw error;
-  }
+  });
 }
 
 /** The request as far as it says which upload the part goes to. */

@@ -70,8 +70,7 @@ export const uploadPart: Operation<UploadRequest> = {
     if (body.source === null && body.declaredSize === undefined) throw s3Error.MissingContentLength();
     const upload = await findOpenUpload(request);
     checkAlgorithm(body, upload);
-    const blobs = new BroughtBlobs(request.context.blobs);
-    try {
+    return await BroughtBlobs.during(request.context.blobs, async (blobs) => {
       const { content, checksum } = await storeBody(body, {
         store: blobs,
         ...openedUpload(request, upload),
@@ -85,10 +84,7 @@ export const uploadPart: Operation<UploadRequest> = {
       // The answer has the checksum only if the upload has one: only then it is kept.
       if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;
       return new Response(null, { headers });
-    } catch (error) {
-      await blobs.discard();
-      throw error;
-    }
+    });
   },
 };
 
