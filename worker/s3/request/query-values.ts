@@ -1,3 +1,4 @@
+import { base64url, bytesOfBase64 } from "../../keys/base64url.ts";
 import { s3Error } from "../answer/errors.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 
@@ -25,17 +26,13 @@ const TOKEN_FORM = "1";
 
 /** Makes a continuation token, which is opaque to clients, of the place to go on from. */
 export function encodeToken(place: string): string {
-  const bytes = new TextEncoder().encode(TOKEN_FORM + place);
-  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return base64url(new TextEncoder().encode(TOKEN_FORM + place));
 }
 
 /** The place in a token. Throws InvalidArgument if we did not make it. */
 export function decodeToken(token: string): string {
   try {
-    const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytesOfBase64(token));
     if (text.startsWith(TOKEN_FORM)) return text.slice(TOKEN_FORM.length);
   } catch {
     // Neither base64 nor UTF-8: refused below.
