@@ -110,7 +110,8 @@ class ContentWrite {
       // What is larger than a row is admitted by the store, blob by blob.
       await this.#options.store.admit?.(INLINE_LIMIT_BYTES);
       const head = await this.#readHead();
-      return this.#fitsRow(head) ? this.#keepInRow(head) : await this.#writeChunks(head);
+      const most = this.#options.inline === "never" ? 0 : INLINE_LIMIT_BYTES;
+      return head.length <= most ? this.#keepInRow(head) : await this.#writeChunks(head);
     } finally {
       await this.#reader.close();
     }
@@ -125,10 +126,6 @@ class ContentWrite {
     const bytes = await this.#reader.read(new Uint8Array(declaredSize + 1), declaredSize + 1);
     this.#received = bytes.length;
     return bytes;
-  }
-
-  #fitsRow({ length }: Bytes): boolean {
-    return this.#options.inline === "never" ? length === 0 : length <= INLINE_LIMIT_BYTES;
   }
 
   #keepInRow(head: Bytes): WriteResult {

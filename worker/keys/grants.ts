@@ -108,7 +108,8 @@ function verify(
   const body = `${version}.${payload}`;
   if (!signers.some((make) => timingSafeEqual(make(body), given))) return "forged";
   // It is ours: what is in it is what was put in.
-  const signed = readSigned(payload);
+  const bytes = bytesOf(payload);
+  const signed = bytes && Signed.safeParse(jsonOf(new TextDecoder().decode(bytes))).data;
   const grant = signed && grantOf(signed);
   return grant ? { grant, keyId: signed.k, until: signed.u } : "malformed";
 }
@@ -132,13 +133,6 @@ function signedOf({ pipeline, inputs, output }: Grant, { keyId, until }: Terms):
     o: bucketName(output),
     i: inputs.map((input) => [bucketName(input), input.commit, input.from]),
   };
-}
-
-function readSigned(payload: string): Signed | undefined {
-  const bytes = bytesOf(payload);
-  if (!bytes) return undefined;
-  const parsed = Signed.safeParse(jsonOf(new TextDecoder().decode(bytes)));
-  return parsed.success ? parsed.data : undefined;
 }
 
 function grantOf({ p, o, i }: Signed): Grant | undefined {

@@ -102,19 +102,13 @@ class CatalogueKeyRing implements KeyRing {
 
   // Each of several requests looks for itself: the platform may end the one that the others would wait for.
   async #lookUp(id: string, since: number): Promise<AccessKey | undefined> {
-    const row = await this.#read(id);
+    const row = await this.#parts.catalogue.keys.find(id).catch((cause: unknown) => {
+      throw new KeysUnavailable("the access keys can't be read from D1", { cause });
+    });
     const key = row === null ? undefined : await this.#open(row);
     if (key === undefined) this.#unknown.set(id, { value: true, since });
     else this.#known.set(id, { value: key, since });
     return key && hasExpired(key, this.#parts.now()) ? undefined : key;
-  }
-
-  async #read(id: string): Promise<KeyRow | null> {
-    try {
-      return await this.#parts.catalogue.keys.find(id);
-    } catch (cause) {
-      throw new KeysUnavailable("the access keys can't be read from D1", { cause });
-    }
   }
 
   /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */

@@ -92,22 +92,16 @@ async function* chunksOf(
 ): AsyncGenerator<Chunk> {
   if (body.kind === "inline") {
     const bytes = body.bytes.subarray(range.offset, range.offset + range.length);
-    if (bytes.length > 0) yield await storeBytes(bytes, { store, owner });
+    if (bytes.length === 0) return;
+    // At most INLINE_LIMIT_BYTES, which are one leaf.
+    const leaf = sha256(bytes);
+    const blob = chunkBlobName({ digest: toHex(leaf), size: bytes.length }, owner);
+    await store.put(blob, bytes);
+    yield { blob, offset: 0, length: bytes.length, leaves: encodeLeaves([leaf]) };
     return;
   }
   for await (const { chunk, from, to } of chunksWithin(store, { body, range }))
     yield cutChunk(chunk, { from, to });
-}
-
-/** At most INLINE_LIMIT_BYTES, which are one leaf. */
-async function storeBytes(
-  bytes: Uint8Array,
-  { store, owner }: { store: BlobStore; owner: BlobOwner },
-): Promise<Chunk> {
-  const leaf = sha256(bytes);
-  const blob = chunkBlobName({ digest: toHex(leaf), size: bytes.length }, owner);
-  await store.put(blob, bytes);
-  return { blob, offset: 0, length: bytes.length, leaves: encodeLeaves([leaf]) };
 }
 
 /** Blobs never change: their names stand for their bytes. */

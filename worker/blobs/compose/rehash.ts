@@ -97,18 +97,15 @@ class RehashRun {
   }
 
   async #read({ source, chunk }: ChunkReading, length: number): Promise<Uint8Array> {
-    const buffer = this.#buffer ?? (await this.#takeBuffer());
-    const bytes = await source?.read(new Uint8Array(buffer, 0, length), length);
+    if (this.#buffer === null) {
+      await this.#options.budget.take(LEAF_BYTES);
+      this.#buffer = new ArrayBuffer(LEAF_BYTES);
+    }
+    const bytes = await source?.read(new Uint8Array(this.#buffer, 0, length), length);
     if (bytes?.length !== length) throw new ShortBlobError(chunk.blob, chunk);
     // Reading transfers the buffer.
     this.#buffer = bytes.buffer;
     return bytes;
-  }
-
-  async #takeBuffer(): Promise<ArrayBuffer> {
-    await this.#options.budget.take(LEAF_BYTES);
-    this.#buffer = new ArrayBuffer(LEAF_BYTES);
-    return this.#buffer;
   }
 
   #dropBuffer(): void {

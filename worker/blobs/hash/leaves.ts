@@ -25,18 +25,14 @@ export function decodeLeaves(leaves: string): Uint8Array[] {
 /** The bytes [from, to) of a chunk as a chunk of its own, with the leaf hashes that still hold. */
 export function cutChunk(chunk: Chunk, { from, to }: { from: number; to: number }): Chunk {
   if (from === 0 && to === chunk.length) return chunk;
+  const whole = to === chunk.length ? undefined : Math.floor(to / LEAF_BYTES);
   return {
     blob: chunk.blob,
     offset: chunk.offset + from,
     length: to - from,
     leaves:
       chunk.leaves !== null && from % LEAF_BYTES === 0
-        ? cutLeaves(chunk.leaves, { from, to, of: chunk.length })
+        ? encodeLeaves(decodeLeaves(chunk.leaves).slice(from / LEAF_BYTES, whole))
         : null,
   };
-}
-
-function cutLeaves(leaves: string, { from, to, of }: { from: number; to: number; of: number }): string {
-  const whole = to === of ? undefined : Math.floor(to / LEAF_BYTES);
-  return encodeLeaves(decodeLeaves(leaves).slice(from / LEAF_BYTES, whole));
 }

@@ -233,21 +233,14 @@ export async function isKept(branch: BranchApi, commit: string): Promise<boolean
   return (await branch.feed.kept({ commits: [commit] })).kept.length > 0;
 }
 
-/** The file at a path at a position of a branch that is kept; undefined: a directory is there, or nothing. */
-async function fileAt(branch: BranchApi, path: string, position: Position): Promise<ContentId | undefined> {
-  if (path === "") return undefined;
-  const first = await firstFile(branch, path, position);
-  return first?.path === path ? { digest: first.digest, size: first.size } : undefined;
-}
-
 /** What is there: a file or a directory; undefined: nothing any more, as it was erased. */
 export async function entryAt(
   branch: BranchApi,
   path: string,
   position: Position,
 ): Promise<(ContentId & { readonly kind: "file" }) | { readonly kind: "dir" } | undefined> {
-  const file = await fileAt(branch, path, position);
-  if (file) return { kind: "file", ...file };
+  const first = path === "" ? undefined : await firstFile(branch, path, position);
+  if (first?.path === path) return { kind: "file", digest: first.digest, size: first.size };
   const below = path === "" ? "" : `${path}/`;
   return (await firstFile(branch, below, position)) && { kind: "dir" };
 }
@@ -356,9 +349,6 @@ function parsePlace(text: string): Place | undefined {
 }
 
 function decodedParts(text: string): string[] | undefined {
-  try {
-    return text.split("/").map(decodeURIComponent);
-  } catch {
-    return undefined;
-  }
+  const parts = text.split("/").map(decoded);
+  return parts.every((part) => part !== undefined) ? parts : undefined;
 }

@@ -63,10 +63,7 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
   };
 }
 
-interface WaitContext extends Pick<PipelineContext, "ledger" | "peers"> {
-  /** The oldest job that has not ended. */
-  readonly oldest: JobRow | undefined;
-}
+type WaitContext = ViewContext & Pick<PipelineContext, "peers">;
 
 /** Why a job has not ended yet, in words, and what it waits for if it waits. */
 interface Standing {
@@ -120,7 +117,9 @@ async function runnerFault(
   const [first, ...others] = ledger.slots.troubles(now);
   if (first) {
     const more = others.length > 0 ? ` and ${others.length} more` : "";
-    return lacksRunner(`node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`);
+    return lacksRunner(
+      `node ${first.node}${more} can't run it: ${first.trouble.replace(/\s+/g, " ").trim()}`,
+    );
   }
   if (ledger.slots.isTaken(now)) return null;
   const lack = await shortageOf(job, { ledger, peers });
@@ -177,10 +176,6 @@ function noContainers(nodes: readonly string[]): string {
   const left = nodes.length - MAX_NODES_NAMED;
   const named = `${nodes.slice(0, MAX_NODES_NAMED).join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
   return `no live node runs containers, which its specification demands ("container": "required"): ${named} ${nodes.length === 1 ? "runs" : "run"} commands as processes`;
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, " ").trim();
 }
 
 function egressText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
@@ -240,22 +235,12 @@ function workOf({ attempts }: Ledger, { job, ran }: { job: JobRow; ran: readonly
   const ended = ran.map(({ finishedAt }) => finishedAt);
   const lastFailure = job.failed > 0 ? attempts.lastFailure(job.n, LOOKED_AT) : null;
   if (lastFailure !== null) ended.push(lastFailure);
-  return { first: least(began), last: greatest(ended) };
+  return { first: extreme(began, Math.min), last: extreme(ended, Math.max) };
 }
 
 /** Of more than a call can have as arguments. */
-function least(numbers: readonly number[]): number | null {
-  return numbers.reduce<number | null>(
-    (found, each) => (found === null || each < found ? each : found),
-    null,
-  );
-}
-
-function greatest(numbers: readonly number[]): number | null {
-  return numbers.reduce<number | null>(
-    (found, each) => (found === null || each > found ? each : found),
-    null,
-  );
+function extreme(numbers: readonly number[], of: typeof Math.min): number | null {
+  return numbers.reduce<number | null>((found, each) => (found === null ? each : of(found, each)), null);
 }
 
 type Stepped = Pick<

@@ -33,7 +33,8 @@ export async function makersOf(
   const row = ledger.exists ? ledger.pipeline.row() : undefined;
   const present = row && ledger.pipeline.definition();
   // Its output branch is that of all versions.
-  if (present && !isOutput(present, branch)) return { datums: [], next: null };
+  if (present && (branch ?? present.output.branch) !== present.output.branch)
+    return { datums: [], next: null };
   const job = row && ledger.jobs.byId(id);
   if (!row || !job) return "no-such-job";
   const definition = ledger.pipeline.versionOf(job);
@@ -44,7 +45,8 @@ export async function makersOf(
     const inputs = await inputsOf(context, { definition, job, key: maker.key });
     datums.push({ ...ranOf(ledger, { job, maker }), inputs });
   }
-  return { datums, next: nextAfter(makers, limit) };
+  // A full page may have others after it.
+  return { datums, next: makers.length === limit ? (makers.at(-1)?.key ?? null) : null };
 }
 
 /** Where a datum ran, how it ended and what ran it, as far as that is kept. */
@@ -69,16 +71,6 @@ function ranOf(
     exitCode: (isOwn ? own.exitCode : origin?.exitCode) ?? null,
     code,
   };
-}
-
-/** A full page may have others after it. */
-function nextAfter(page: readonly { readonly key: string }[], limit: number): string | null {
-  return page.length === limit ? (page.at(-1)?.key ?? null) : null;
-}
-
-/** Whether a branch of the pipeline's repo is the one of its output; undefined stands for that. */
-function isOutput({ output }: Definition, branch: string = output.branch): boolean {
-  return branch === output.branch;
 }
 
 async function inputsOf(

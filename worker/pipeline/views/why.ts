@@ -160,16 +160,17 @@ function leftUndone(
   { attempts, jobs }: Ledger,
   { id, previous }: { id: string; previous: JobRow },
 ): Extract<KnownWhy, { reason: "again" }> {
+  const unknown = { reason: "again", job: null, state: null } as const;
   for (let n = previous.n; n > 0 && n > previous.n - JOBS_BACK; n--) {
     const attempt = attempts.get(n, id);
     if (!attempt || attempt.state === "skipped") continue;
     const { state } = attempt;
-    const job = state === "failed" || state === "killed" ? jobs.get(n) : undefined;
+    const job = jobs.get(n);
     return job && (state === "failed" || state === "killed")
       ? { reason: "again", job: job.id, state }
-      : { reason: "again", job: null, state: null };
+      : unknown;
   }
-  return { reason: "again", job: null, state: null };
+  return unknown;
 }
 
 /** What became of a path of an input since the job before. */
@@ -228,21 +229,14 @@ function movedInput(
   const [was, is] = [before.inputs, definition.inputs].map((inputs) =>
     inputs.find((one) => one.name === name),
   );
-  if (!was || !is || !isSameInput(was, is) || !was.rule.matches(path)) return "absent";
+  if (!was || !is || PLACE.some((field) => was[field] !== is[field]) || !was.rule.matches(path))
+    return "absent";
   const [from, to] = [previous.positions[was.source], job.positions[is.source]];
-  if (!from || !to || !hasFiles(from)) return "absent";
+  // Before the first commit, and after the branch was deleted, there is nothing.
+  if (!from || !to || from.commit === null) return "absent";
   if (from.generation === to.generation && from.seq === to.seq) return "same";
   const { repo, branch, start: since } = is;
   return { address: { repo, branch }, from: placeOf(from), to: placeOf(to), since };
-}
-
-function isSameInput(was: InputRule, is: InputRule): boolean {
-  return was.repo === is.repo && was.branch === is.branch && was.from === is.from;
-}
-
-/** Before the first commit, and after the branch was deleted, there is nothing. */
-function hasFiles({ commit }: Position): boolean {
-  return commit !== null;
 }
 
 function placeOf({ generation, seq }: Position): CommitPosition {
