@@ -62,10 +62,7 @@ const ArchivedSettings = z.object({
   modified: z.enum(["branch", "file"]).nullable().default(null),
   /** Whether DeleteBucket leaves it alone while it has a file. */
   emptyOnly: z.boolean().default(false),
-  /**
-   * What deletes by itself. An import does not set it: of an old archive it would delete at once what somebody has just
-   * brought back.
-   */
+  /** What deletes by itself. No import sets it: it would delete at once what somebody has just brought back. */
   keep: z.json().nullable().default(null),
   lifecycle: z.json().nullable().default(null),
 });

@@ -17,10 +17,7 @@ export const OTHER_FAMILY = `${OTHER_FAMILY_CAUSE} ${OTHER_FAMILY_FIX}`;
 /** Tables that are not ours: those of the platform and of its emulator, and the books that it keeps of migrations. */
 const NOT_OURS = /^(sqlite_|_cf_|__miniflare_|d1_migrations$)/;
 
-/**
- * What the names of the tables in a database, and the word in the table `family`, say: it has none of ours, ours, or ones of
- * another family.
- */
+/** Whose tables a database has, by their names and the word in `family`: none of ours, ours, or another family's. */
 export function familyOf(
   tables: readonly string[],
   word: () => string | undefined,

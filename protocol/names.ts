@@ -89,10 +89,7 @@ export function parseUploadId(id: string): BranchAddress | undefined {
   return parseBucketName(`${branch}.${repo}`);
 }
 
-/**
- * First words of paths that the gateway, or what stands in front of it, has or will have for itself. In a path they are no
- * buckets without a dot.
- */
+/** First words of paths that are, or will be, the gateway's own. In a path they are no buckets without a dot. */
 export const OWN_WORDS = ["api", "cdn-cgi", "console", "healthz", "metrics", "readyz"] as const;
 export type OwnWord = (typeof OWN_WORDS)[number];
 

@@ -18,10 +18,7 @@ export type PathFault =
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/**
- * Why `path` can't be stored, or undefined if it can. A path has no leading slash; a trailing slash marks
- * an empty directory ("a/b/").
- */
+/** Why `path` can't be stored, if it can't. No leading slash; a trailing one marks an empty directory ("a/b/"). */
 export function pathFault(path: string): PathFault | undefined {
   if (path === "") return "empty";
   if (!path.isWellFormed()) return "not-unicode";

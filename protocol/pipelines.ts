@@ -183,10 +183,7 @@ export const JobStep = z.object({
 });
 export type JobStep = z.infer<typeof JobStep>;
 
-/**
- * `GET /jobs/{job}/summary`: a job with its datums put together, so that one of 10,000 datums is looked at as easily as one
- * of ten.
- */
+/** `GET /jobs/{job}/summary`: a job with its datums put together, whether it has ten or 10,000. */
 export const JobSummary = z.object({
   job: Job,
   /** What it went through, and what it is at; empty: that is not kept any more. */

@@ -49,10 +49,7 @@ export type BranchProtection = z.infer<typeof BranchProtection>;
 const MAX_KEPT_COMMITS = 1_000_000_000;
 const MAX_KEPT_DAYS = 36_500;
 
-/**
- * How much of a branch's history stays: its newest commits, and those that were replaced less than so many days ago. A
- * commit stays while either says so.
- */
+/** How much history stays: the newest commits, and those replaced less than so many days ago; either is enough. */
 export const Keep = z
   .strictObject({
     commits: z.int().min(1).max(MAX_KEPT_COMMITS).optional(),

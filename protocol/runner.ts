@@ -274,10 +274,7 @@ export const Outcome = z.discriminatedUnion("state", [
     reason: z.string().max(2000),
     log: z.string().max(2 * LOG_TAIL_BYTES),
     millis: z.int().nonnegative(),
-    /**
-     * Whose fault it is: the datum's, if its command ended badly or too late or left what can't be stored; else the node's,
-     * or that of what it needs.
-     */
+    /** The datum's fault (its command ended badly or too late, or left what can't be stored), or else the node's. */
     blame: z.enum(["datum", "node"]),
     /** No datum of the job can run, and trying again is of no use (a secret that is not there): the job ends with this reason. */
     endsJob: z.literal(true).optional(),

@@ -117,10 +117,7 @@ export class Cache {
     });
   }
 
-  /**
-   * The bytes of a content that is there and no larger than what a pipe holds. Synchronous, because waiting for it
-   * would take longer.
-   */
+  /** A content that is there and no larger than a pipe holds. Synchronous, because waiting for it would take longer. */
   readSmall(content: ContentId): Buffer | undefined {
     if (content.size === 0) return Buffer.alloc(0);
     return content.size > SMALL_BYTES || !this.#usable ? undefined : this.#files.readSmall(content);

@@ -125,10 +125,7 @@ export interface Coming {
   end(): void;
 }
 
-/**
- * Contents on their way into the cache. One that set out before this agent heard of its erasure may arrive after it was
- * taken out, and would then stay.
- */
+/** Contents on their way into the cache: one erased since it set out may arrive after it was taken out, and stay. */
 export class Underway {
   readonly #all = new Set<{ readonly name: string; erased: boolean }>();
 

@@ -111,10 +111,7 @@ async function bytesIn(incoming: string): Promise<number> {
 /** Ages from a millisecond on in steps of about two per cent: some 1,300 of them span a thousand years. */
 const STEPS_PER_DOUBLING = 32;
 
-/**
- * How many bytes were last used how long ago. Takes the same little memory for any number of files, because
- * it knows an age only to about two per cent.
- */
+/** How many bytes were last used how long ago, to about two per cent: any number of files takes the same memory. */
 export class Ages {
   readonly #now: number;
   readonly #bytes: number[] = [];

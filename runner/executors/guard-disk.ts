@@ -14,10 +14,7 @@ export interface GuardOptions {
   readonly dataDir: string;
 }
 
-/**
- * The executor, with commands stopped that write more to `/pfs/out` than a datum may, or that are about to fill the
- * node's disk. The run then says so as its fault.
- */
+/** The executor, with commands stopped that write more than they may, or are about to fill the node's disk. */
 export function guardDisk(executor: Executor, { outBytes, node, dataDir }: GuardOptions): Executor {
   const space = new FreeSpace({ node, look: () => spaceOf(dataDir) });
   return {

@@ -34,10 +34,7 @@ export interface SecretsOptions {
   readonly kill: AbortSignal;
 }
 
-/**
- * The secrets from the source that `--secrets` names: a folder, or `kubernetes[:namespace]`. Without one, every secret is
- * missing.
- */
+/** The secrets that `--secrets` names: a folder, or `kubernetes[:namespace]`. Without it, every secret is missing. */
 export function openSecrets(setting: string | undefined, { own, kill }: SecretsOptions): Secrets {
   const store =
     setting === undefined ? NONE : remembered(storeOf(setting), { kill, now: () => performance.now() });

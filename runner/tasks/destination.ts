@@ -90,10 +90,7 @@ interface EnvironmentUse {
   readonly limited: boolean;
 }
 
-/**
- * Throws EgressFault unless the environment's credentials may be used for this. The gateway refuses most of it when the
- * pipeline is made.
- */
+/** Throws EgressFault unless the environment's credentials may be used for this. Most of it the gateway refuses. */
 export function checkEnvironment(
   { environment }: EgressTerms,
   { egress, destination, limited }: EnvironmentUse,

@@ -120,10 +120,7 @@ export class Renewer {
     this.#hurry.abort();
   }
 
-  /**
-   * Asks the gateway whether a lease is still held, and renews it. Asks for as long as it takes to hear. If the lease is
-   * lost, its work is stopped and this throws.
-   */
+  /** Asks until the gateway says whether a lease is held, and renews it. If it is lost, its work stops and this throws. */
   async confirm(lease: string, signal: AbortSignal): Promise<void> {
     await retrying(() => this.#renew([lease], signal), { signal });
     signal.throwIfAborted();

@@ -48,10 +48,7 @@ export class Reporter {
     if (this.#waiting.length === MAX_BATCH || this.#weight >= MAX_WEIGHT) this.flush();
   }
 
-  /**
-   * Returns held work that has not begun, so that others have it at once. After a kill it stays held: the worker then gives
-   * back all that it holds, in one short call.
-   */
+  /** Returns held work that has not begun. After a kill it stays held: the worker gives back all in one short call. */
   yieldAll(held: readonly string[]): void {
     const { leases, kill } = this.#deps;
     if (kill.aborted || held.length === 0) return;

@@ -51,10 +51,7 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
 
 const LeaveQuery = z.strictObject({ node: Name });
 
-/**
- * `DELETE /runner/heartbeat?node=`: the node leaves in good order, and its share goes to the others at once. A drained node
- * stays drained.
- */
+/** `DELETE /runner/heartbeat?node=`: the node leaves, and others get its share at once. A drained node stays drained. */
 export async function leave(asked: ApiRequest): Promise<Response> {
   const { node } = readQuery(asked, LeaveQuery);
   await asked.context.catalogue.nodes.leave(node, { now: Date.now(), ttlMs: NODE_TTL_MS });

@@ -56,10 +56,7 @@ export class BroughtBlobs implements BlobStore {
     return this.#store.list(request);
   }
 
-  /**
-   * Makes a call that names the blobs. Only a refusal leaves them nameless for sure: if the call itself fails, it may
-   * have been done all the same.
-   */
+  /** Makes a call that names the blobs. Only a refusal leaves them nameless: a call that fails may have been done. */
   async handOver<A extends { readonly ok: boolean }>(call: () => Promise<A>): Promise<A> {
     const names = this.#names;
     this.#names = [];

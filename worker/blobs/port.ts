@@ -1,7 +1,4 @@
-/**
- * Where immutable bytes live. Two adapters: R2, and (embedded) workerd's disk service over a folder. One
- * conformance suite holds both to what is said here.
- */
+/** Where immutable bytes live: R2, or (embedded) workerd's disk service. One conformance suite holds both to this. */
 export interface BlobStore {
   /** Bytes of JSON from which a list of chunks goes to a blob instead of a row. Absent: the usual bound. */
   readonly manifestBound?: number;
@@ -15,10 +12,7 @@ export interface BlobStore {
    * a power cut: whoever names it has awaited this.
    */
   put(name: string, bytes: Uint8Array): Promise<void>;
-  /**
-   * The bytes [offset, offset + length) of a blob, at least one; null if there is no such blob. Rejects if the blob is too
-   * short for that.
-   */
+  /** The bytes [offset, offset + length) of a blob, at least one; null if there is none. Rejects if it is too short. */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
   /**
    * Removes blobs, and passes over those that are not there. When it resolves, they stay away also after a power cut. Each is tried: with a NotDeletedError, all but those that it

@@ -86,10 +86,7 @@ export class JobTable extends Table {
     return removed.length === REMOVED_AT_ONCE;
   }
 
-  /**
-   * Forgets jobs that come after the newest one that their pipeline has, and later states of these jobs than it knows: its
-   * object was set back.
-   */
+  /** Forgets jobs, and states of jobs, that come after what their pipeline knows: its object was set back. */
   async setBack({ pipeline, newest, jobs }: KnownJobs): Promise<void> {
     const known = JSON.stringify(jobs.map(({ id, version }) => ({ id, version })));
     await this.run`

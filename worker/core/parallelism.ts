@@ -38,10 +38,7 @@ export function ableNodes<Node extends Omit<LiveNode, "name" | "bounds">>(
   return nodes.filter((node) => !node.draining && isAble(node, container));
 }
 
-/**
- * How many workers a pipeline has: exactly the constant, or coefficient × the nodes that they may go to, rounded down, at
- * least one.
- */
+/** How many workers a pipeline has: the constant, or coefficient × its nodes, rounded down, at least one. */
 export function workerCount(
   { parallelism, container }: Pick<PipelineDemand, "parallelism" | "container">,
   nodes: Parameters<typeof ableNodes>[0],

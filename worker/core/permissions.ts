@@ -54,10 +54,7 @@ export function hasLevel(scope: KeyScope, permission: Permission): boolean {
   return permission === "run" ? runsCode(scope) : allows(scope, permission);
 }
 
-/**
- * Whether a key may make code run on the nodes. Code runs beside everybody's data there, so a key for some repos needs a
- * right of its own for it.
- */
+/** Whether a key may make code run on the nodes, beside everybody's data: one for some repos needs a right for it. */
 export function runsCode(scope: KeyScope): boolean {
   return allows(scope, "run") && (scope.repos === null || scope.pipelines === true);
 }
@@ -71,10 +68,7 @@ export function isLimited({ repos }: Pick<KeyScope, "repos">): boolean {
   return repos !== null;
 }
 
-/**
- * Says why a key may not do something: what it has and what it would need. `repo` is absent if the level alone is too
- * low.
- */
+/** Says why a key may not do something: what it has and would need. No `repo`: the level alone is too low. */
 export function refusalText(
   scope: KeyScope,
   { permission, repo }: { readonly permission: Permission; readonly repo?: string | null },

@@ -222,10 +222,7 @@ async function run<R>(
   return operation.tellsEncryption ? tellEncryption(good, asked.context) : good;
 }
 
-/**
- * Of a tag the name alone says that it is read-only. Of an id it does not: the operation hears from the branch whether it
- * is an open commit's or a commit's.
- */
+/** A tag's name says that it is read-only. Of an id the operation hears from the branch whether it takes writes. */
 function refuseOnViewBucket(
   query: ServiceRequest["query"],
   { operation, address: { view, ...branch } }: { operation: Operation<never>; address: BucketAddress },

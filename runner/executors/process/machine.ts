@@ -50,16 +50,10 @@ export interface HidingTerms {
   readonly secrets?: string | undefined;
 }
 
-/**
- * Where machines keep keys: of a pod's service account, of Docker's and Podman's secrets, and the runner's own, as
- * docs/runners.md has it.
- */
+/** Where machines keep keys: service accounts, Docker's and Podman's secrets, the runner's own (docs/runners.md). */
 const USUAL = ["/var/run/secrets", "/run/secrets", "/etc/sluice"];
 
-/**
- * Every path that is to be hidden, whether it is there or not: the node's data, what the runner reads secrets from,
- * and the usual places of keys.
- */
+/** Every path that is to be hidden, there or not: the node's data, where secrets are read, the usual places of keys. */
 export function pathsToHide(
   { dataDir, hidden = [], secrets }: HidingTerms,
   env: Readonly<Record<string, string | undefined>>,

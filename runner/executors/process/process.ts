@@ -29,10 +29,7 @@ import { Launcher, LauncherLost } from "./launcher.ts";
 import { findDevices, findHidden, type HiddenPaths } from "./machine.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 
-/**
- * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError if
- * the limits can't be kept here.
- */
+/** Runs commands as processes, with the machine's own tools. Preparing throws ConfigError if limits can't be kept. */
 export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor {
   // Of all the workers that have no limits.
   const launcher = new Launcher();

@@ -11,10 +11,7 @@ const MOST_AT_ONCE = 1000;
 /** With fewer than this in stock, more are made. */
 const LOW = 32;
 
-/**
- * Named pipes in stock, since Node can't make them. The taker moves each to its place, on the same file system. Only
- * the agent's own user may write to them.
- */
+/** Named pipes in stock, which Node can't make. The taker moves them to their place. Only the agent's user may write. */
 export class PipeStock {
   readonly #dir: string;
   readonly #stock: string[] = [];

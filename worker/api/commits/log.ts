@@ -122,10 +122,7 @@ interface JobCommit extends BranchAddress {
   readonly kept?: false | undefined;
 }
 
-/**
- * What a job read or made, with a word on each commit that its branch keeps no more: its files are gone. Of a branch that
- * can't be asked, nothing is said.
- */
+/** What a job read or made, and of each commit if its branch keeps it no more. Unsaid if the branch can't be asked. */
 export async function withKept<Place extends JobCommit>(
   { branch }: Pick<Context, "branch">,
   places: readonly Place[],

@@ -185,10 +185,7 @@ async function openChunk(
   return byteSource(stream);
 }
 
-/**
- * The same items, each asked for while the one before is in use. If the taker stops or fails, `discard` gets the item that
- * was fetched and not taken.
- */
+/** The same items, each fetched while the one before is used. `discard` gets the one that is not taken in the end. */
 async function* ahead<T>(
   items: AsyncGenerator<T>,
   discard: (item: T) => Promise<unknown>,

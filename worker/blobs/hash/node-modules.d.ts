@@ -1,7 +1,4 @@
-/**
- * What we use of Node's modules, which workerd has (nodejs_compat). The types of all of Node would shadow those of
- * the Workers platform.
- */
+/** What we use of Node's modules (nodejs_compat). The types of all of Node would shadow those of the platform. */
 declare module "node:crypto" {
   export interface Hash {
     update(bytes: Uint8Array): this;

@@ -10,10 +10,7 @@ export interface Subtree {
   readonly height: number;
 }
 
-/**
- * Computes the root that `treeRoot` gives, leaf by leaf: a stack of full subtrees, the largest first, with at most one of
- * each height.
- */
+/** Computes `treeRoot` leaf by leaf: a stack of full subtrees, the largest first, one of each height at most. */
 export class TreeStack {
   readonly #subtrees: Subtree[];
 

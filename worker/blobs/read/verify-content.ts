@@ -21,10 +21,7 @@ export type Verified =
   | { readonly state: "more"; readonly milestone: Milestone }
   | { readonly state: "damaged"; readonly fault: string };
 
-/**
- * Reads a content's bytes and proves by its digest that they are its own. Holds one leaf. Rejects if the store can't be
- * asked, which says nothing of the content.
- */
+/** Proves by its digest that a content's bytes are its own. Holds one leaf. Rejects if the store can't be asked. */
 export async function verifyContent(
   store: BlobStore,
   content: Pick<Content, "digest" | "size" | "body">,

@@ -224,10 +224,7 @@ interface Work {
   readonly last: number | null;
 }
 
-/**
- * When the first datum began and the last one ended. Written down is when each ended, and how long its command took; of one
- * that runs, its lease says since when.
- */
+/** When the first datum began and the last ended: by when each ended and how long it took, or by its lease's id. */
 function workOf({ attempts }: Ledger, { job, ran }: { job: JobRow; ran: readonly RanAttempt[] }): Work {
   const lease = job.open > 0 ? attempts.firstLease(job.n) : undefined;
   const began = ran.map(({ finishedAt, millis }) => finishedAt - millis);

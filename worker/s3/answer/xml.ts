@@ -23,10 +23,7 @@ const NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/";
 /** The beginning of every document of ours. */
 export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/**
- * The good answer of an operation: one root in S3's namespace. Several groups of tags come one after the other, so that
- * tags of different names can alternate.
- */
+/** A good answer: one root in S3's namespace. Several groups of tags follow each other, so that names can alternate. */
 export function xmlAnswer(
   root: string,
   value: XmlTags | readonly XmlTags[] | string,

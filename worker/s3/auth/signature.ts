@@ -88,10 +88,7 @@ type Reading =
   /** curl before 8 signs path and query as they go out, neither encoded nor sorted. */
   | "as-sent";
 
-/**
- * The readings of a request that are worth a try, the likely one first. Each covers the whole request: to try another
- * gives nothing away.
- */
+/** The readings of a request worth a try, the likely one first. Each covers all of it: a try gives nothing away. */
 export function* canonicalRequests(request: SignableRequest, signed: Signed): Generator<string> {
   const canonical = canonicalRequest(request, { ...signed, reading: "canonical" });
   yield canonical;

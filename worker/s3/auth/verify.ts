@@ -23,10 +23,7 @@ export interface VerifyOptions {
 
 const signingKeys = new SigningKeys(100);
 
-/**
- * Finds out who sent a request by its SigV4 signature, in header or query. Looks keys up only for well-formed ones. Throws
- * S3's codes if nobody is found.
- */
+/** Who sent a request, by its SigV4 signature in header or query. Looks up well-formed keys only. Throws S3's codes. */
 export async function verify(request: SignableRequest, { keys, now }: VerifyOptions): Promise<Caller> {
   const claim = readClaim(request, now);
   const { key, signingKey } = await findKey(claim, keys);

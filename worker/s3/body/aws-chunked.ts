@@ -44,10 +44,7 @@ export class ChunkDecoder {
     this.#options = options;
   }
 
-  /**
-   * Takes in bytes of the body as far as `out` has room. `out` may be `raw` itself: what comes out never overtakes
-   * what goes in.
-   */
+  /** Takes in as much as `out` has room for. `out` may be `raw`: what comes out never overtakes what goes in. */
   decode(raw: Uint8Array, out: Uint8Array): { read: number; written: number } {
     let read = 0;
     let written = 0;

@@ -1,10 +1,7 @@
 import type { ByteSource } from "../../blobs/body-reader.ts";
 import { S3Error } from "../answer/errors.ts";
 
-/**
- * How much is read ahead if the reader has little room. Otherwise what stands between the bytes would be read in crumbs, the
- * last ones byte by byte.
- */
+/** Read ahead if the reader has little room: else what stands between the bytes would be read byte by byte. */
 export const AHEAD_BYTES = 16 * 1024;
 
 export type ByteView = Uint8Array<ArrayBuffer>;

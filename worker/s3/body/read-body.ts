@@ -15,10 +15,7 @@ import { BODY_IDLE_MS } from "../limits.ts";
 import type { ServiceRequest } from "../operation.ts";
 import { type OpenBody, type OpenRequest, openBody } from "./open-body.ts";
 
-/**
- * A small body as text, once it is known to be what its hashes, checksum and signatures say. Throws
- * MaxMessageLengthExceeded above `maxBytes`.
- */
+/** A small body as text, once it is what its hashes and signatures say. Throws MaxMessageLengthExceeded. */
 export async function readTextBody(
   request: OpenRequest & Pick<ServiceRequest, "now">,
   maxBytes: number,

@@ -148,10 +148,7 @@ function versionTags(entry: Exclude<VersionEntry, { kind: "prefix" }>, encoding:
   };
 }
 
-/**
- * What every listing asks for. No key begins with `/`, so that `prefix=/` finds nothing; `marker=/` is a marker like any
- * other and starts behind that byte.
- */
+/** What every listing asks for. No key begins with `/`: `prefix=/` finds nothing; `marker=/` is one like any other. */
 interface ListingParameters {
   readonly prefix: string;
   readonly delimiter: "/" | undefined;

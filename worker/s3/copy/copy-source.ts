@@ -42,10 +42,7 @@ export interface CopySource extends Omit<SourceName, "literal"> {
   readonly place: "same-branch" | "other-branch";
 }
 
-/**
- * Finds the file that a copy is made of. Throws AccessDenied if the caller may not read it, and PreconditionFailed if an
- * `x-amz-copy-source-if-*` does not hold.
- */
+/** Finds the file to be copied. Throws AccessDenied, and PreconditionFailed if an `x-amz-copy-source-if-*` fails. */
 export async function openSource(request: BucketRequest, name = sourceOf(request)): Promise<CopySource> {
   const { caller, headers, address, by } = request;
   await refuseHidden(name.bucket, { by, hiddenRepos: request.context.hiddenRepos });

@@ -147,10 +147,7 @@ interface Composition {
   readonly algorithm: ChecksumAlgorithm | undefined;
 }
 
-/**
- * The content that parts make together, and its checksum in base64 if one was asked for. A single part is the content
- * itself, and owns its blobs.
- */
+/** The content of the parts, and its checksum in base64 if asked for. A single part is the content itself. */
 async function composeParts(
   { branch, uploadId: upload }: Pick<UploadRequest, "branch" | "uploadId">,
   { status, parts, blobs, algorithm }: Composition,

@@ -107,10 +107,7 @@ function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/**
- * The `Content-Encoding` of the object: as sent, without `aws-chunked`, which belongs to the transfer. Undefined if
- * nothing is left.
- */
+/** The object's `Content-Encoding`, without `aws-chunked`, which belongs to the transfer. Undefined: nothing is left. */
 export function storedContentEncoding(headers: ReadonlyMap<string, string>): string | undefined {
   const text = headers.get("content-encoding");
   if (text === undefined || !/aws-chunked/i.test(text)) return text || undefined;

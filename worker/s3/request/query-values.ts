@@ -2,10 +2,7 @@ import { base64url, bytesOfBase64 } from "../../keys/base64url.ts";
 import { s3Error } from "../answer/errors.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 
-/**
- * A whole number in the query. One above `max` counts as `max`, one above `most` is refused. `absent`: what counts if none is
- * sent. Throws InvalidArgument.
- */
+/** A whole number: above `max` it counts as `max`, above `most` it is refused. `absent`: what counts if none is sent. */
 export function wholeNumber(
   query: ReadonlyMap<string, string>,
   name: string,
