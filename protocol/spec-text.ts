@@ -86,17 +86,13 @@ export function specTextFault(content: string): string | undefined {
   return undefined;
 }
 
-interface Scalar {
-  readonly value?: unknown;
-}
-
 /** Says whether two names of an object are the same, as the library does by itself, for so long as that is no endless work. */
 function comparer(): (one: unknown, other: unknown) => boolean {
   let compared = 0;
   return (one, other) => {
     if (++compared > MAX_COMPARED) throw new Error("an object has too many fields");
     if (one === other) return true;
-    const [left, right] = [one, other].map((name) => (name as Scalar | null)?.value);
+    const [left, right] = [one, other].map((name) => (name as { readonly value?: unknown } | null)?.value);
     return left !== undefined && left === right;
   };
 }

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { chmod, copyFile, link, mkdir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
+import { type ContentId, parseContentName } from "../../protocol/content.ts";
 import { errorCode } from "../lib/fault.ts";
 import { orNothing } from "../lib/system-calls.ts";
 
@@ -21,10 +21,6 @@ export interface Entry {
 export const SHARDS: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
   byte.toString(16).padStart(2, "0"),
 );
-
-export function entryPath(dir: string, content: ContentId): string {
-  return join(dir, content.digest.slice(0, 2), contentName(content));
-}
 
 const BLOCK_BYTES = 4096;
 

@@ -17,7 +17,7 @@ import { errorCode, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { orNothing } from "../lib/system-calls.ts";
 import { contentIdOf, TreeHash } from "../lib/tree-hash.ts";
-import { type Entry, entryPath, linkInto, linkOrCopy, SHARDS } from "./entries.ts";
+import { type Entry, linkInto, linkOrCopy, SHARDS } from "./entries.ts";
 
 export interface CacheFilesOptions {
   readonly dir: string;
@@ -43,7 +43,7 @@ export class CacheFiles {
   }
 
   pathOf(content: ContentId): string {
-    return entryPath(this.#options.dir, content);
+    return join(this.#options.dir, content.digest.slice(0, 2), contentName(content));
   }
 
   /** Links an intact entry to `target`, and makes its folder if it is missing. Returns false if there is no such entry. */

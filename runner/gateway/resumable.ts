@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { messageOf } from "../lib/fault.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
@@ -129,13 +128,4 @@ export async function* contentBytes(
 function classify(error: unknown): Failure {
   if (error instanceof WrongContent) return "final";
   return error instanceof DamagedContent ? "transient" : failureOf(error);
-}
-
-/** All bytes of a small content, in memory. */
-export function contentBuffer(
-  gateway: Contents,
-  source: ContentSource,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  return buffer(contentBytes(gateway, source, signal));
 }

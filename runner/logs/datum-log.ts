@@ -31,10 +31,6 @@ export interface WaitingInAll {
   weight: number;
 }
 
-interface WaitingLine extends PrintedLine {
-  readonly dropped: number;
-}
-
 /**
  * What one datum prints, on its way to the gateway: its lines, as far as there is room, and the end of the rest. So
  * its memory is bounded, dropped lines are counted, and its last lines, which say why it failed, are always there.
@@ -44,7 +40,7 @@ export class DatumLog {
   readonly #inAll: WaitingInAll;
   readonly #allowance = new Allowance({ capacity: BURST, perSecond: EACH_SECOND });
   #splitter = new LineSplitter();
-  #waiting: WaitingLine[] = [];
+  #waiting: (PrintedLine & { readonly dropped: number })[] = [];
   #weight = 0;
   /** What came while there was no room. The lines before it are shipped first. */
   #overflow: Overflow | undefined;

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { PassThrough } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { contentName } from "../../protocol/content.ts";
 import { DEFAULT_CONTENT_TYPE, guessContentType } from "../../protocol/content-types.ts";
 import type { Task } from "../../protocol/runner.ts";
 import type { Failure } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import { ContentBroken, contentBuffer, contentBytes } from "../gateway/resumable.ts";
+import { ContentBroken, contentBytes } from "../gateway/resumable.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited, type Progress, whileItGoesOn } from "../lib/concurrency.ts";
 import { contentIdOf } from "../lib/tree-hash.ts";
@@ -249,7 +250,7 @@ class EntryWriter {
     const source = { ...output, content, grant };
     const contentType = guessContentType(path);
     if (content.size <= WHOLE_BYTES) {
-      const body = await contentBuffer(gateway, source, signal);
+      const body = await buffer(contentBytes(gateway, source, signal));
       return await store.put({ key, content, contentType, version, body, signal });
     }
     await putStream(store, {

@@ -86,18 +86,11 @@ export async function* chunksFrom(
   }
 }
 
-/** A chunk and the range [from, to) of its bytes that is asked for. */
-export interface ChunkPart {
-  readonly chunk: Chunk;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** The parts of chunks that make up a range of a content, in order. */
+/** The parts of chunks, each the range [from, to) of its bytes, that make up a range of a content, in order. */
 export async function* chunksWithin(
   store: BlobStore,
   { body, range }: { body: ChunkedBody; range: ByteRange },
-): AsyncGenerator<ChunkPart> {
+): AsyncGenerator<{ readonly chunk: Chunk; readonly from: number; readonly to: number }> {
   const end = range.offset + range.length;
   for await (const { start, chunk } of chunksFrom(store, { body, from: range.offset })) {
     if (start >= end) return;

@@ -164,7 +164,8 @@ export class DiskBlobStore implements BlobStore {
     const response = await this.#disk.fetch(address(folder.slice(0, -1)));
     if (response.status === 404) return [];
     if (!response.ok) throw new Error(await failure("list", { name: folder, response }));
-    const entries = await response.json<DiskEntry[]>();
+    // The service's own temporary files are not among them.
+    const entries = await response.json<{ readonly name: string; readonly type: string }[]>();
     return entries.map(({ name, type }) => `${folder}${name}${type === "directory" ? "/" : ""}`).sort();
   }
 
@@ -194,12 +195,6 @@ class FailedDeletions {
   raise(): void {
     if (this.#names.length > 0) throw new NotDeletedError(this.#names, this.#cause);
   }
-}
-
-/** What the disk service tells of one entry of a folder. Its own temporary files are not among them. */
-interface DiskEntry {
-  readonly name: string;
-  readonly type: string;
 }
 
 /** Makes what became of blobs outlast a power cut. */

@@ -8,10 +8,6 @@ import {
 } from "../../protocol/runner.ts";
 import { raw, Table } from "./table.ts";
 
-interface ErasedRow extends ErasedPlace {
-  readonly content: string;
-}
-
 export const ERASED_CONTENTS_PROBE = "SELECT number, token, content, toldAt FROM erased_contents LIMIT 0";
 
 /** Random: a place of a list that is gone is none of this one. */
@@ -69,7 +65,7 @@ export class ErasedContentsTable extends Table {
   }
 
   /** The entry with this number, if there is one, and a page of those that follow; one row if nothing does. */
-  async #from(number: number): Promise<ErasedRow[]> {
+  async #from(number: number): Promise<(ErasedPlace & { readonly content: string })[]> {
     return await this.all`
       SELECT number, token, content FROM erased_contents
       WHERE number >= ${number} ORDER BY number LIMIT ${MAX_ERASED + 2}`;

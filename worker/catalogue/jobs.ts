@@ -34,11 +34,6 @@ export interface RunRow extends Run {
   readonly pipeline: string;
 }
 
-/** The oldest job of a pipeline that has not ended, and how many of them it has. */
-export interface UnderWayRow extends Pick<Job, "id" | "pipeline" | "state"> {
-  readonly jobs: number;
-}
-
 /** In each state that is not the last, so many of the oldest jobs are looked at for what is under way. */
 const MAX_UNDER_WAY = 1000;
 /** The states of a job that has not ended. */
@@ -131,8 +126,8 @@ export class JobTable extends Table {
       ORDER BY j.id DESC`;
   }
 
-  /** What is under way, a row for each pipeline. It reads no job that has ended, and at most 3,000 that have not. */
-  async underWay(): Promise<UnderWayRow[]> {
+  /** The oldest job of each pipeline that has not ended, and how many it has of them. It reads no job that has ended, and at most 3,000 that have not. */
+  async underWay(): Promise<(Pick<Job, "id" | "pipeline" | "state"> & { readonly jobs: number })[]> {
     const states = UNDER_WAY.map(
       (state) =>
         `SELECT * FROM (SELECT id, pipeline, state FROM jobs WHERE state = '${state}' ORDER BY id LIMIT ${MAX_UNDER_WAY})`,

@@ -17,11 +17,6 @@ import { asCondition, ask, type Engine, EngineRefusal, isNoProgram, refused } fr
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import type { SecretMountpoint } from "./secrets.ts";
 
-export interface AloneOptions {
-  readonly command: Command;
-  readonly secrets: readonly SecretMountpoint[];
-}
-
 /**
  * Runs a command as the first process of a container of its own, for images in which no init can run, or on the
  * terminal of this process. It costs some hundred milliseconds. Throws NodeCondition and EngineRefusal.
@@ -29,7 +24,7 @@ export interface AloneOptions {
 export async function runAlone(
   agentEngine: AgentEngine,
   worker: WorkerTerms,
-  { command, secrets }: AloneOptions,
+  { command, secrets }: { command: Command; secrets: readonly SecretMountpoint[] },
 ): Promise<Run> {
   const { cmd, workingDir, pfs, signal } = command;
   await chmod(pfs, 0o755);

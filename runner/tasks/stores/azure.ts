@@ -140,13 +140,11 @@ async function stageBlocks(
   return ids;
 }
 
-interface Block {
-  readonly index: number;
-  readonly bytes: Buffer;
-}
-
 /** A stream in pieces of `blockBytes`; the last one has what is left. */
-async function* blocksOf(body: Readable, blockBytes: number): AsyncGenerator<Block> {
+async function* blocksOf(
+  body: Readable,
+  blockBytes: number,
+): AsyncGenerator<{ index: number; bytes: Buffer }> {
   let index = 0;
   let pieces: Buffer[] = [];
   let size = 0;

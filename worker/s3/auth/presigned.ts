@@ -133,11 +133,6 @@ export function operationHeaders(
   return moved.size === 0 ? headers : new Map([...moved, ...headers]);
 }
 
-/** Whether the query has a session token. */
-export function hasSessionToken({ query }: Target): boolean {
-  return query.some(([name]) => name.toLowerCase() === "x-amz-security-token");
-}
-
 function isAmz([name]: QueryPair): boolean {
   return name.toLowerCase().startsWith("x-amz-");
 }

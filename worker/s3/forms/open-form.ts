@@ -6,7 +6,7 @@ import { writeFailure } from "../answer/failures.ts";
 import { type FormClaim, missingField, readFormClaim } from "../auth/form-claim.ts";
 import { verifyPolicy } from "../auth/verify.ts";
 import { BODY_IDLE_MS, MAX_FORM_FIELDS_BYTES, MAX_FORM_FIELDS_MS } from "../limits.ts";
-import { parseTagging } from "../objects/tag-set.ts";
+import { parseTagging, tagsHeader } from "../objects/tag-set.ts";
 import { isOurs } from "../request/refusals.ts";
 import { Delimiter, FormFile, type FormHead, FormHeadReader, malformed } from "./form-parts.ts";
 import { checkPolicy, parsePolicy, type SizeRange } from "./policy.ts";
@@ -197,8 +197,5 @@ const HEADER_OF: ReadonlyMap<string, string> = new Map([
 
 /** The tags of a `Tagging` of XML, as a header names them. */
 function tagsInHeader(xml: string): string {
-  if (xml.trim() === "") return "";
-  return parseTagging(xml)
-    .map((tag) => tag.map(encodeURIComponent).join("="))
-    .join("&");
+  return xml.trim() === "" ? "" : tagsHeader(parseTagging(xml));
 }

@@ -8,7 +8,7 @@ import type { ObjectRequest, Operation } from "../operation.ts";
 import { readAnnotation } from "../request/annotation.ts";
 import { versionId } from "../request/query-values.ts";
 import { readVersion } from "./get-object.ts";
-import { parseTagging, taggingTags } from "./tag-set.ts";
+import { parseTagging } from "./tag-set.ts";
 
 /** The tags of an object, as they are or as a commit has them. */
 export const getObjectTagging: Operation<ObjectRequest> = {
@@ -17,7 +17,8 @@ export const getObjectTagging: Operation<ObjectRequest> = {
   async handle(request) {
     const file = await readVersion(request, versionId(request.query));
     const headers = readVersionHeader(request, file);
-    return xmlAnswer("Tagging", taggingTags(file.attributes.tags ?? []), { headers });
+    const tags = (file.attributes.tags ?? []).map(([Key, Value]) => ({ Key, Value }));
+    return xmlAnswer("Tagging", { TagSet: { Tag: tags } }, { headers });
   },
 };
 

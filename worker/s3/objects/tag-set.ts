@@ -6,7 +6,7 @@ import {
   tagsFault,
 } from "../../../protocol/object-tags.ts";
 import { type S3Code, S3Error, s3Error } from "../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
 import { MAX_TAGS } from "../limits.ts";
 import { decodeUri } from "../request/target.ts";
 
@@ -44,11 +44,6 @@ export function checkedTags(tags: readonly ObjectTag[]): ObjectTag[] {
   const fault = tagsFault(tags);
   if (fault) throw new S3Error(...FAULTS[fault]);
   return sortedTags(tags);
-}
-
-/** A set of tags as XML, beneath its root. */
-export function taggingTags(tags: readonly ObjectTag[]): XmlTags {
-  return { TagSet: { Tag: tags.map(([Key, Value]) => ({ Key, Value })) } };
 }
 
 /** The tags that a header names; undefined if it names none. Throws InvalidArgument, and what `checkedTags` throws. */

@@ -140,13 +140,6 @@ function readAuth(auth: string): Pick<Login, "username" | "password"> | undefine
 const HUB_KEY = "index.docker.io";
 const HUB = "docker.io";
 
-/** The place of an image, or what a key is for: a host, its port and a path. */
-interface Place {
-  readonly host: readonly string[];
-  readonly port: string;
-  readonly path: string;
-}
-
 /**
  * Whether a key that a secret keeps under `pattern` is for this image. The rules are Kubernetes': with or without
  * scheme, `/v1/` and `/v2/` count for nothing, `*`, `?` and `[…]` stand for characters within one part of the host, the port
@@ -167,7 +160,8 @@ export function opensRegistry(
   );
 }
 
-function placeOf(address: string): Place {
+/** The place of an image, or what a key is for: a host by its parts, its port and a path. */
+function placeOf(address: string) {
   const [, authority = "", rest = ""] = /^(?:https?:\/\/)?([^/]*)(.*)$/s.exec(address) ?? [];
   const [, name = "", port = ""] = /^(.*?)(?::([0-9]*))?$/s.exec(authority) ?? [];
   const path = rest.replace(/^\/v[12]\//, "/");

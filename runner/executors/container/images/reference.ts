@@ -12,13 +12,9 @@ export interface ImageReference {
   readonly full: string;
 }
 
-/** An id of an image that the engine has. No registry knows ids, so it can't be pulled. */
-interface ImageId {
-  readonly id: string;
-}
-
+/** An image that is named by its id is one that the engine has: no registry knows ids, so it can't be pulled. */
 export type ParsedImage =
-  | { readonly ok: true; readonly image: ImageReference | ImageId }
+  | { readonly ok: true; readonly image: ImageReference | { readonly id: string } }
   | { readonly ok: false; readonly reason: string };
 
 const DEFAULT_REGISTRY = "docker.io";
