@@ -57,8 +57,6 @@ function rootArguments({ root }: BubblewrapOptions): string[] {
   ];
 }
 
-const KEPT_CAPABILITIES = ROOT_CAPABILITIES.flatMap((name) => ["--cap-add", `CAP_${name.toUpperCase()}`]);
-
 function kernelArguments({ settings, superuser, permissions }: BubblewrapOptions): string[] {
   return [
     ...["--unshare-pid", "--proc", "/proc"],
@@ -67,8 +65,12 @@ function kernelArguments({ settings, superuser, permissions }: BubblewrapOptions
     // Bubblewrap covers some of these itself, but not /proc/sys: access(2) says even to root that nobody may write there.
     ...settings.flatMap((path) => ["--ro-bind-try", path, path]),
     ...["--die-with-parent", "--json-status-fd", "3"],
-    ...(superuser === "yes" ? ["--cap-drop", "ALL", ...KEPT_CAPABILITIES] : []),
+    ...(superuser === "yes" ? ["--cap-drop", "ALL", ...ROOT_CAPABILITIES.flatMap(kept)] : []),
   ];
+}
+
+function kept(capability: string): string[] {
+  return ["--cap-add", `CAP_${capability.toUpperCase()}`];
 }
 
 function launch(
