@@ -79,6 +79,8 @@ test("a table says what occurred too rarely for so many histories, also what nev
   tally.add("step put", 10);
   tally.add("step list", 9);
   tally.add("pair list + put", 10);
+  tally.add("pair jobs: put + jobs: update code", 6);
+  tally.add("pair jobs: delete + jobs: submit again", 5);
   const { lines, tooRare, least } = tableOf(tally.counts, { histories: 1000, kinds: ["put", "list"] });
   expect(least).toBe(10);
   expect(tooRare).toContain("step list");
@@ -88,6 +90,9 @@ test("a table says what occurred too rarely for so many histories, also what nev
   expect(tooRare).not.toContain("pair list + put");
   expect(tooRare).toContain("step jobs: kill node");
   expect(lines).toContain("       0  pair put + put  (less than 10)");
+  expect(lines).toContain("      11  pair jobs: all updates + all writes");
+  expect(tooRare).not.toContain("pair jobs: all updates + all writes");
+  expect(tooRare).toContain("pair jobs: all nodes + all writes");
   expect(lines).toContain("      10  step put");
 });
 

@@ -1,4 +1,4 @@
-import { JOB_FAULTS, JOB_KINDS } from "./jobs/plan.ts";
+import { JOB_FAULTS, JOB_GROUP_OF, JOB_GROUP_PAIRS, JOB_KINDS } from "./jobs/plan.ts";
 import { ARCHIVE_DAMAGES } from "./kinds/damage.ts";
 import { FAULTS } from "./mishaps.ts";
 
@@ -14,13 +14,14 @@ export interface Table {
 }
 
 /**
- * How often each kind of step, each fault, each damage of an archive and each pair of kinds at the same time occurred. `kinds`: those of histories of branches;
- * of histories of pipelines, which are fewer, pairs are told and none is wanted.
+ * How often each kind of step, each fault, each damage of an archive and each pair of kinds at the same time occurred. `kinds`: those of histories of branches.
+ * Histories of pipelines are fewer: of those, pairs of groups of kinds are wanted, and pairs of kinds are told.
  */
 export function tableOf(
-  counts: ReadonlyMap<string, number>,
+  counted: ReadonlyMap<string, number>,
   { histories, kinds }: { readonly histories: number; readonly kinds: readonly string[] },
 ): Table {
+  const counts = withGroups(counted);
   const sorted = kinds.toSorted();
   const wanted = [
     ...sorted.map((kind) => `step ${kind}`),
@@ -28,6 +29,7 @@ export function tableOf(
     ...[...FAULTS, ...JOB_FAULTS].map((fault) => `fault ${fault}`),
     ...ARCHIVE_DAMAGES.map((damage) => `archive ${damage}`),
     ...sorted.flatMap((one, at) => sorted.slice(at).map((other) => `pair ${one} + ${other}`)),
+    ...JOB_GROUP_PAIRS.map(groupPair),
   ];
   const least = Math.min(OFTEN.times, Math.floor((OFTEN.times * histories) / OFTEN.histories));
   const timesOf = (what: string) => counts.get(what) ?? 0;
@@ -37,4 +39,21 @@ export function tableOf(
   const lineOf = (what: string) =>
     `${String(timesOf(what)).padStart(8)}  ${what}${marked.has(what) ? `  (less than ${least})` : ""}`;
   return { lines: [...all].map(lineOf), tooRare, least };
+}
+
+function groupPair(pair: readonly [string, string]): string {
+  return `pair jobs: all ${pair.toSorted().join(" + all ")}`;
+}
+
+/** With how often two kinds of two groups ran at the same time. */
+function withGroups(counted: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  const counts = new Map(counted);
+  for (const [what, times] of counted) {
+    const [, one = "", other = ""] = /^pair jobs: (.+) \+ jobs: (.+)$/.exec(what) ?? [];
+    const [oneGroup, otherGroup] = [JOB_GROUP_OF.get(one), JOB_GROUP_OF.get(other)];
+    if (oneGroup === undefined || otherGroup === undefined) continue;
+    const pair = groupPair([oneGroup, otherGroup]);
+    counts.set(pair, (counts.get(pair) ?? 0) + times);
+  }
+  return counts;
 }

@@ -11,6 +11,9 @@ import { tracedFaults } from "./traced.ts";
 
 /** Longest pause of a client between two steps, and longest time between two ends of instances; milliseconds. */
 const PAUSE_MS = 2_000;
+/** How often a client goes on when others do, and how far such moments are apart; milliseconds. */
+const TOGETHER = 0.6;
+const MEET_MS = 1_000;
 const BETWEEN_ENDS_MS = 2_500;
 /** So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. */
 const SETTLE_MS = 30 * 60_000;
@@ -48,7 +51,7 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
       await Promise.all(
         [...clients.values()].map(async (steps) => {
           for (const step of steps) {
-            await scheduler.wait(simulation.world.random.next() * PAUSE_MS);
+            await scheduler.wait(pauseMs(simulation));
             setClock(simulation, { jumps: plan.jumps, step: step.number, tally });
             await tally
               .during(`jobs: ${step.kind}`, () => world.take(step))
@@ -81,6 +84,11 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
   } finally {
     simulation.close();
   }
+}
+
+/** How long a client pauses: for a while, or until the moment at which others go on, too. */
+function pauseMs({ world }: Simulation): number {
+  return world.random.chance(TOGETHER) ? MEET_MS - (world.now % MEET_MS) : world.random.next() * PAUSE_MS;
 }
 
 /** What is shown of the pipelines, as far as it is wrong. */

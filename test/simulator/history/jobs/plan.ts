@@ -48,8 +48,41 @@ export type Kind =
   | keyof (typeof KINDS)["curator"]
   | keyof (typeof KINDS)["fleet"];
 
-/** All of them, by their names. */
-export const JOB_KINDS: readonly string[] = [...new Set(Object.values(KINDS).flatMap(Object.keys))];
+/** What nodes do by themselves. */
+const WORK = ["run datum", "run merge", "run egress", "report"];
+/** All that is done, by its names. */
+export const JOB_KINDS: readonly string[] = [...new Set(Object.values(KINDS).flatMap(Object.keys)), ...WORK];
+/** Kinds that do much the same, and who takes such steps. */
+const GROUPS: Readonly<Record<string, { readonly by: string; readonly kinds: readonly string[] }>> = {
+  writes: { by: "writers", kinds: Object.keys(WRITES) },
+  updates: {
+    by: "operator",
+    kinds: [...Object.keys(KINDS.operator).filter((kind) => kind.startsWith("update ")), "submit again"],
+  },
+  "stops and starts": { by: "operator", kinds: ["stop pipeline", "start pipeline", "stop job"] },
+  "runs again": { by: "operator", kinds: ["retry job", "run all again"] },
+  "deletions and creations": { by: "operator", kinds: ["delete pipeline", "create pipeline"] },
+  history: {
+    by: "curator",
+    kinds: ["tag input", "tag output", "erase input", "erase output", "keep output"],
+  },
+  outputs: { by: "curator", kinds: ["lose upload", "fence output", "tell again"] },
+  reads: { by: "curator", kinds: ["ask for nothing", "read jobs", "look", "plan update"] },
+  nodes: { by: "fleet", kinds: Object.keys(KINDS.fleet) },
+  work: { by: "nodes", kinds: WORK },
+};
+/** The group of each kind. */
+export const JOB_GROUP_OF: ReadonlyMap<string, string> = new Map(
+  Object.entries(GROUPS).flatMap(([group, { kinds }]) => kinds.map((kind) => [kind, group])),
+);
+/** Groups of which steps may run at the same time: writers and nodes are several, and each of the others takes one step at a time. */
+export const JOB_GROUP_PAIRS: readonly (readonly [string, string])[] = Object.entries(GROUPS).flatMap(
+  ([one, { by }], at, all) =>
+    all
+      .slice(at)
+      .filter(([, other]) => other.by !== by || by === "writers" || by === "nodes")
+      .map(([other]): [string, string] => [one, other]),
+);
 /** What goes wrong in histories of pipelines beside what does in others. */
 export const JOB_FAULTS = ["gateway ends", "object ends after a write"];
 
