@@ -8,6 +8,8 @@ import type { World } from "../platform/world.ts";
 import { statesBetween } from "./states.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
+/** So far a clock is set back at most; milliseconds. */
+const LONGEST_BACK_MS = 60 * 60_000;
 
 /** What a branch is set to. */
 export interface Settled {
@@ -101,8 +103,11 @@ const BEGUN_WITH = `
   UNION ALL SELECT 1 FROM reverting WHERE gen = ?1 AND target = ?2`;
 /** One that was deleted stays for its own forks. */
 const FORKED_FROM = `
-  SELECT 1 FROM forks WHERE parent = ? AND "commit" = ?
+  SELECT 1 FROM forks WHERE parent = ? AND "commit" = ? AND createdAt > ?
     AND (state IN (1, 2) OR state = 3 AND EXISTS (SELECT 1 FROM roots WHERE goneAt IS NULL))`;
+/** Of (? gen), if it came out of an archive. */
+const IMPORTED = `
+  SELECT generations.createdAt FROM generations JOIN imports USING (uid) WHERE generations.gen = ?`;
 
 const DIED =
   "SELECT path, attributes ->> '$.tags' AS tags FROM files WHERE gen = ? AND died = ? AND kind < 2";
@@ -233,14 +238,17 @@ export class FactsObserver {
     const { tags, graces, horizon } = facts;
     if (made.seq >= horizon && this.#isInRange(facts, made)) return true;
     if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#now) return true;
-    return this.#object.storage.read(BEGUN_WITH, made.gen, made.seq).length > 0 || this.isForked(commit);
+    if (this.#object.storage.read(BEGUN_WITH, made.gen, made.seq).length > 0) return true;
+    const [imported] = this.#object.storage.read<{ createdAt: number }>(IMPORTED, made.gen);
+    // What came back out of an archive is no parent of forks that were there before: an earlier generation is.
+    return this.isForked(commit, imported ? imported.createdAt + LONGEST_BACK_MS : 0);
   }
 
-  /** Whether a branch stands that was made from a commit, of whatever generation. */
-  isForked(commit: string): boolean {
+  /** Whether a branch stands that was made, later than a time, from a commit of whatever generation. */
+  isForked(commit: string, after = 0): boolean {
     return this.#others().some(
       ({ storage }) =>
-        storage.has("forks") && storage.read(FORKED_FROM, this.#object.name, commit).length > 0,
+        storage.has("forks") && storage.read(FORKED_FROM, this.#object.name, commit, after).length > 0,
     );
   }
 
@@ -321,7 +329,8 @@ export class FactsObserver {
       this.#made.set(made.id, [...(this.#made.get(made.id) ?? []), made]);
       this.#unsafe.push(made);
       if (before) this.#admit(before.settled, made);
-      if (made.annotation?.includes("expired by"))
+      // One that comes back out of an archive may come without what expired by it.
+      if (made.annotation?.includes("expired by") && !this.expired.has(made.id))
         this.expired.set(made.id, storage.read<TaggedRow>(DIED, generation, made.seq).map(taggedOf));
     }
   }

@@ -141,11 +141,11 @@ async function played(
     ...importFaults(stage),
     ...fullFaults(stage),
     ...stage.wrong,
-    ...ended(simulation),
+    ...(await ended(simulation)),
   );
   await simulation.as(() => destroyAll(stage));
   await simulation.pass(REST_MS);
-  faults.push(...remains(stage), ...ended(simulation));
+  faults.push(...remains(stage), ...(await ended(simulation)));
   return { taken, faults };
 }
 

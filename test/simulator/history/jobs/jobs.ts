@@ -76,11 +76,11 @@ export async function runJobsPlan(plan: JobsPlan, counted = new Tally()): Promis
       ...shown,
       ...world.pipelines.flatMap((each) => pipelineFaults(world, each)),
       ...(await simulation.as(() => lostBytes(world))),
-      ...ended(simulation),
+      ...(await ended(simulation)),
     ];
     await simulation.as(() => world.destroyAll());
     await simulation.pass(REST_MS);
-    return [...faults, ...remains(world), ...ended(simulation)];
+    return [...faults, ...remains(world), ...(await ended(simulation))];
   } finally {
     simulation.close();
   }

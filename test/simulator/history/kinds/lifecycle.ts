@@ -46,7 +46,7 @@ function someRule({ simulation }: Stage, { random, id }: Pick<Turn, "random" | "
   return { ...common, prefix: random.pick(["dir/", "a"]), expiration };
 }
 
-function withTags(attributes: string | undefined, tags: readonly ObjectTag[]): string {
+export function withTags(attributes: string | undefined, tags: readonly ObjectTag[]): string {
   return attributesOf({ ...JSON.parse(attributes || "{}"), tags });
 }
 

@@ -8,6 +8,7 @@ import { type Asked, type Kind, PATHS, type Stage, type Turn } from "../stage.ts
 import { type Entries, type Filled, isSame, type State, type Tree } from "../states.ts";
 import { refusal } from "./answers.ts";
 import { conditionOf, type Expected, someText } from "./files.ts";
+import { withTags } from "./lifecycle.ts";
 
 /** Commits that several calls fill, of several clients: each finds those that are open by the list of them. */
 export const OPEN_COMMIT_KINDS = {
@@ -307,6 +308,7 @@ async function changeMany(stage: Stage, turn: Turn, { openCommit, id }: On): Pro
 /** Tags for what is there: if HEAD has it, it must still have it at the end. */
 async function tag(stage: Stage, { random, bucket }: Turn, { openCommit, id }: On): Promise<void> {
   const path = random.pick(PATHS);
+  const tags: readonly ObjectTag[] = [["by", random.chance(0.5) ? id : "all"]];
   const asked: Asked = {
     id,
     bucket,
@@ -317,6 +319,9 @@ async function tag(stage: Stage, { random, bucket }: Turn, { openCommit, id }: O
         const { staged: own } = shownAt(state, entries, path);
         const isOfHead = !own || own.isTagging;
         const head = isOfHead ? state.tree.get(path) : undefined;
+        const attributes = state.attributes.get(path);
+        // It has these tags.
+        if (!own && head !== undefined && (attributes ?? "") === withTags(attributes, tags)) return entries;
         const digest = head ?? own?.digest;
         if (digest === undefined || digest === null) return undefined;
         const precondition = (head === undefined ? own?.precondition : state.born.get(path)) ?? null;
@@ -325,7 +330,6 @@ async function tag(stage: Stage, { random, bucket }: Turn, { openCommit, id }: O
       },
     },
   };
-  const tags: readonly ObjectTag[] = [["by", random.chance(0.5) ? id : "all"]];
   const request = { openCommit, path, tags, annotation: { message: id } };
   await stage.ask(
     asked,
