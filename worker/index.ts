@@ -38,7 +38,8 @@ export default {
     const isApi = path !== undefined && isApiPath(path);
     const answered = isApi ? answerApi(request, context) : handleS3(request, { context, now: Date.now });
     const answer = withTime(await answered, Date.now());
-    await takeUnread(request, answer);
+    // Only a refusal may leave a body unread: what is served is spared the look at it, which each request would pay for.
+    if (answer.status >= 400) await takeUnread(request);
     const { requestId, event } = context;
     logRequest(read.config, { request, answer, event, requestId, ms: Date.now() - startedAt });
     return answer;
@@ -87,8 +88,8 @@ async function answerApi(request: Request, context: Context): Promise<Response> 
 }
 
 /** Takes what a client sends that is refused before its body is read. One that asks first, with Expect, sends nothing. */
-async function takeUnread({ body, headers }: Request, { status }: Response): Promise<void> {
-  if (status < 400 || body === null || body.locked || headers.has("expect")) return;
+async function takeUnread({ body, headers }: Request): Promise<void> {
+  if (body === null || body.locked || headers.has("expect")) return;
   // A client that is gone hears nothing, but its request is logged.
   await sentBody(body)
     .cancel()
