@@ -108,6 +108,10 @@ describe("a job that nobody works on says why", () => {
     expect(await able.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
       slot: false,
     });
+    // The catalogue has not heard of it.
+    expect(await able.leases.take({ node: "n9", worker: "w9", max: 1, waitMs: 0 })).toMatchObject({
+      slot: false,
+    });
     const leased = await able.leases.take({ node: "n5", worker: "w5", max: 1, waitMs: 0 });
     expect(leased).toMatchObject({ slot: true, datums: [{}], transform: { container: "required" } });
     // Whether a node is able to run it has nothing to do with whether it is being drained.

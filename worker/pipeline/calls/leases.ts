@@ -114,8 +114,9 @@ async function leaseDatums(
     const definition = ledger.active();
     if (!definition) return idle(ledger);
     const { transform, parallelism_spec: parallelism } = definition.spec;
-    // Whatever it asks for, a node that runs no containers gets no command that demands one.
-    if (caller && !isAble(caller, transform.container)) return idle(ledger);
+    // Whatever it asks for, a node gets no command that demands a container if it runs none, or if it is not known what it runs.
+    const able = caller ? isAble(caller, transform.container) : transform.container !== "required";
+    if (!able) return idle(ledger);
     const allowed = workerCount({ parallelism, container: transform.container }, nodes);
     const taken = ledger.transaction((tx) =>
       take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
