@@ -78,6 +78,7 @@ export class World {
   /** By how much the clock of all is ahead of it, and since when; milliseconds. */
   readonly #clocks: { readonly since: number; readonly aheadMs: number }[];
   #setBackMs = 0;
+  #timesSet = 0;
   /** Events that ran. */
   events = 0;
   /** What was logged as an error. */
@@ -112,6 +113,11 @@ export class World {
     return times.find(({ time, end, isLater }) => isLater && time < end)?.time ?? this.now;
   }
 
+  /** How often the clock was set: a lease may last longer by that. */
+  get timesSet(): number {
+    return this.#timesSet;
+  }
+
   /** By how much the clock was ever set back; milliseconds. What waits for a time may wait so much longer. */
   get setBackMs(): number {
     return this.#setBackMs;
@@ -120,6 +126,7 @@ export class World {
   /** The clock jumps, forward or back. Timers go on as if it had not. */
   setClock(byMs: number): void {
     this.#clocks.push({ since: this.now, aheadMs: this.clock - this.now + byMs });
+    this.#timesSet++;
     if (byMs < 0) this.#setBackMs -= byMs;
   }
 

@@ -286,18 +286,18 @@ class Batch {
   readonly #lease: Lease;
   readonly #options: AgentOptions;
   readonly #grants: Map<string, string>;
-  /** When each lease ends at the latest, by the time that nobody sets, as long as the gateway's clock is not set back. */
+  /** When each lease ends at the latest, by the time that nobody sets, as long as the gateway's clock is not set. */
   readonly #until = new Map<string, number>();
   readonly #lost = new Set<string>();
-  /** By how much the clock had been set back when it began. */
-  readonly #setBackMs: number;
+  /** How often the clock had been set when it began. */
+  readonly #timesSet: number;
 
   constructor(agent: Agent, worker: Worker, lease: Lease, options: AgentOptions) {
     this.#agent = agent;
     this.#worker = worker;
     this.#lease = lease;
     this.#options = options;
-    this.#setBackMs = agent.world.setBackMs;
+    this.#timesSet = agent.world.timesSet;
     this.#grants = new Map(Object.entries(lease.grants ?? {}));
     for (const { lease: id } of [...lease.tasks, ...lease.datums])
       this.#until.set(id, agent.world.now + LEASE_MS);
@@ -505,8 +505,8 @@ class Batch {
   /** Whether a lease is lost for sure. What is done for it then is wrong, so that it would be seen. */
   #isLost(lease: string): boolean {
     // A renewal whose answer was lost may have come some milliseconds after the one that was answered.
-    const { now, setBackMs } = this.#agent.world;
-    return (this.#until.get(lease) ?? 0) + 1_000 <= now && setBackMs === this.#setBackMs;
+    const { now, timesSet } = this.#agent.world;
+    return (this.#until.get(lease) ?? 0) + 1_000 <= now && timesSet === this.#timesSet;
   }
 
   async #reading(

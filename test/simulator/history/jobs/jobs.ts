@@ -15,8 +15,11 @@ const PAUSE_MS = 2_000;
 const TOGETHER = 0.6;
 const MEET_MS = 1_000;
 const BETWEEN_ENDS_MS = 2_500;
-/** So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. */
-const SETTLE_MS = 30 * 60_000;
+/**
+ * So long pipelines may take to come to rest when nothing goes wrong any more, and how often that is looked at; milliseconds. A datum
+ * whose workers are lost each time takes some six minutes in each job.
+ */
+const SETTLE_MS = 90 * 60_000;
 const LOOK_MS = 5_000;
 /** How long nodes pause that wait for a clock; milliseconds. */
 const PAUSED_MS = 60_000;
