@@ -1,6 +1,7 @@
 // @module-tag rest
 import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { feed } from "../../../worker/branch/calls/feed.ts";
 import { horizonOf } from "../branch/retention-support.ts";
 import { branchOf as bucketOf } from "../branch/support.ts";
 import { allJobs, commit, makePipeline, makeRepo, master, query, workUntil } from "./support.ts";
@@ -152,9 +153,14 @@ describe("a datum of a job whose inputs are kept no more", () => {
     await (await horizonIs("old-in", "old")).toBe(2);
     const datum = datums.ok ? (datums.datums[0]?.id ?? "") : "";
     expect(leased?.paths).toEqual(["dir"]);
-    expect(await pipeline.datums.view({ job: job?.id ?? "", datum })).toEqual({
-      ok: false,
-      reason: "input-not-kept",
-    });
+    const gone = { ok: false, reason: "input-not-kept" };
+    expect(await pipeline.datums.view({ job: job?.id ?? "", datum })).toEqual(gone);
+    // The branch gives the commit up between two calls.
+    const kept = vi.spyOn(feed, "kept").mockImplementationOnce(async (_, { commits }) => ({
+      kept: [...commits],
+    }));
+    expect(await pipeline.datums.view({ job: job?.id ?? "", datum })).toEqual(gone);
+    expect(kept).toHaveBeenCalledTimes(2);
+    kept.mockRestore();
   });
 });

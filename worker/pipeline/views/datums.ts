@@ -219,11 +219,13 @@ async function inputsOf(
     // What is a file is read by its content alone.
     if (element?.kind !== "file" && !(await isKept(peers.branch({ repo, branch }), position.commit)))
       return "input-not-kept";
-    const found = element ?? (await entryAt(peers.branch({ repo, branch }), path, position));
+    const { commit } = position;
+    const found = element ?? (await entryAt(peers.branch({ repo, branch }), path, { ...position, commit }));
     if (!found) return "input-gone";
+    if (found === "not-kept") return "input-not-kept";
     const { kind } = found;
     const content = kind === "file" ? { digest: found.digest, size: found.size } : null;
-    inputs.push({ name, repo, branch, commit: position.commit, path, kind, content, lazy, from });
+    inputs.push({ name, repo, branch, commit, path, kind, content, lazy, from });
   }
   return inputs;
 }
@@ -233,16 +235,23 @@ export async function isKept(branch: BranchApi, commit: string): Promise<boolean
   return (await branch.feed.kept({ commits: [commit] })).kept.length > 0;
 }
 
-/** What is there: a file or a directory; undefined: nothing any more, as it was erased. */
+type Entry = (ContentId & { readonly kind: "file" }) | { readonly kind: "dir" };
+
+/** What is there: a file or a directory; undefined: nothing any more, as it was erased. The branch may have given up the commit just now. */
 export async function entryAt(
   branch: BranchApi,
   path: string,
-  position: Position,
-): Promise<(ContentId & { readonly kind: "file" }) | { readonly kind: "dir" } | undefined> {
-  const first = path === "" ? undefined : await firstFile(branch, path, position);
-  if (first?.path === path) return { kind: "file", digest: first.digest, size: first.size };
-  const below = path === "" ? "" : `${path}/`;
-  return (await firstFile(branch, below, position)) && { kind: "dir" };
+  position: Position & { readonly commit: string },
+): Promise<Entry | "not-kept" | undefined> {
+  try {
+    const first = path === "" ? undefined : await firstFile(branch, path, position);
+    if (first?.path === path) return { kind: "file", digest: first.digest, size: first.size };
+    const below = path === "" ? "" : `${path}/`;
+    return (await firstFile(branch, below, position)) && { kind: "dir" };
+  } catch (error) {
+    if (await isKept(branch, position.commit)) throw error;
+    return "not-kept";
+  }
 }
 
 /** The first of the files whose paths begin with a prefix. */

@@ -89,9 +89,11 @@ async function inputsOf(
       // Whether it was a file or a directory is not known any more: it is shown as it is named.
       if (!kept) return { ...read, kind: known ?? "file", kept: false };
       // The element itself may be kept no more. What was erased is shown as it is named, too.
-      const isUnknown = known === undefined && position !== undefined;
-      const entry = isUnknown ? await entryAt(peers.branch({ repo, branch }), path, position) : undefined;
-      return { ...read, kind: known ?? entry?.kind ?? "file" };
+      if (known !== undefined || !position || commit === null) return { ...read, kind: known ?? "file" };
+      const entry = await entryAt(peers.branch({ repo, branch }), path, { ...position, commit });
+      return entry === "not-kept"
+        ? { ...read, kind: "file", kept: false }
+        : { ...read, kind: entry?.kind ?? "file" };
     }),
   );
 }
