@@ -97,10 +97,12 @@ export class JobFacts {
   #isErasedUnder(job: JobRow): boolean {
     return this.erasures().some(
       (erasure) =>
-        erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) + this.unsureMs &&
-        (erasure.ended + this.unsureMs >= job.createdAt ||
-          !erasure.ok ||
-          this.world.recorder(erasure.of).isAmbiguous(erasure)),
+        // It may have been made of a commit that had what was erased before.
+        job.reason === "input erased" ||
+        (erasure.begun <= (job.finishedAt ?? Number.POSITIVE_INFINITY) + this.unsureMs &&
+          (erasure.ended + this.unsureMs >= job.createdAt ||
+            !erasure.ok ||
+            this.world.recorder(erasure.of).isAmbiguous(erasure))),
     );
   }
 

@@ -146,8 +146,8 @@ class TracedCheck {
       const key = keyOf(inputs);
       yield* differs(`how ${key} made ${path} of job ${job.n}`, state, ran.has(key) ? "success" : "skipped");
       const datum = writers.get(path)?.find((each) => each.key === key);
-      // Of a branch that is gone nobody knows what it was.
-      if (!this.#facts.areInputsKept(job)) continue;
+      // Of a branch that is gone nobody knows what it was, nor of a directory whose files were erased.
+      if (!this.#facts.areInputsKept(job) || inputs.some(({ path }) => this.#isErasedIn(path))) continue;
       const kinds = datum?.reading.map(({ element }) => element.kind);
       yield* differs(
         `what ${key} of job ${job.n} read`,
@@ -155,6 +155,13 @@ class TracedCheck {
         kinds,
       );
     }
+  }
+
+  /** Whether something was erased at a path or below. */
+  #isErasedIn(path: string): boolean {
+    return this.#facts
+      .erasures()
+      .some(({ erased }) => erased?.some((one) => one.path === path || one.path.startsWith(`${path}/`)));
   }
 
   /** The outputs that were computed from a file of an input. */
