@@ -1,5 +1,5 @@
 import { JOB_FAULTS, JOB_GROUP_OF, JOB_GROUP_PAIRS, JOB_KINDS } from "./jobs/plan.ts";
-import { ARCHIVE_DAMAGES } from "./kinds/damage.ts";
+import { ARCHIVE_DAMAGES, RARE_DAMAGE } from "./kinds/damage.ts";
 import { FAULTS } from "./mishaps.ts";
 
 /** How often each thing occurs at least in so many histories; in fewer of them, in proportion. */
@@ -27,7 +27,7 @@ export function tableOf(
     ...sorted.map((kind) => `step ${kind}`),
     ...JOB_KINDS.map((kind) => `step jobs: ${kind}`),
     ...[...FAULTS, ...JOB_FAULTS].map((fault) => `fault ${fault}`),
-    ...ARCHIVE_DAMAGES.map((damage) => `archive ${damage}`),
+    ...ARCHIVE_DAMAGES.filter((damage) => damage !== RARE_DAMAGE).map((damage) => `archive ${damage}`),
     ...sorted.flatMap((one, at) => sorted.slice(at).map((other) => `pair ${one} + ${other}`)),
     ...JOB_GROUP_PAIRS.map(groupPair),
   ];

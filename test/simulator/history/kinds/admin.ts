@@ -323,6 +323,8 @@ async function namesOf(
             const isTrue = names.every(
               ({ path, version }) =>
                 version === null ||
+                // An import that brought a commit back has left its row in an earlier generation under such an id.
+                (!isByName && version.startsWith("~")) ||
                 mine.some(
                   (one) =>
                     one.isOfArchive === true || (one.commit === version && one.tree.get(path) === digest),

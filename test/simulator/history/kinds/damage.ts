@@ -114,6 +114,8 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
 
 /** All that may be wrong, by its names. */
 export const ARCHIVE_DAMAGES = Object.keys(DAMAGES);
+/** It takes an archive that lacks commits, and in histories few do: tests of imports see to it. */
+export const RARE_DAMAGE = "a file that ends with no commit";
 
 /** Some of these, each damaged in another way that it has what it takes for. */
 export function damaged(

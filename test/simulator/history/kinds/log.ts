@@ -8,7 +8,7 @@ import type { State } from "../states.ts";
 /** The log of commits, what differs between two, and what was said of one taken out. */
 export const LOG_KINDS = {
   log: { weight: 3, take: log },
-  diff: { weight: 3, take: diff },
+  diff: { weight: 4, take: diff },
   redact: { weight: 3, take: redact },
 } satisfies Record<string, Kind>;
 
