@@ -559,6 +559,28 @@ describe("a branch out of an archive", () => {
     await expect(sending).rejects.toThrow(/bad-archive.*'a\/b' is below 'a'/);
   });
 
+  test.each(["came", "went"])("is refused if a file of it %s with a commit that it lacks", async (what) => {
+    const original = await freshBranch();
+    const first = (await put(original, "a", "0")) ?? "";
+    await original.tags.create({ name: "v1", commit: first, force: false });
+    for (let n = 1; n < 9; n++) await put(original, "a", `${n}`);
+    await original.settings.change({ keep: { commits: 1 } });
+    await givenBack(original);
+    const all = await exported(original);
+    const there = new Set(all.commits.map(([seq]) => seq));
+    const lacking =
+      Array.from({ length: all.branch.head }, (_, n) => n + 1).find((seq) => !there.has(seq)) ?? 0;
+    expect(lacking).toBeGreaterThan(1);
+    const [row] = all.files;
+    if (!row) throw new Error("the archive has no file");
+    const [path, born, , ...rest] = row;
+    const moved: ArchivedFile =
+      what === "came" ? [path, lacking, null, ...rest] : [path, born, lacking, ...rest];
+    const branch = branchOf(freshBucket());
+    const sending = sent(branch, { ...all, files: [moved] }, await begun(branch, all));
+    await expect(sending).rejects.toThrow(`came or went with a commit that is not there: ${lacking}`);
+  });
+
   test("is refused if fewer files are there than its commits count", async () => {
     const original = await freshBranch();
     for (const path of ["a", "b"]) await put(original, path);
