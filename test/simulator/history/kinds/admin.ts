@@ -324,7 +324,7 @@ async function namesOf(
               ({ path, version }) =>
                 version === null ||
                 // An import that brought a commit back has left its row in an earlier generation under such an id.
-                (!isByName && version.startsWith("~")) ||
+                (!isHere && version.startsWith("~")) ||
                 mine.some(
                   (one) =>
                     one.isOfArchive === true || (one.commit === version && one.tree.get(path) === digest),
