@@ -80,12 +80,13 @@ export async function killedAt(
   await ringAlarms(name, gateway);
 }
 
-/** As the platform does: the alarms that stand in the storages ring. */
-export async function ringAlarms(name: string, gateway?: Gateway): Promise<void> {
-  await insist(async () => runDurableObjectAlarm(env.PIPELINE.getByName(name)));
+/** As the platform does: the alarms that stand in the storages ring. Returns whether any stood. */
+export async function ringAlarms(name: string, gateway?: Gateway): Promise<boolean> {
+  const rang = [await insist(async () => runDurableObjectAlarm(env.PIPELINE.getByName(name)))];
   for (const branch of gateway ? [gateway.input, gateway.output] : []) {
-    await insist(async () => runDurableObjectAlarm(env.BRANCH.getByName(bucketName(branch))));
+    rang.push(await insist(async () => runDurableObjectAlarm(env.BRANCH.getByName(bucketName(branch)))));
   }
+  return rang.includes(true);
 }
 
 /** Calls again until the object, which was killed, answers. */

@@ -79,14 +79,27 @@ export async function commitSurely(
   });
 }
 
-/** A worker that goes on until so many jobs were made and all have ended. Leases that a death left behind run out. */
+/** Looks in a row that find neither work nor an alarm until nothing is taken to come: an alarm that rings just then is none. */
+const LOOKS = 3;
+
+/**
+ * A worker that goes on until so many jobs were made and all have ended. Leases that a death left behind run out. Fails once
+ * nothing is left that could still make or end a job.
+ */
 export async function workUntil(life: Life, { jobs }: { jobs: number }): Promise<void> {
-  const { name } = life;
+  const { name, gateway } = life;
+  let looks = 0;
   while (!(await hasEnded(life, jobs))) {
-    const ran = await workOnce(life).catch(() => 0);
-    if (ran > 0) continue;
+    if (looks === LOOKS) throw new Error(`${name} rests, and has not made and ended ${jobs} jobs`);
+    const ran = await workOnce(life).catch(() => undefined);
+    if (ran !== undefined && ran > 0) {
+      looks = 0;
+      continue;
+    }
     await insist(async () => expireAll(name));
-    await ringAlarms(name, life.gateway);
+    const mayGoOn =
+      (await ringAlarms(name, gateway)) || (await insist(async () => dueLoops(name))).length > 0;
+    looks = mayGoOn || ran === undefined ? 0 : looks + 1;
   }
 }
 
