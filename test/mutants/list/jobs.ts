@@ -24,7 +24,7 @@ export const ONE_JOB: Invariant = {
       text: "    const heard = memory.wakeUps;\n",
       replacement:
         "    const heard = memory.wakeUps;\n    ledger.step(definition, () => ledger.pipeline.setPullDue(0));\n",
-      tests: [inWorker("pipeline/job-crash", "the cursor moves"), inWorker("pipeline/crash")],
+      tests: [inWorker("pipeline/job-crash", "before the cursor moves"), inWorker("pipeline/crash")],
     },
     {
       name: "The first job is made before every input has a file, and leaves out what comes first to the others",
