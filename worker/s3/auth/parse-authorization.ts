@@ -10,8 +10,29 @@ export interface Authorization extends Credential {
 
 export const ALGORITHM = "AWS4-HMAC-SHA256";
 
+/** What headers said before their signature: a client sends the same for a day. Bounded, because clients choose it. */
+const heads = new Map<string, Omit<Authorization, "signature">>();
+const MAX_HEADS = 100;
+const MAX_HEAD = 1000;
+/** A head that says all but the signature, which no earlier field takes in. */
+const WHOLE_HEAD = /^(?:(?!Signature=).)*,\s*Signature=$/s;
+const SIGNATURE_DIGITS = 64;
+
 /** Reads the header `Authorization: AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`. Throws S3's codes for any other. */
 export function parseAuthorization(header: string): Authorization {
+  const head = header.slice(0, -SIGNATURE_DIGITS);
+  const signature = header.slice(-SIGNATURE_DIGITS);
+  const known = heads.get(head);
+  if (known && SIGNATURE.test(signature)) return { ...known, signature };
+  const authorization = parseAnew(header);
+  if (head.length <= MAX_HEAD && WHOLE_HEAD.test(head)) {
+    if (heads.size >= MAX_HEADS) heads.clear();
+    heads.set(head, authorization);
+  }
+  return authorization;
+}
+
+function parseAnew(header: string): Authorization {
   const space = header.indexOf(" ");
   const algorithm = space === -1 ? header : header.slice(0, space);
   // Versions 2 and 4A are mechanisms of AWS, which is what S3 says of them; anything else is none.
@@ -93,13 +114,18 @@ export function requestTime(headers: ReadonlyMap<string, string>): RequestTime |
   return parseBasicTime(date.trim()) ?? fromText(date);
 }
 
-/** Reads a time as SigV4 writes it. Returns undefined for any other text. */
+let lastTime: RequestTime | undefined;
+
+/** Reads a time as SigV4 writes it. Returns undefined for any other text. The last one is kept, because many requests are signed in one second. */
 export function parseBasicTime(text: string): RequestTime | undefined {
+  if (lastTime?.basic === text) return lastTime;
   const parts = BASIC.exec(text);
   if (!parts) return undefined;
   const [, year, month, day, hours, minutes, seconds] = parts;
   const at = Date.parse(`${year}-${month}-${day}T${hours}:${minutes}:${seconds}Z`);
-  return Number.isNaN(at) ? undefined : { basic: text, at };
+  if (Number.isNaN(at)) return undefined;
+  lastTime = { basic: text, at };
+  return lastTime;
 }
 
 function fromText(text: string): RequestTime | undefined {
