@@ -6,7 +6,7 @@ import { type Context, openContext, withTime } from "./app.ts";
 import { sentBody } from "./blobs/body-reader.ts";
 import { answerConsole, isConsolePath } from "./console.ts";
 import { permits } from "./core/permissions.ts";
-import { type Env, readConfig } from "./env.ts";
+import { type Config, type Env, readConfig } from "./env.ts";
 import { findAlmostFull, findCauses, readiness, readinessInFull, UNCONFIGURED } from "./ready.ts";
 import { logRequest } from "./request-log.ts";
 import { S3Error } from "./s3/answer/errors.ts";
@@ -25,7 +25,7 @@ export default {
   async fetch(request, env): Promise<Response> {
     const read = readConfig(env);
     // On a bucket's own host every path is a key, even these two.
-    const path = read.ok && isBucketHost(hostOf(request), read.config) ? undefined : pathOf(request.url);
+    const path = read.ok && isOnBucketHost(request, read.config) ? undefined : pathOf(request.url);
     // Signatures are held to the gateway's clock: `sluice doctor` compares it with its own.
     if (path === HEALTH) return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
     if (path === READY) return await answerReady(request, { env, read });
@@ -96,8 +96,9 @@ async function takeUnread({ body, headers }: Request): Promise<void> {
     .catch(() => {});
 }
 
-function hostOf(request: Request): string {
-  return request.headers.get("host") ?? authorityOf(request.url);
+function isOnBucketHost({ headers, url }: Request, config: Config): boolean {
+  if (config.domain === undefined) return false;
+  return isBucketHost(headers.get("host") ?? authorityOf(url), config);
 }
 
 /** The path of an absolute URL, as it came: parsing would rewrite it. */

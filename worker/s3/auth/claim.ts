@@ -127,11 +127,13 @@ function checkSigned(
   headers: ReadonlyMap<string, string>,
   { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },
 ): void {
-  const counts = (name: string): boolean => name.startsWith("x-amz-") || name.startsWith(ANNOTATION_PREFIX);
-  const names = ["host", ...[...headers.keys()].filter(counts)];
-  const open = names.filter((name) => !covered.has(name) && !signedHeaders.includes(name));
-  const list = open.join(", ");
+  const open = signedHeaders.includes("host") ? [] : ["host"];
+  for (const name of headers.keys()) {
+    const counts = name.startsWith("x-amz-") || name.startsWith(ANNOTATION_PREFIX);
+    if (counts && !covered.has(name) && !signedHeaders.includes(name)) open.push(name);
+  }
   if (open.length > 0) {
+    const list = open.join(", ");
     throw s3Error.AccessDenied(
       open.length === 1
         ? `The header ${list} is not signed: name it in SignedHeaders.`
