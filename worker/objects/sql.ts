@@ -56,7 +56,7 @@ export class Sql {
 
   /** Every statement with parameters goes through here. */
   execute(text: string, values: readonly SqlValue[]) {
-    return this.#sql.exec(text, ...values);
+    return this.#sql.exec(keptText(text), ...values);
   }
 
   /** Statements without parameters, from our own source text. */
@@ -75,4 +75,19 @@ function textOf(strings: TemplateStringsArray): string {
     texts.set(strings, text);
   }
   return text;
+}
+
+const keptTexts = new Map<string, string>();
+
+/**
+ * A statement as SQLite keeps it compiled. It plans with the value of a LIMIT that is a bare parameter, so that it would compile
+ * the statement anew each time that one is bound, which takes longer than most of them run. A sign makes it any value.
+ */
+function keptText(text: string): string {
+  let kept = keptTexts.get(text);
+  if (kept === undefined) {
+    kept = text.replace(/\bLIMIT \?/g, "LIMIT +?");
+    keptTexts.set(text, kept);
+  }
+  return kept;
 }
