@@ -56,7 +56,8 @@ export function ulidTime(id: string): number {
   for (const digit of id.slice(0, 10)) time = time * 32 + CROCKFORD.indexOf(digit);
   return time;
 }
-const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** The digits of a ULID. */
+export const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** The id of a session: a ULID, in upper case whatever case it came in. */
 export const SessionId = z

@@ -72,12 +72,10 @@ export class Branch extends DurableObject<Env> implements Faceted {
     });
     // Ids that grow, also within a millisecond.
     const ulid = monotonicFactory();
-    // Ids of what is no commit may be ahead of the times of commits, once the clock was set back.
-    const commitId = monotonicFactory();
     const context: BranchContext = {
       ledger,
       now: Date.now,
-      moment: () => ({ now: Date.now(), id: (createdAt) => ulid(createdAt), commitId }),
+      moment: () => ({ now: Date.now(), id: (createdAt) => ulid(createdAt) }),
       resting: async (loop) => engine.resting(loop),
       pause: (ms) => scheduler.wait(ms),
       turn: yieldToOthers,

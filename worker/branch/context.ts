@@ -7,8 +7,6 @@ export interface Moment {
   readonly now: number;
   /** An id that sorts after all earlier ones, for something of this time. If the clock was set back, it begins with a later time. */
   readonly id: (createdAt: number) => string;
-  /** The same for a commit, whose time is not before that of any earlier commit: it begins with that time. */
-  readonly commitId: (createdAt: number) => string;
 }
 
 /** What the calls of a Branch object share: its ledger, and its clock, ids, loops and turns. */

@@ -625,7 +625,7 @@ describe("a branch out of an archive", () => {
   test.each([
     [
       "a page of commits",
-      /INSERT INTO commits \(gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation\)\s+SELECT/,
+      /INSERT INTO commits \(gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation, elsewhere\)\s+SELECT/,
     ],
     ["a page of tags", /INSERT INTO tags/],
     ["a page of files", /INSERT INTO files \(gen, path, born, died[^)]*\)\s+SELECT/],

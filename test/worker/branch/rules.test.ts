@@ -145,7 +145,7 @@ describe("a full branch", () => {
           sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize },
           transactionSync: storage.transactionSync.bind(storage),
         });
-        const moment = { now: 1, id: () => "id", commitId: () => "id" };
+        const moment = { now: 1, id: () => "id" };
         const { digest, size } = inline("a");
         expect(ledger.exists).toBe(true);
         const commit = (operations: Operation[]) =>
@@ -184,7 +184,7 @@ describe("a full branch", () => {
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_900_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
       });
-      const moment = { now: 1, id: () => "id", commitId: () => "id" };
+      const moment = { now: 1, id: () => "id" };
       expect(ledger.exists).toBe(true);
       const put = { path: "a", content: inline("a"), attributes: {} };
       const full = { ok: false, reason: "branch-full" };
@@ -211,7 +211,7 @@ describe("a full branch", () => {
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_600_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
       });
-      const moment = { now: Date.now(), id: () => "id", commitId: () => "id" };
+      const moment = { now: Date.now(), id: () => "id" };
       const full = { ok: false, reason: "branch-full" };
       const finish = (id: string) => ledger.transaction((tx) => finishOpenCommit(tx, ledger, { id, moment }));
       // It looks at the size once in so many operations, and from then on each time.

@@ -40,12 +40,6 @@ import { readTo } from "./news.ts";
  * row is half written.
  */
 
-/** Of (?1 gen, ?2 HEAD, ?3 JSON of ids of commits): their numbers; an id that is none is left out. */
-const NAMED = `
-  SELECT commits.id AS id, commits.seq AS seq FROM json_each(?3) AS asked
-  CROSS JOIN commits INDEXED BY commits_by_id ON commits.id = asked.value
-  WHERE commits.gen = ?1 AND commits.kind <> 1 AND commits.seq <= ?2`;
-
 /** Of (?1 gen, ?2 paths at commits): the rows of these versions. */
 const ROWS = `
   SELECT asked.value AS version, f.path AS path, f.born AS born, f.died AS died, f.kind AS kind,
@@ -230,7 +224,7 @@ export function eraseVersions(
 
 /** The commits of the live generation that have what these commits have at these paths. */
 export function spansOfFiles(
-  ledger: Pick<Ledger, "sql" | "generations">,
+  ledger: Pick<Ledger, "sql" | "generations" | "commits">,
   request: Pick<RequestOf<ErasureCalls["erase"]>, "versions">,
 ): FileSpans[] {
   const live = ledger.generations.live();
@@ -264,20 +258,21 @@ export function generationOf(
 
 /** The versions that a request names by commits of the branch, each once. */
 export function targetsOf(
-  { sql }: Pick<Ledger, "sql">,
+  { commits }: Pick<Ledger, "commits">,
   {
     gen,
     head,
     request,
   }: { gen: number; head: number; request: Pick<RequestOf<ErasureCalls["erase"]>, "versions"> },
 ): Target[] {
-  const ids = JSON.stringify([...new Set(request.versions.map(({ version }) => version))]);
-  const named = sql.query<{ id: string; seq: number }>(NAMED, [gen, head, ids]);
-  const seqs = new Map(named.map(({ id, seq }) => [id, seq]));
+  const named = commits.numbersOf(
+    gen,
+    request.versions.map(({ version }) => version),
+  );
   const distinct = new Map<string, Target>();
   for (const { path, version: id } of request.versions) {
-    const seq = seqs.get(id);
-    if (seq !== undefined) distinct.set(nameAt(path, seq), { path, id, seq });
+    const { seq = 0, kind = "deletion" } = named.get(id) ?? {};
+    if (kind !== "deletion" && seq <= head) distinct.set(nameAt(path, seq), { path, id, seq });
   }
   return [...distinct.values()];
 }

@@ -54,9 +54,11 @@ const SCHEMA = `
     author INTEGER,
     -- JSON: the message and the metadata that were given with it; null if there are none
     annotation TEXT,
+    -- 1: its id does not say which commit it is (tree/commit-id.ts), so that it is looked for in an index; else null
+    elsewhere INTEGER,
     PRIMARY KEY (gen, seq)
   ) WITHOUT ROWID;
-  CREATE UNIQUE INDEX commits_by_id ON commits (id);
+  CREATE UNIQUE INDEX commits_by_id ON commits (id) WHERE elsewhere = 1;
   CREATE UNIQUE INDEX commits_by_origin ON commits (gen, origin) WHERE origin IS NOT NULL;
 
   -- What the commits of jobs descend from, from commit seq on. JSON, by the uid of a pipeline: its version.

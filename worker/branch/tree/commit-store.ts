@@ -2,6 +2,7 @@ import type { Annotation, Redaction } from "../contract/answers.ts";
 import type { Lineage } from "../contract/pipelines.ts";
 import { BranchStore, standsFor } from "../store.ts";
 import { redactedText, saidText } from "./annotation.ts";
+import { placeIn } from "./commit-id.ts";
 
 /**
  * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
@@ -43,7 +44,17 @@ type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
 const SELECT = "SELECT gen, seq, id, kind, createdAt, births, deaths FROM commits WHERE";
 const NEWEST = `${SELECT} gen = ? ORDER BY seq DESC LIMIT 1`;
 const AT = `${SELECT} gen = ? AND seq = ?`;
-const BY_ID = `${SELECT} id = ?`;
+/** Of (?1 id, ?2 gen and ?3 seq that it says). */
+const BY_ID = `${SELECT} gen = ?2 AND seq = ?3 AND id = ?1
+  UNION ALL ${SELECT} elsewhere = 1 AND id = ?1 LIMIT 1`;
+/** Of (?1 gen, ?2 JSON of numbers by ids, as they say them): those that are there. */
+const NUMBERS = `
+  SELECT commits.id AS id, commits.seq AS seq, kind FROM json_each(?2) AS asked
+  CROSS JOIN commits ON commits.gen = ?1 AND commits.seq = asked.value AND commits.id = asked.key
+  UNION ALL
+  SELECT commits.id AS id, commits.seq AS seq, kind FROM json_each(?2) AS asked
+  CROSS JOIN commits INDEXED BY commits_by_id ON commits.elsewhere = 1 AND commits.id = asked.key
+  WHERE commits.gen = ?1`;
 const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
 /** A generation that comes out of an archive has a number above those that were begun, and is not to be seen yet. */
 const AFTER = `${SELECT} (gen, seq) > (?, ?) AND gen <= (SELECT max(gen) FROM generations) ORDER BY gen, seq LIMIT ?`;
@@ -58,10 +69,12 @@ export class CommitStore extends BranchStore {
 
   insert({ gen, seq, id, kind, createdAt, births, deaths, origin, annotation }: NewCommit): void {
     const author = annotation?.key === undefined ? null : this.authorOf(annotation.key);
+    const place = placeIn(id);
+    const elsewhere = place.gen === gen && place.seq === seq ? null : 1;
     this.sql.run`
-      INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation)
+      INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation, elsewhere)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
-        ${origin ?? null}, ${author}, ${saidText(annotation)})`;
+        ${origin ?? null}, ${author}, ${saidText(annotation)}, ${elsewhere})`;
   }
 
   /** The number that stands for an access key, which it gets with its first commit: many commits are of few keys. */
@@ -89,7 +102,18 @@ export class CommitStore extends BranchStore {
   }
 
   byId(id: string): CommitRow | undefined {
-    return this.#query(BY_ID, [id])[0];
+    const { gen, seq } = placeIn(id);
+    return this.#query(BY_ID, [id, gen, seq])[0];
+  }
+
+  /** The numbers and kinds of some commits of a generation, by their ids; what is none is left out. */
+  numbersOf(gen: number, ids: Iterable<string>): Map<string, Pick<CommitRow, "seq" | "kind">> {
+    const asked = Object.fromEntries(Array.from(ids, (id) => [id, placeIn(id).seq]));
+    const rows = this.sql.query<Pick<StoredRow, "id" | "seq" | "kind">>(NUMBERS, [
+      gen,
+      JSON.stringify(asked),
+    ]);
+    return new Map(rows.map(({ id, seq, kind }) => [id, { seq, kind: kindOf(kind) }]));
   }
 
   /** The ids and times of some of a generation's commits, by number. Throws for a commit that is not there. */
@@ -107,8 +131,18 @@ export class CommitStore extends BranchStore {
 
   /** The number of the newest commit of a generation whose id is this one or less, which may be gone; 0 if there is none. */
   seqUpTo(gen: number, id: string): number {
-    return this.sql.number`
-      SELECT seq FROM commits INDEXED BY commits_by_id WHERE id <= ${id} AND gen = ${gen} ORDER BY id DESC LIMIT 1`;
+    const found = this.byId(id);
+    if (found?.gen === gen) return found.seq;
+    // Ids grow as commits do. Looks at twenty rows for a million commits.
+    let [low, high] = [0, this.newest(gen)?.seq ?? 0];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      const row = this.sql.first<{ seq: number; id: string }>`
+        SELECT seq, id FROM commits WHERE gen = ${gen} AND seq >= ${middle} ORDER BY seq LIMIT 1`;
+      if (row && row.id <= id) low = row.seq;
+      else high = middle - 1;
+    }
+    return low;
   }
 
   /** What a client said of a commit (annotation.ts); null if nothing was said. */
@@ -131,7 +165,8 @@ export class CommitStore extends BranchStore {
    */
   forgetAnnotationsBefore(id: string): boolean {
     return this.sql.run`
-      UPDATE commits SET annotation = NULL WHERE id > ${`~${id}.`} AND id < ${`~${id}/`} AND annotation IS NOT NULL`;
+      UPDATE commits INDEXED BY commits_by_id SET annotation = NULL
+      WHERE elsewhere = 1 AND id > ${`~${id}.`} AND id < ${`~${id}/`} AND annotation IS NOT NULL`;
   }
 
   /** The job that made a commit; null if none did. */
@@ -154,8 +189,12 @@ export class CommitStore extends BranchStore {
 
   #query(text: string, values: readonly (string | number)[]): CommitRow[] {
     const rows = this.sql.query<StoredRow>(text, values);
-    return rows.map((row) => ({ ...row, kind: standsFor(COMMIT_KINDS, row.kind, "gone") }));
+    return rows.map((row) => ({ ...row, kind: kindOf(row.kind) }));
   }
+}
+
+function kindOf(number: number): CommitKind {
+  return standsFor(COMMIT_KINDS, number, "gone");
 }
 
 /**

@@ -10,6 +10,7 @@ import { type Admitted, admit, claimedBranch, pathRefusal } from "../staging/adm
 import { finalState, type PlannedChange, planCommit } from "../staging/plan.ts";
 import { holdingOperations } from "../staging/preconditions.ts";
 import { stageChanges, stageContent } from "../staging/stage.ts";
+import { newCommitId } from "../tree/commit-id.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -227,8 +228,9 @@ export function moveHead(
 ): Committed {
   const { gen, head } = live;
   const createdAt = clock.next(moment.now);
-  const id = moment.commitId(createdAt);
-  const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
+  const seq = head.seq + 1;
+  const id = newCommitId({ gen, seq }, createdAt);
+  const next = { seq, births: head.births + births, deaths: head.deaths + deaths };
   commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, annotation });
   generations.advance({ ...next, id, modifiedAt: createdAt }, moment.now);
   return { ok: true, commit: id, modifiedAt: createdAt };

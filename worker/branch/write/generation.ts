@@ -4,6 +4,7 @@ import type { Refused } from "../contract/answers.ts";
 import type { Fork } from "../forks/fork-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { forgetErasures } from "../outbox/erasure-store.ts";
+import { newCommitId } from "../tree/commit-id.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { endOutputs } from "./job-output.ts";
 
@@ -20,9 +21,10 @@ export function endGeneration(_: Tx, ledger: Ledger, { live, moment }: { live: L
   const { gen, head } = live;
   const { now } = moment;
   const createdAt = ledger.clock.next(now);
-  const id = moment.commitId(createdAt);
+  const position = { gen, seq: head.seq + 1 };
+  const id = newCommitId(position, createdAt);
   const { births, deaths } = head;
-  ledger.commits.insert({ gen, seq: head.seq + 1, id, kind: "deletion", createdAt, births, deaths });
+  ledger.commits.insert({ ...position, id, kind: "deletion", createdAt, births, deaths });
   ledger.generations.end(gen, createdAt);
   ledger.forks.purgeEnded();
   ledger.uploads.expireMultiparts(gen, now);

@@ -15,6 +15,7 @@ import type { ArchivedBytes } from "../../contract/archives.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Position } from "../../tree/commit-store.ts";
 import { kindOf, NO_VERSION, PLACEHOLDER } from "../../tree/file-store.ts";
+import type { TagRow } from "../../tree/tag-store.ts";
 
 /** Most rows of files, and about the most text, that one slice reads: what takes some milliseconds. */
 const SLICE_ROWS = 250;
@@ -32,11 +33,9 @@ const COMMITS = `
   FROM commits AS c LEFT JOIN authors ON authors.number = c.author
   WHERE c.gen = ?1 AND c.seq > ?3 AND c.seq <= ?2 AND c.kind <> 1 ORDER BY c.seq LIMIT ?4`;
 
-/** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): tags of commits up to that one, by name. */
+/** Of (?1 gen, ?2 after, ?3 limit): tags, by name. */
 const TAGS = `
-  SELECT name, "commit", tags.createdAt AS createdAt FROM tags CROSS JOIN commits
-    ON commits.id = tags."commit" AND commits.gen = tags.gen AND commits.seq <= ?2 AND commits.kind = 0
-  WHERE tags.gen = ?1 AND name > ?3 ORDER BY name LIMIT ?4`;
+  SELECT name, "commit", createdAt FROM tags WHERE gen = ?1 AND name > ?2 ORDER BY name LIMIT ?3`;
 
 /** Of (?1 gen, ?2 path, ?3 born, ?4 limit): rows of files in the order of their key, with bytes that are in rows. */
 const FILES = `
@@ -98,17 +97,19 @@ export function commitsPage(
 }
 
 export function tagsPage(
-  { sql }: Ledger,
-  { at, after }: { at: Position; after: string },
+  { sql, commits }: Ledger,
+  { at: { gen, seq: last }, after }: { at: Position; after: string },
 ): { tags: ArchivedTag[]; next: string | null } {
-  const rows = sql.query<{ name: string; commit: string; createdAt: number }>(TAGS, [
-    at.gen,
-    at.seq,
-    after,
-    MAX_ARCHIVE_TAGS,
-  ]);
-  const tags = rows.map(({ name, commit, createdAt }): ArchivedTag => [name, commit, createdAt]);
-  return { tags, next: tags.length < MAX_ARCHIVE_TAGS ? null : (tags.at(-1)?.[0] ?? null) };
+  const rows = sql.query<TagRow>(TAGS, [gen, after, MAX_ARCHIVE_TAGS]);
+  const named = commits.numbersOf(
+    gen,
+    rows.map(({ commit }) => commit),
+  );
+  const tags = rows.flatMap(({ name, commit, createdAt }): ArchivedTag[] => {
+    const { seq, kind } = named.get(commit) ?? {};
+    return kind === "commit" && seq !== undefined && seq <= last ? [[name, commit, createdAt]] : [];
+  });
+  return { tags, next: rows.length < MAX_ARCHIVE_TAGS ? null : (rows.at(-1)?.name ?? null) };
 }
 
 /** The next files of an export, with the bytes of contents that are in rows. */

@@ -29,18 +29,18 @@ export interface LackedContent {
 
 /** Of (?1 gen, ?2 JSON of numbers, ids, times, births, deaths, origins, numbers of authors, annotations and kinds). */
 const COMMITS = `
-  INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation)
+  INSERT INTO commits (gen, seq, id, kind, createdAt, births, deaths, origin, author, annotation, elsewhere)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 8, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7
+    value ->> 7, 1
   FROM json_each(?2)`;
 
 /**
- * Of (?1 gen, ?2 JSON of ids): commits of generations that are over, and of imports that were given up, leave their ids to
+ * Of (?1 JSON of generations and numbers): commits of generations that are over, and of imports that were given up, leave their ids to
  * those that come. Nobody can name them any more, and an id is of one commit. What they are called then comes after all ids.
  */
 const LEAVE_IDS = `
-  UPDATE commits SET id = '~' || id || '.' || gen
-  WHERE id IN (SELECT value FROM json_each(?2)) AND gen <> ?1`;
+  UPDATE commits SET id = '~' || id || '.' || gen, elsewhere = 1
+  WHERE (gen, seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))`;
 
 /** Of (?1 gen, ?2 JSON of names, ids and times). */
 const TAGS = `
@@ -106,20 +106,23 @@ export function importCommits(
   const { gen, head, horizon } = row;
   let before: CommitBefore | undefined = commits.at({ gen, seq: row.seq });
   const ids = new Set<string>();
+  const leaving: [gen: number, seq: number][] = [];
   const origins = new Set<string>();
   for (const [index, commit] of page.entries()) {
     const [seq, id, createdAt, births, deaths, origin] = commit;
     const fault = commitFault(commit, { before, head, horizon, now });
     if (fault) return badRow(`commits[${index}]`, fault);
-    if (ids.has(id) || commits.byId(id)?.gen === gen)
+    const other = commits.byId(id);
+    if (ids.has(id) || other?.gen === gen)
       return badPage(`commits[${index}][1]`, `is the id of another commit, too: '${id}'`);
     if (origin !== null && (origins.has(origin) || commits.byOrigin(gen, origin) !== undefined))
       return badPage(`commits[${index}][5]`, `is the job of another commit, too: '${origin}'`);
     ids.add(id);
+    if (other) leaving.push([other.gen, other.seq]);
     if (origin !== null) origins.add(origin);
     before = { seq, id, createdAt, births, deaths };
   }
-  sql.execute(LEAVE_IDS, [gen, JSON.stringify([...ids])]);
+  if (leaving.length > 0) sql.execute(LEAVE_IDS, [JSON.stringify(leaving)]);
   const rows = page.map(([seq, id, createdAt, births, deaths, origin, key, annotation, , isGone]) => {
     const author = key === null ? null : commits.authorOf(key);
     return [seq, id, createdAt, births, deaths, origin, author, annotation, isGone === 1 ? 2 : 0];

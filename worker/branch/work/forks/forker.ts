@@ -10,6 +10,7 @@ import type { Fork } from "../../forks/fork-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { lowestMark } from "../../retention/horizon.ts";
 import type { BranchLoop } from "../../store.ts";
+import { newCommitId } from "../../tree/commit-id.ts";
 import { kindOf } from "../../tree/file-store.ts";
 import type { Committer } from "../../write/committer.ts";
 import { type RootContext, rootFork } from "../../write/fork.ts";
@@ -197,8 +198,8 @@ function publishFork(_: Tx, ledger: Ledger, { uid, moment }: Copying & { moment:
     throw new Error(`the fork ${uid} can't be published any more`);
   }
   const createdAt = clock.next(moment.now);
-  const id = moment.commitId(createdAt);
   const position = { gen: fork.gen, seq: FIRST_SEQ };
+  const id = newCommitId(position, createdAt);
   const annotation = { message: messageOf(fork), ...fork.annotation };
   commits.insert({ ...position, id, kind: "commit", createdAt, births: fork.files, deaths: 0, annotation });
   generations.open(fork.gen);
