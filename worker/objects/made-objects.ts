@@ -41,7 +41,6 @@ export function madeObjects<Api>(
 ): (name: string) => Api {
   const made = new Set<string>();
   const isMade = async (name: string, disk: Fetcher): Promise<boolean> => {
-    if (made.has(name)) return true;
     const { status } = await disk.fetch(`http://disk/${objects.idFromName(name)}.sqlite`, { method: "HEAD" });
     if (status === 404) return false;
     // What could not be looked for may not be there.
@@ -56,7 +55,7 @@ export function madeObjects<Api>(
       async call(call, args) {
         const makes = makers.some((maker) => maker === call);
         try {
-          const isThere = !files || makes || (await isMade(name, files));
+          const isThere = !files || makes || made.has(name) || (await isMade(name, files));
           const object = isThere ? own : objects.getByName(NOBODY);
           return await (object as unknown as Faceted).call(call, args);
         } catch (error) {

@@ -1,5 +1,4 @@
 import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
-import type { Context } from "../app.ts";
 import type { Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import type { FileCalls, ViewShown } from "../branch/contract/files.ts";
@@ -48,9 +47,8 @@ export interface BesideTree extends Omit<BranchApi, "lifecycle" | "files" | "upl
   readonly multipart: Omit<MultipartCalls, "create" | "list">;
 }
 
-/** What is behind a bucket. Asks nothing yet. */
-export function openTree(context: Pick<Context, "branch">, { view, ...address }: BucketAddress): BucketTree {
-  const branch = context.branch(address);
+/** What is behind a bucket of a branch. Asks nothing yet. */
+export function openTree(branch: BranchApi, { view, ...address }: BucketAddress): BucketTree {
   return view === undefined ? headTree(branch) : viewTree(branch, { ...address, view });
 }
 

@@ -266,9 +266,10 @@ function openBucket(
 ): BucketRequest {
   const { context } = asked;
   const address = addressOf(bucket, by);
-  const tree = openTree(context, address);
+  const branch = context.branch(address);
+  const tree = openTree(branch, address);
   const shown = isAnybody(asked) ? publicTree(tree) : tree;
-  return { ...asked, bucket, address, by, tree: shown, branch: context.branch(address) };
+  return { ...asked, bucket, address, by, tree: shown, branch };
 }
 
 function openObject(bucket: BucketRequest, address: Address): ObjectRequest {

@@ -110,7 +110,7 @@ async function readSource(
   context: Pick<Context, "branch" | "config">,
   { bucket, address, key, literal, commit }: SourceName,
 ): Promise<{ key: string; file: FileRead }> {
-  const tree = openTree(context, address);
+  const tree = openTree(context.branch(address), address);
   const read = (path: string) =>
     tree.read({ path, modified: context.config.lastModified, ...(commit !== undefined && { commit }) });
   const file = await read(key);
