@@ -1,3 +1,4 @@
+import { decodeTime } from "ulid";
 import type { ObjectTag } from "../../../protocol/object-tags.ts";
 import type { Writer } from "../../../worker/branch/contract/answers.ts";
 import type { Keep, Lifecycle, ModifiedOf } from "../../../worker/branch/contract/settings.ts";
@@ -105,9 +106,8 @@ const BEGUN_WITH = `
 const FORKED_FROM = `
   SELECT 1 FROM forks WHERE parent = ? AND "commit" = ? AND createdAt > ?
     AND (state IN (1, 2) OR state = 3 AND EXISTS (SELECT 1 FROM roots WHERE goneAt IS NULL))`;
-/** Of (? gen), if it came out of an archive. */
-const IMPORTED = `
-  SELECT generations.createdAt FROM generations JOIN imports USING (uid) WHERE generations.gen = ?`;
+/** Of (? gen), if it came out of an archive, which says itself when the branch was made. */
+const IMPORTED = "SELECT uid FROM imports WHERE gen = ?";
 
 const DIED =
   "SELECT path, attributes ->> '$.tags' AS tags FROM files WHERE gen = ? AND died = ? AND kind < 2";
@@ -239,9 +239,9 @@ export class FactsObserver {
     if (made.seq >= horizon && this.#isInRange(facts, made)) return true;
     if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#now) return true;
     if (this.#object.storage.read(BEGUN_WITH, made.gen, made.seq).length > 0) return true;
-    const [imported] = this.#object.storage.read<{ createdAt: number }>(IMPORTED, made.gen);
+    const [imported] = this.#object.storage.read<{ uid: string }>(IMPORTED, made.gen);
     // What came back out of an archive is no parent of forks that were there before: an earlier generation is.
-    return this.isForked(commit, imported ? imported.createdAt + LONGEST_BACK_MS : 0);
+    return this.isForked(commit, imported ? decodeTime(imported.uid) + LONGEST_BACK_MS : 0);
   }
 
   /** Whether a branch stands that was made, later than a time, from a commit of whatever generation. */
