@@ -1,18 +1,10 @@
 import { mood } from "../../../worker/pipeline/model/command.ts";
 import { isClashing, merged } from "../../../worker/pipeline/model/naive-results.ts";
 import { holdsFile } from "../../../worker/pipeline/model/naive-tree.ts";
-import { NO_SECRET } from "./agent.ts";
 import type { JobsWorld, Operation, PipelinePlan } from "./clients.ts";
-import { JobFacts, type Tree } from "./facts.ts";
+import { isEarly, JobFacts, TOO_LONG, TOO_MANY, type Tree } from "./facts.ts";
 import type { RecordedEvent } from "./recorder.ts";
 import { type JobRow, PipelineRows } from "./rows.ts";
-
-const TOO_LONG = "the job ran longer than ";
-const TOO_MANY = "its inputs make ";
-/** Why a job ends early that nobody stopped. */
-const EARLY = new RegExp(
-  `^(${NO_SECRET}$|egress to |merging what several datums wrote |${TOO_LONG}|${TOO_MANY})`,
-);
 
 const UPDATES = [
   ...["update code", "update settings", "update terms", "update inputs", "update egress"],
@@ -330,11 +322,6 @@ class PipelineCheck {
     // One for what was there when it was made.
     return 1 + own.length + this.#facts.erasures().length;
   }
-}
-
-/** Whether a job ended before its datums were done, or before its output was where it is to be. */
-export function isEarly({ state, reason }: JobRow): boolean {
-  return state === "failure" && reason !== null && EARLY.test(reason);
 }
 
 function shown(text: string | undefined): string {

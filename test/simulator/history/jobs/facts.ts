@@ -1,8 +1,16 @@
 import { datumsOf, type NaiveDatum } from "../../../worker/pipeline/model/naive-results.ts";
 import { holdsFile, type NaiveGlob } from "../../../worker/pipeline/model/naive-tree.ts";
+import { NO_SECRET } from "./agent.ts";
 import type { JobsWorld, Operation, PipelinePlan } from "./clients.ts";
 import type { RecordedEvent, Recorder } from "./recorder.ts";
 import type { AttemptRow, JobRow, PipelineRows, RevisionRow } from "./rows.ts";
+
+export const TOO_LONG = "the job ran longer than ";
+export const TOO_MANY = "its inputs make ";
+/** Why a job ends early that nobody stopped. */
+const EARLY = new RegExp(
+  `^(${NO_SECRET}$|egress to |merging what several datums wrote |${TOO_LONG}|${TOO_MANY})`,
+);
 
 export type Tree = ReadonlyMap<string, string>;
 
@@ -219,11 +227,15 @@ export class JobFacts {
     });
   }
 
-  /** The datums of a job that each job since then has, too; none if other inputs were read since, or other code ran. */
+  /**
+   * The datums of a job that each job since then has, too; none if other inputs were read since, or other code ran, or if all
+   * was read anew, as by a job of a pipeline that was started and by one behind a job that was given up.
+   */
   stayedSince(job: JobRow): NaiveDatum[] {
     const since = this.jobs.filter(({ n }) => n > job.n);
     const { salt } = this.revision(job);
-    if (!since.every((each) => this.isOfInputs(job, each) && this.revision(each).salt === salt)) return [];
+    const isSame = (each: JobRow): boolean => this.isOfInputs(job, each) && this.revision(each).salt === salt;
+    if (!since.every((each) => isSame(each) && each.source >= 0 && !isEarly(each))) return [];
     return [...this.datumsOf(job).values()].filter(({ id }) =>
       since.every((each) => this.datumsOf(each).has(id)),
     );
@@ -243,4 +255,9 @@ export class JobFacts {
     if (!found) throw new Error(`there is no version ${revision} of ${this.plan.name}`);
     return found;
   }
+}
+
+/** Whether a job ended before its datums were done, or before its output was where it is to be. */
+export function isEarly({ state, reason }: JobRow): boolean {
+  return state === "failure" && reason !== null && EARLY.test(reason);
 }

@@ -3,9 +3,8 @@ import type { PipelineApi } from "../../../../worker/pipeline/contract.ts";
 import { outputsOf } from "../../../worker/pipeline/model/command.ts";
 import type { NaiveDatum } from "../../../worker/pipeline/model/naive-results.ts";
 import { Random } from "../../platform/random.ts";
-import { isEarly } from "./check.ts";
 import type { JobsWorld, PipelinePlan } from "./clients.ts";
-import { JobFacts } from "./facts.ts";
+import { isEarly, JobFacts } from "./facts.ts";
 import { allOf, differs, keyOf, pathsOf } from "./pages.ts";
 import { type JobRow, PipelineRows } from "./rows.ts";
 
