@@ -15,7 +15,7 @@ import { somePage } from "./pages.ts";
 /** What pipelines read of the history, by somebody who follows it without being one: nothing is held for them. */
 export const FEED_KINDS = {
   follow: { weight: 3, take: follow },
-  position: { weight: 3, take: position },
+  position: { weight: 4, take: position },
 } satisfies Record<string, Kind>;
 
 /** Commits with their places. */
