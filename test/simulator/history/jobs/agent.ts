@@ -479,11 +479,19 @@ class Batch {
   }
 
   /** Brings a store what it lacks, unless somebody else changed it meanwhile, as a store does that keeps conditions. */
-  async #push({ lease, job, egress, entries }: Extract<Task, { kind: "egress" }>): Promise<Outcome> {
+  async #push({
+    lease,
+    job,
+    egress,
+    entries,
+  }: Extract<Task, { kind: "egress" }>): Promise<Outcome | undefined> {
     const { random, outside } = this.#options;
     const grant = this.#grants.get(job);
     const store = outside.store(egress.URL);
     const seen = entries.map(({ path }) => store.get(path)?.version);
+    // As a runner does: whoever holds the lease later writes after this look.
+    await this.#renew();
+    if (this.#lost.has(lease)) return undefined;
     const texts: (string | null)[] = [];
     for (const { content } of entries)
       texts.push(content && (await this.#agent.read(this.#lease.output, content, grant)));
