@@ -1,8 +1,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { monotonicFactory } from "ulid";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import {
   type BranchStub,
   branchOf,
@@ -186,6 +187,18 @@ describe("uploads of a pipeline's output", () => {
     });
     await branch.uploads.abort({ upload });
     expect(await branch.uploads.renew({ upload })).toEqual(REFUSED);
+  });
+
+  test("what comes with the upload of a lease costs no row of the upload, which does not run out", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.output.claim({ pipeline: "p", uid: "u" });
+    const upload = await open(branch, "lease-1");
+    const statements = vi.spyOn(Sql.prototype, "execute");
+    await branch.uploads.add({ upload, contents: [inline("a")] });
+    const written = statements.mock.results.map(({ value }) => value.rowsWritten as number);
+    statements.mockRestore();
+    // What it holds; the content, and its entry by its digest.
+    expect(written.filter((rows) => rows > 0)).toEqual([1, 2]);
   });
 
   test("what was uploaded under a lost lease is condemned with the next alarm, and what others hold stays", async () => {

@@ -122,7 +122,7 @@ function generationOf(ledger: Ledger): { readonly gen: number; readonly uid: str
   return ledger.live ?? (ledger.exists ? ledger.imports.coming() : undefined);
 }
 
-/** Works on an upload that is open, in a transaction, and renews it. */
+/** Works on an upload that is open, in a transaction, and renews it. That of a lease does not run out, and costs no row. */
 function withOpen<A>(
   { ledger, now }: Reach,
   upload: string,
@@ -133,7 +133,7 @@ function withOpen<A>(
   return ledger.transaction(() => {
     const row = ledger.uploads.find(upload, at.gen);
     if (!row) return refused("no-such-upload");
-    ledger.uploads.renew(upload, { gen: at.gen, now: now() });
+    if (row.lease === null) ledger.uploads.renew(upload, { gen: at.gen, now: now() });
     return work(row);
   });
 }
