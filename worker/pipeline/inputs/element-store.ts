@@ -146,10 +146,11 @@ export class TouchedStore extends Store {
 
   /** Compared: there is a new element. */
   stage(job: number, { input, element }: { input: number; element: Element }): void {
-    this.drop(job, { input, path: element.path });
+    const { path, kind, digest, size } = element;
     this.sql.run`
-      INSERT INTO touched (job, stage, input, path, kind, digest, size, directory)
-      VALUES (${job}, ${TO_BE_BORN}, ${input}, ${element.path}, ${element.kind}, ${element.digest}, ${element.size}, 0)`;
+      UPDATE touched
+      SET stage = ${TO_BE_BORN}, kind = ${kind}, digest = ${digest}, size = ${size}, directory = 0
+      WHERE job = ${job} AND stage = ${FOUND} AND input = ${input} AND path = ${path}`;
   }
 
   nextBirth(job: number): { input: number; element: Element } | undefined {
