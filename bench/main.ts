@@ -18,6 +18,7 @@ import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
 import { lazyPipes } from "./rows/lazy-pipes.ts";
 import { listPages } from "./rows/list-pages.ts";
+import { listRates } from "./rows/list-rates.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
 import { retention } from "./rows/retention.ts";
@@ -41,6 +42,7 @@ const ROWS: readonly Row[] = [
   r2Objects,
   copyObject,
   listPages,
+  listRates,
   commitBucket,
   oneFileCommit,
   jobLatency,

@@ -26,7 +26,7 @@ export const largeObjects: Row = {
           ...COMMON,
           what: what("PUT, unsigned payload,"),
           pairs: await put("UNSIGNED-PAYLOAD"),
-          target: { atLeast: 0.55 },
+          target: { atLeast: 0.6 },
         },
         {
           ...COMMON,
@@ -38,13 +38,13 @@ export const largeObjects: Row = {
           ...COMMON,
           what: what("GET"),
           pairs: await interleaved(pairs, await getRates(contest, body)),
-          target: { atLeast: 0.8 },
+          target: { atLeast: 0.95 },
         },
         {
           ...COMMON,
           what: what(`multipart, ${PARTS} parts at once,`),
           pairs: await interleaved(pairs, multipartRates(contest, parts)),
-          target: { atLeast: 0.55 },
+          target: { atLeast: 0.65 },
         },
       ];
     } finally {

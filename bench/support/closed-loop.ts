@@ -6,6 +6,13 @@ export interface Answer {
   readonly bytes: Buffer;
 }
 
+/** What a number of requests came to. */
+interface Load {
+  readonly perSecond: number;
+  /** How long each took, in milliseconds, in no order. */
+  readonly latencies: readonly number[];
+}
+
 /** A number of connections to one server that are kept open. */
 export class Connections {
   readonly #pool: Pool;
@@ -18,17 +25,28 @@ export class Connections {
 
   /** Sends all requests, on every connection the next one as soon as the one before is answered. Returns requests per second. */
   async requestsPerSecond(requests: readonly SignedRequest[]): Promise<number> {
-    const startedAt = performance.now();
-    await this.each(requests, () => {});
-    return (requests.length * 1000) / (performance.now() - startedAt);
+    return (await this.load(requests)).perSecond;
   }
 
-  /** Sends all requests in that way and shows each answer. */
-  async each(requests: readonly SignedRequest[], show: (answer: Answer) => void): Promise<void> {
+  /** Sends all requests in that way, and tells how long each took, too. */
+  async load(requests: readonly SignedRequest[]): Promise<Load> {
+    const startedAt = performance.now();
+    const latencies: number[] = [];
+    await this.each(requests, (_, tookMs) => latencies.push(tookMs));
+    return { perSecond: (requests.length * 1000) / (performance.now() - startedAt), latencies };
+  }
+
+  /** Sends all requests in that way and shows each answer, and how long it took, in milliseconds. */
+  async each(
+    requests: readonly SignedRequest[],
+    show: (answer: Answer, tookMs: number) => void,
+  ): Promise<void> {
     let next = 0;
     const loop = async (): Promise<void> => {
-      for (let request = requests[next++]; request; request = requests[next++])
-        show(await this.exchange(request));
+      for (let request = requests[next++]; request; request = requests[next++]) {
+        const sentAt = performance.now();
+        show(await this.exchange(request), performance.now() - sentAt);
+      }
     };
     await Promise.all(Array.from({ length: this.#count }, loop));
   }
@@ -51,7 +69,8 @@ export class Connections {
 
   /** One request that must succeed. */
   async exchange({ method, path, headers, body }: SignedRequest): Promise<Answer> {
-    const response = await this.#pool.request({ method, path, headers, body });
+    // By itself it closes a connection behind each HEAD.
+    const response = await this.#pool.request({ method, path, headers, body, reset: false });
     const bytes = Buffer.from(await response.body.arrayBuffer());
     if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${bytes}`);
     return { headers: response.headers, bytes };

@@ -3,7 +3,7 @@ import type { Door } from "../../test/support/keys.ts";
 
 /** A request with its signature. It is good for 15 minutes. */
 export interface SignedRequest {
-  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
