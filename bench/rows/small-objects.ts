@@ -127,7 +127,7 @@ interface Load {
 function loadsOf(requests: Requests, sets: readonly KeySet[]): Load[] {
   return sets.flatMap((set) => {
     const { what, held } = set;
-    const beside = (READS_A_PUT + 1) / (READS_A_PUT / held.get + 1 / PUT);
+    const beside = (read: number) => Number(((READS_A_PUT + 1) / (READS_A_PUT / read + 1 / PUT)).toFixed(2));
     return [
       {
         what: `GET, ${what}`,
@@ -143,8 +143,13 @@ function loadsOf(requests: Requests, sets: readonly KeySet[]): Load[] {
       },
       {
         what: `GET, ${what}, a PUT in ${READS_A_PUT}`,
-        prepare: () => requests.readsAndPuts(set),
-        atLeast: Number(beside.toFixed(2)),
+        prepare: () => requests.readsAndPuts("GET", set),
+        atLeast: beside(held.get),
+      },
+      {
+        what: `HEAD, ${what}, a PUT in ${READS_A_PUT}`,
+        prepare: () => requests.readsAndPuts("HEAD", set),
+        atLeast: beside(held.head),
       },
       {
         what: `PUT, overwrite, ${what}`,
@@ -226,9 +231,9 @@ class Requests {
   }
 
   /** A PUT comes behind each READS_A_PUT reads. */
-  readsAndPuts(set: KeySet): Promise<SignedRequest[]> {
+  readsAndPuts(method: "GET" | "HEAD", set: KeySet): Promise<SignedRequest[]> {
     return this.#many(this.#counts.get, (i) =>
-      i % (READS_A_PUT + 1) === READS_A_PUT ? this.#overwrite(set) : this.#read("GET", set),
+      i % (READS_A_PUT + 1) === READS_A_PUT ? this.#overwrite(set) : this.#read(method, set),
     );
   }
 

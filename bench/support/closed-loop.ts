@@ -69,7 +69,7 @@ export class Connections {
 
   /** One request that must succeed. */
   async exchange({ method, path, headers, body }: SignedRequest): Promise<Answer> {
-    // By itself it closes a connection behind each HEAD.
+    // `reset: false` keeps a connection behind a HEAD whose answer tells a length. undici closes it otherwise.
     const response = await this.#pool.request({ method, path, headers, body, reset: false });
     const bytes = Buffer.from(await response.body.arrayBuffer());
     if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${bytes}`);
