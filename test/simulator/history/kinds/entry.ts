@@ -191,12 +191,15 @@ async function copyObject(stage: Stage, turn: Turn): Promise<void> {
   const [from, key] = [random.pick(PATHS), random.pick(PATHS)];
   const source = random.chance(0.6) ? bucket : bucketOf(random.pick(BRANCHES));
   const since = stage.stamp();
+  let answered = since;
   const asked: Asked = {
     id,
     bucket,
     text: `CopyObject ${id} of ${from} of ${source} to ${key}`,
     leads: ({ before, after }) => {
-      const states = stage.observers.get(source)?.between(since, after.since) ?? [];
+      // A state that was there before has all of it already, and what was copied was read until the answer.
+      const until = after.since > since ? after.since : answered;
+      const states = stage.observers.get(source)?.between(since, until) ?? [];
       const digests = new Set(states.map(({ tree }) => tree.get(from)));
       return [...digests].some(
         (digest) => digest !== undefined && isSame(after.tree, changed(before.tree, [[key, digest]])),
@@ -208,6 +211,7 @@ async function copyObject(stage: Stage, turn: Turn): Promise<void> {
     asked,
     () => send(stage, { method: "PUT", bucket, key, headers }),
     (heard) => {
+      answered = stage.stamp();
       // The one that is not there may be the source.
       if (heard.status === 404) return { kind: "saw", what: heard.code ?? "404", of: () => true };
       return wrote(stage, heard, turn);
