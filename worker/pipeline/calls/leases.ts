@@ -44,9 +44,12 @@ export const leases: PipelineFacet<LeaseCalls> = {
     const { ledger, memory } = reach;
     if (!ledger.active()) return { lost: outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
-    for (const outcome of outcomes) {
-      const recorded = ledger.transaction((tx) => recordOutcome(tx, reach, outcome));
-      if (!recorded) lost.push(outcome.lease);
+    for (const some of together(outcomes)) {
+      ledger.transaction((tx) =>
+        ledger.jobs.countTogether(() => {
+          for (const each of some) if (!recordOutcome(tx, reach, each)) lost.push(each.lease);
+        }),
+      );
     }
     memory.queued.wake();
     return { lost };
@@ -234,6 +237,24 @@ type DatumSuccess = Extract<Outcome, { state: "success" }>;
 /** A fault, and whether it is the datum's own. */
 type JudgedFault = Fault & { readonly own: boolean };
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
+
+/** Outputs of outcomes that are recorded in one transaction: some 10 ms of work. The last outcome may have more. */
+const OUTPUTS_TOGETHER = 200;
+
+/** Outcomes, put together as they are recorded: in their order, in one transaction if they are small. */
+function together(outcomes: readonly Outcome[]): Outcome[][] {
+  const groups: Outcome[][] = [];
+  let room = 0;
+  for (const outcome of outcomes) {
+    if (room <= 0) {
+      groups.push([]);
+      room = OUTPUTS_TOGETHER;
+    }
+    groups.at(-1)?.push(outcome);
+    room -= outcome.state === "success" ? outcome.outputs.length : 0;
+  }
+  return groups;
+}
 
 /**
  * Records what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a

@@ -100,6 +100,8 @@ type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill:
 /** The jobs, numbered in their order. Every change that people can see raises the version, for the catalogue. */
 export class JobStore extends Store {
   readonly #outbox: OutboxStore<"jobs">;
+  /** What is counted by jobs while that is put together; undefined: each count is written by itself. */
+  #counted: Map<number, Required<Counts>> | undefined;
 
   constructor(sql: Sql, outbox: OutboxStore<"jobs">) {
     super(sql);
@@ -323,8 +325,33 @@ export class JobStore extends Store {
     this.wake("jobs");
   }
 
+  /** All that `work` counts of a job is written at once, at its end, or when the job is looked at. */
+  countTogether(work: () => void): void {
+    this.#counted = new Map();
+    try {
+      work();
+      this.#writeCounted();
+    } finally {
+      this.#counted = undefined;
+    }
+  }
+
   /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
   count(n: number, { processed = 0, skipped = 0, failed = 0, bad = 0, open = 0 }: Counts): void {
+    const counts = { processed, skipped, failed, bad, open };
+    const before = this.#counted?.get(n);
+    const sum = before ? added(before, counts) : counts;
+    if (this.#counted) this.#counted.set(n, sum);
+    else this.#write(n, sum);
+  }
+
+  #writeCounted(): void {
+    const counted = [...(this.#counted ?? [])];
+    this.#counted?.clear();
+    for (const [n, counts] of counted) this.#write(n, counts);
+  }
+
+  #write(n: number, { processed, skipped, failed, bad, open }: Required<Counts>): void {
     this.sql.run`
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
@@ -335,6 +362,7 @@ export class JobStore extends Store {
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
   end(n: number, end: JobEnd): boolean {
+    this.#writeCounted();
     const isEnded = this.sql.has`
       UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finishedAt = ${end.now},
         skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
@@ -383,10 +411,21 @@ export class JobStore extends Store {
 
   /** `condition` is one of the literals above. */
   #many(condition: string, ...values: (string | number)[]): JobRow[] {
+    this.#writeCounted();
     return this.sql
       .query<StoredJob>(`SELECT ${COLUMNS} FROM jobs WHERE ${condition}`, values)
       .map((row) => ({ ...row, positions: JSON.parse(row.positions), fill: JSON.parse(row.fill) }));
   }
+}
+
+function added(a: Required<Counts>, b: Required<Counts>): Required<Counts> {
+  return {
+    processed: a.processed + b.processed,
+    skipped: a.skipped + b.skipped,
+    failed: a.failed + b.failed,
+    bad: a.bad + b.bad,
+    open: a.open + b.open,
+  };
 }
 
 const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, tookOver, turnAt, committing,
