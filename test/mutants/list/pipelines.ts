@@ -128,7 +128,7 @@ export const PROVENANCE: Invariant = {
     {
       name: "A file leads to the datum that made it before",
       file: "worker/pipeline/output/published-store.ts",
-      text: "      if (before) this.#makers.kill({ path, key });\n",
+      text: "    if (before) this.#makers.end({ path, key }, this.#job());\n",
       replacement: "",
       tests: [inWorker("pipeline/provenance")],
     },

@@ -59,8 +59,7 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
   }
   const rows = lives().filter(({ from, until }) => committed.includes(from) && isCommitted(until));
   for (const { id, from, until } of rows) {
-    sql.run`
-      INSERT INTO made (path, born, key, id, salt, died) VALUES (${`p${below(20)}`}, ${from}, ${id}, ${id}, '1', ${until})`;
+    make({ path: `p${below(20)}`, id, from, until });
   }
   const kept = new Set(committed);
   while (kept.size > 1) {
@@ -69,6 +68,27 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
     await free(isWhole ? Number.MAX_SAFE_INTEGER : below(3));
     if (isWhole) check();
     else for (const id of needed(results)) expect(there()).toContain(id);
+  }
+
+  /** What has not ended is published. */
+  function make({
+    path,
+    id,
+    from,
+    until,
+  }: {
+    path: string;
+    id: string;
+    from: number;
+    until: number | null;
+  }): void {
+    if (until === null) {
+      sql.run`
+        INSERT INTO published (path, born, key, id, salt, digest, size) VALUES (${path}, ${from}, ${id}, ${id}, '1', '', 1)`;
+    } else {
+      sql.run`
+        INSERT INTO made (path, born, key, id, salt, died) VALUES (${path}, ${from}, ${id}, ${id}, '1', ${until})`;
+    }
   }
 
   async function free(slices: number): Promise<void> {
@@ -95,7 +115,9 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
 
   function check(): void {
     expect(there()).toEqual(needed(results));
-    const left = sql.all<{ id: string }>`SELECT id FROM made`.map(({ id }) => id).sort();
+    const left = sql.all<{ id: string }>`SELECT id FROM made UNION ALL SELECT id FROM published`
+      .map(({ id }) => id)
+      .sort();
     expect(left).toEqual(needed(rows));
     const given = sql.all<{ upload: string }>`SELECT upload FROM given_up`.map(({ upload }) =>
       upload.slice(2),

@@ -193,7 +193,9 @@ describe("what made an output file", () => {
     await workUntil(pipeline, { jobs: 1 });
     for (const text of ["2", "3"]) await commit("grow-in", { a: text });
     await workUntil(pipeline, { jobs: 3 });
-    expect(await query("grow", "SELECT count(*) AS n FROM made")).toEqual([{ n: 5 }]);
+    const all =
+      "SELECT path, born FROM made UNION ALL SELECT path, born FROM published WHERE born IS NOT NULL";
+    expect(await query("grow", all)).toHaveLength(5);
   });
 });
 

@@ -391,6 +391,10 @@ const SCHEMA = `
     salt TEXT NOT NULL,
     digest TEXT NOT NULL,
     size INTEGER NOT NULL,
+    -- the job from which on the path came from this datum; null: an erasure put there what is there
+    born INTEGER,
+    -- of the result then; the result itself may be gone
+    code INTEGER,
     PRIMARY KEY (path, key)
   ) WITHOUT ROWID;
   CREATE INDEX published_by_key ON published (key, path);
@@ -427,7 +431,8 @@ const SCHEMA = `
   CREATE INDEX merges_by_used ON merges (used);
   CREATE INDEX merges_by_upload ON merges (upload) WHERE upload IS NOT NULL;
 
-  -- Which datum each path of the output branch came from, by births and deaths: published as of any committed job.
+  -- Which datum each path of the output branch came from and does no more, by births and deaths: with it, published as of any
+  -- committed job.
   CREATE TABLE made (
     path TEXT NOT NULL,
     born INTEGER NOT NULL,
@@ -435,14 +440,13 @@ const SCHEMA = `
     key TEXT NOT NULL,
     id TEXT NOT NULL,
     salt TEXT NOT NULL,
-    died INTEGER,
-    -- of the result that was published; the result itself may be gone
+    died INTEGER NOT NULL,
+    -- as in published
     code INTEGER,
     PRIMARY KEY (path, born, key)
   ) WITHOUT ROWID;
-  CREATE INDEX made_alive ON made (path, key) WHERE died IS NULL;
-  CREATE INDEX made_by_died ON made (path, died) WHERE died IS NOT NULL;
-  CREATE INDEX made_by_end ON made (died) WHERE died IS NOT NULL;
+  CREATE INDEX made_by_died ON made (path, died);
+  CREATE INDEX made_by_end ON made (died);
 
   -- What the external store lacks: a file to be put there, or to be removed if there is no digest.
   CREATE TABLE egress_pending (

@@ -18,12 +18,18 @@ type Place = Pick<Written, "path" | "key">;
 
 /** A row of the history of outputs. */
 export interface MadePlace extends Place {
+  /** 0: of what is published now, by path and key; the rows whose end is known come behind those. */
   readonly born: number;
 }
 
 /** A row of that history whose end is known. */
 export interface DeadPlace extends MadePlace {
   readonly died: number;
+}
+
+interface MadeRow extends MakerRow, Place {
+  readonly born: number;
+  readonly died: number | null;
 }
 
 /**
@@ -52,19 +58,24 @@ export class PublishedStore extends Store {
       SELECT digest, size FROM published WHERE path = ${path} AND size > 0 ORDER BY key LIMIT ${limit}`;
   }
 
+  /** By the job whose commit is being recorded. */
   add({ path, key, id, salt, digest, size }: Written): void {
     const before = this.#owner({ path, key });
-    if (before?.id !== id || before.salt !== salt) {
-      if (before) this.#makers.kill({ path, key });
-      this.#makers.bear({ path, key, id, salt });
+    if (before?.id === id && before.salt === salt) {
+      this.sql.run`
+        UPDATE published SET digest = ${digest}, size = ${size} WHERE path = ${path} AND key = ${key}`;
+      return;
     }
+    if (before) this.#makers.end({ path, key }, this.#job());
     this.sql.run`
-      INSERT OR REPLACE INTO published (path, key, id, salt, digest, size)
-      VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size})`;
+      INSERT OR REPLACE INTO published (path, key, id, salt, digest, size, born, code)
+      VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size}, ${this.#job()},
+        (SELECT code FROM results WHERE id = ${id} AND salt = ${salt}))`;
   }
 
+  /** By the job whose commit is being recorded. */
   remove({ path, key }: Place): void {
-    this.#makers.kill({ path, key });
+    this.#makers.end({ path, key }, this.#job());
     this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
@@ -78,8 +89,9 @@ export class PublishedStore extends Store {
    * it goes when that datum does.
    */
   replace(path: string, { now, committed }: { now: ContentId | null; committed: number }): void {
-    const [first] = this.at(path);
-    this.#makers.end(path, committed + 1);
+    const present = this.at(path);
+    const [first] = present;
+    for (const { key } of present) this.#makers.end({ path, key }, committed + 1);
     this.sql.run`DELETE FROM published WHERE path = ${path}`;
     if (!first || !now) return;
     const { key, id, salt } = first;
@@ -91,49 +103,39 @@ export class PublishedStore extends Store {
   #owner({ path, key }: Place): ResultKey | undefined {
     return this.sql.first<ResultKey>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
   }
+
+  /** The oldest one that has not ended. */
+  #job(): number {
+    return this.sql.number`
+    SELECT n FROM jobs WHERE finishedAt IS NULL ORDER BY n LIMIT 1`;
+  }
 }
 
 /**
- * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
- * It grows as the history of the output branch does, and is kept as long (work/trim/trim.ts).
+ * Which datums each path of the output branch came from, at any job: what is published, and in the table `made` what was and
+ * is no more. It grows as the history of the output branch does, and is kept as long (work/trim/trim.ts).
  */
 export class MakerStore extends Store {
-  /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
-  bear({ path, key, id, salt }: Place & ResultKey): void {
+  /** From a job on, the path is not from this datum any more; does nothing if it was not before. */
+  end({ path, key }: Place, job: number): void {
     this.sql.run`
-      INSERT INTO made (path, born, key, id, salt, code)
-      VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt},
-        (SELECT code FROM results WHERE id = ${id} AND salt = ${salt}))
-      ON CONFLICT (path, born, key) DO UPDATE SET
-        id = excluded.id, salt = excluded.salt, code = excluded.code, died = NULL`;
-  }
-
-  /** That job has it from this datum no more; does nothing if it had not. */
-  kill({ path, key }: Place): void {
-    this.sql.run`
-      UPDATE made INDEXED BY made_alive SET died = ${this.#job()}
-      WHERE path = ${path} AND key = ${key} AND died IS NULL`;
-  }
-
-  /** From a job on, no datum made the path. */
-  end(path: string, job: number): void {
-    this.sql.run`
-      UPDATE made INDEXED BY made_alive SET died = ${job} WHERE path = ${path} AND died IS NULL`;
+      INSERT OR REPLACE INTO made (path, born, key, id, salt, died, code)
+      SELECT path, born, key, id, salt, ${job}, code FROM published
+      WHERE path = ${path} AND key = ${key} AND born IS NOT NULL`;
   }
 
   /** Nothing tells what made a path that no commit has any more. What makes it now stays. */
   forget(path: string): void {
-    this.sql.run`DELETE FROM made WHERE path = ${path} AND died IS NOT NULL`;
+    this.sql.run`DELETE FROM made WHERE path = ${path}`;
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
   of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): MakerRow[] {
     return this.sql.all<MakerRow>`
       SELECT id, salt, key, code FROM (
-        SELECT id, salt, key, code, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
+        SELECT id, salt, key, code, born FROM published WHERE path = ${path} AND born IS NOT NULL
         UNION ALL
-        SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died
-        WHERE path = ${path} AND died IS NOT NULL AND died > ${job})
+        SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died WHERE path = ${path} AND died > ${job})
       WHERE born <= ${job} AND (${after} IS NULL OR key > ${after}) ORDER BY key LIMIT ${limit}`;
   }
 
@@ -145,29 +147,11 @@ export class MakerStore extends Store {
     { id, salt }: ResultKey,
     { job, after, scan }: { job: number; after: MadePlace; scan: number },
   ): { paths: string[]; next: MadePlace | null } {
-    const rows = this.sql.all<MadePlace & ResultKey & { died: number | null }>`
-      SELECT path, born, key, id, salt, died FROM made
-      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
-      ORDER BY path, born, key LIMIT ${scan}`;
+    const { rows, next } = this.page(after, scan);
     const own = rows.filter(
       (row) => row.id === id && row.salt === salt && row.born <= job && (row.died === null || row.died > job),
     );
-    const last = rows.at(-1);
-    const next = last && rows.length === scan ? { path: last.path, born: last.born, key: last.key } : null;
     return { paths: [...new Set(own.map(({ path }) => path))], next };
-  }
-
-  /** The codes of the next `limit` rows behind a place, and the last of them, null at the end. */
-  codes(after: MadePlace, limit: number): { readonly codes: number[]; readonly next: MadePlace | null } {
-    const rows = this.sql.all<MadePlace & { code: number | null }>`
-      SELECT path, born, key, code FROM made
-      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
-      ORDER BY path, born, key LIMIT ${limit}`;
-    const last = rows.length < limit ? undefined : rows.at(-1);
-    return {
-      codes: rows.flatMap(({ code }) => code ?? []),
-      next: last ? { path: last.path, born: last.born, key: last.key } : null,
-    };
   }
 
   /**
@@ -180,8 +164,7 @@ export class MakerStore extends Store {
         EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
           WHERE outputCommit IS NOT NULL AND released = 0 AND n >= made.born AND n < made.died) AS needed
       FROM made INDEXED BY made_by_end
-      WHERE died IS NOT NULL
-        AND (died, path, born, key) > (${after.died}, ${after.path}, ${after.born}, ${after.key})
+      WHERE (died, path, born, key) > (${after.died}, ${after.path}, ${after.born}, ${after.key})
         AND died <= ${until}
       ORDER BY died, path, born, key LIMIT ${limit}`;
     for (const { path, born, key, needed } of rows) {
@@ -191,15 +174,37 @@ export class MakerStore extends Store {
     return last ? { died: last.died, path: last.path, born: last.born, key: last.key } : null;
   }
 
-  /** The next rows behind a place. */
-  page(after: MadePlace, limit: number): MadePlace[] {
-    return this.sql.all<MadePlace>`
-      SELECT path, born, key FROM made WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
-      ORDER BY path, born, key LIMIT ${limit}`;
+  /**
+   * The next rows behind a place, and the last of them, null at the end. What is published comes first: a row that ends
+   * between two pages is behind it then, and may come twice, but is never missed.
+   */
+  page(
+    after: MadePlace,
+    limit: number,
+  ): { readonly rows: readonly MadeRow[]; readonly next: MadePlace | null } {
+    const present = after.born > 0 ? [] : this.#published(after, limit);
+    const lastPresent = present.at(-1);
+    if (lastPresent && present.length === limit) {
+      return { rows: present, next: { path: lastPresent.path, born: 0, key: lastPresent.key } };
+    }
+    const place = after.born > 0 ? after : { path: "", born: 0, key: "" };
+    const past = this.#ended(place, limit - present.length);
+    const last = present.length + past.length < limit ? undefined : past.at(-1);
+    return {
+      rows: [...present, ...past],
+      next: last ? { path: last.path, born: last.born, key: last.key } : null,
+    };
   }
 
-  #job(): number {
-    return this.sql.number`
-    SELECT n FROM jobs WHERE finishedAt IS NULL ORDER BY n LIMIT 1`;
+  #published({ path, key }: Place, limit: number): MadeRow[] {
+    return this.sql.all<MadeRow>`
+      SELECT path, key, id, salt, code, born, NULL AS died FROM published
+      WHERE (path, key) > (${path}, ${key}) AND born IS NOT NULL ORDER BY path, key LIMIT ${limit}`;
+  }
+
+  #ended({ path, born, key }: MadePlace, limit: number): MadeRow[] {
+    return this.sql.all<MadeRow>`
+      SELECT path, key, id, salt, code, born, died FROM made
+      WHERE (path, born, key) > (${path}, ${born}, ${key}) ORDER BY path, born, key LIMIT ${limit}`;
   }
 }

@@ -109,7 +109,7 @@ const ROWS = 2000;
 export function computedFrom(ledger: Ledger, { repo, branch, files, after }: OutputsCall): OutputsPage {
   if (!ledger.exists || !ledger.pipeline.definition()) return { outputs: [], next: null };
   const place: MadePlace = after === undefined ? { path: "", born: 0, key: "" } : JSON.parse(after);
-  const rows = ledger.makers.page(place, ROWS);
+  const { rows, next } = ledger.makers.page(place, ROWS);
   const outputs: ComputedOutput[] = [];
   const readers = new Map<number, readonly Reader[]>();
   for (const row of rows) {
@@ -131,8 +131,6 @@ export function computedFrom(ledger: Ledger, { repo, branch, files, after }: Out
     if (!reads) continue;
     outputs.push({ ...definition.output, path: row.path, job: job.id, commit: job.outputCommit });
   }
-  const last = rows.at(-1);
-  const next = last && rows.length === ROWS ? { path: last.path, born: last.born, key: last.key } : null;
   return { outputs, next: next && JSON.stringify(next) };
 }
 

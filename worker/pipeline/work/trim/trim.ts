@@ -167,9 +167,9 @@ async function trimCodes(
     await inSlices(() => {
       // Broken off: nothing is known.
       if (!made || result) return false;
-      const page = makers.codes(made, LOOKED_AT);
-      named.add(page.codes);
-      made = page.next;
+      const { rows, next } = makers.page(made, LOOKED_AT);
+      named.add(rows.flatMap(({ code }) => code ?? []));
+      made = next;
       return made !== null;
     });
     await inSlices(() => {
