@@ -343,6 +343,8 @@ export class JobStore extends Store {
     const sum = before ? added(before, counts) : counts;
     if (this.#counted) this.#counted.set(n, sum);
     else this.#write(n, sum);
+    if (open < 0) this.#changed("jobs");
+    else this.#changed();
   }
 
   #writeCounted(): void {
@@ -356,8 +358,6 @@ export class JobStore extends Store {
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
       WHERE n = ${n} AND finishedAt IS NULL`;
-    if (open < 0) this.#changed("jobs");
-    else this.#changed();
   }
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */

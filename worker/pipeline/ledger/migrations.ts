@@ -408,7 +408,8 @@ const SCHEMA = `
     size INTEGER,
     PRIMARY KEY (path, key)
   ) WITHOUT ROWID;
-  -- What that commit does to each path of changed: put, delete, same (nothing), waits (for a merge).
+  -- What that commit does to a path of changed: put, delete, same (nothing), waits (for a merge). Without a row it puts what
+  -- the only datum writes that has a row of changed.
   CREATE TABLE operations (
     path TEXT PRIMARY KEY,
     state TEXT NOT NULL,

@@ -18,7 +18,8 @@ export interface WalkPlace extends ChangePlace {
  */
 export type EndingStep =
   | ErrorsStep
-  | { readonly step: "clear" | "plan" | "publish" | "forget" | "push" }
+  | { readonly step: "clear" | "publish" | "forget" | "push" }
+  | { readonly step: "plan"; readonly after?: string }
   | { readonly step: "commit"; readonly staged: boolean }
   | ({ readonly step: "died" | "born" } & WalkPlace)
   | { readonly step: "stage" | "list"; readonly after: string };
@@ -83,6 +84,18 @@ export class ChangedStore extends Store {
       SELECT path FROM changed WHERE path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
   }
 
+  /**
+   * Whether the commit puts to a path what one datum writes there: it alone, and something else than before. That is the
+   * operation then, which is not written down again.
+   */
+  isPlain(path: string): boolean {
+    return this.sql.has`
+      SELECT 1 FROM changed AS c WHERE path = ${path} AND id IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM changed AS other WHERE other.path = c.path AND other.key <> c.key)
+        AND NOT EXISTS (SELECT 1 FROM published AS p
+          WHERE p.path = c.path AND (p.key <> c.key OR (p.digest = c.digest AND p.size = c.size)))`;
+  }
+
   /** What the job's datums write to a path that is not empty, in order of their keys, after one; from the first for null. */
   parts(path: string, { after, limit }: { after: string | null; limit: number }): Part[] {
     return this.#written(path, { after, limit, leastSize: 1 });
@@ -143,7 +156,14 @@ interface Row {
   readonly size: number | null;
 }
 
-/** What the output commit that is being made does to each path that it changes. */
+/** Of each changed path what is done there: what is written down, or else what its only datum writes. */
+const PLANNED = `
+  SELECT c.path AS path, ifnull(o.state, 'put') AS state,
+    iif(o.path IS NULL, c.digest, o.digest) AS digest, iif(o.path IS NULL, c.size, o.size) AS size
+  FROM changed AS c LEFT JOIN operations AS o ON o.path = c.path
+  WHERE c.path > ? AND o.state IS NOT 'same' GROUP BY c.path ORDER BY c.path LIMIT ?`;
+
+/** What the output commit that is being made does to each path that it changes, and that is not plain (`isPlain`). */
 export class OperationStore extends Store {
   set(path: string, operation: PlannedOperation): void {
     const put = operation.state === "put" ? operation : undefined;
@@ -155,15 +175,11 @@ export class OperationStore extends Store {
 
   /** How many the branch is to be told of, counted up to `limit`. */
   count(limit: number): number {
-    return this.sql.number`
-      SELECT count(*) FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`;
-  }
-
-  /** The last path that there is an operation for: they are made in order. */
-  lastPath(): string | null {
-    const row = this.sql.first<{ path: string }>`
-    SELECT path FROM operations ORDER BY path DESC LIMIT 1`;
-    return row?.path ?? null;
+    const [row] = this.sql.query<{ count: number }>(`SELECT count(*) AS count FROM (${PLANNED})`, [
+      "",
+      limit,
+    ]);
+    return row?.count ?? 0;
   }
 
   /** The first path after one that waits for a merge; from the first for null. */
@@ -173,28 +189,33 @@ export class OperationStore extends Store {
       WHERE state = 'waits' AND path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
   }
 
-  /** The content that is put to a path, and the merge that it comes from. */
-  put(path: string): (ContentId & { merge: string | null }) | undefined {
-    return this.sql.first<ContentId & { merge: string | null }>`
-      SELECT digest, size, merge FROM operations WHERE path = ${path} AND state = 'put'`;
+  /** The merge that the content comes from which is put to a path, if it is one. */
+  mergeOf(path: string): string | null {
+    return (
+      this.sql.first<{ merge: string | null }>`
+        SELECT merge FROM operations WHERE path = ${path} AND state = 'put'`?.merge ?? null
+    );
   }
 
   /** What the branch is to be told, after a path. */
   page({ after, limit }: { after: string; limit: number }): { path: string; operation: Operation }[] {
-    return this.sql.all<Row>`
-      SELECT path, state, digest, size FROM operations
-      WHERE path > ${after} AND state <> 'same' ORDER BY path LIMIT ${limit}`.map((row) => ({
+    return this.sql.query<Row>(PLANNED, [after, limit]).map((row) => ({
       path: row.path,
       operation: operationOf(row),
     }));
   }
 
-  /** Takes some out, in order, with those that do nothing. */
-  take(limit: number): { path: string; operation: Operation | null }[] {
-    const rows = this.sql.all<Row>`
-      SELECT path, state, digest, size FROM operations ORDER BY path LIMIT ${limit}`;
-    for (const { path } of rows) this.sql.run`DELETE FROM operations WHERE path = ${path}`;
-    return rows.map((row) => ({ path: row.path, operation: row.state === "same" ? null : operationOf(row) }));
+  /** What is written down of a path; null: nothing is done there. */
+  at(path: string): Operation | null | undefined {
+    const row = this.sql.first<Row>`SELECT path, state, digest, size FROM operations WHERE path = ${path}`;
+    return row && (row.state === "same" ? null : operationOf(row));
+  }
+
+  /** Forgets some. Returns whether there may be more. */
+  clear(limit: number): boolean {
+    const rows = this.sql.all`
+      DELETE FROM operations WHERE path IN (SELECT path FROM operations LIMIT ${limit}) RETURNING 1`;
+    return rows.length === limit;
   }
 }
 

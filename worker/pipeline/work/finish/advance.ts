@@ -226,7 +226,7 @@ function clear(oldest: JobWork): void {
   const { ledger } = oldest;
   const { changed, operations, errorChanges, tasks, egress, ending } = ledger;
   endStep(oldest, () => {
-    if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;
+    if (changed.take(CLEAR).length === CLEAR || operations.clear(CLEAR)) return;
     if (errorChanges.take(CLEAR).length === CLEAR) return;
     const left = tasks.some(CLEAR_TASKS);
     for (const { id, kind } of left) {

@@ -5,6 +5,7 @@ import type { BranchApi } from "../../../branch/contract/api.ts";
 import type { CommitRefused, Committed, Operation } from "../../../branch/contract/files.ts";
 import type { JobWork } from "../../context.ts";
 import { errorsOf } from "../../lifecycle/definition.ts";
+import type { Changed } from "../../output/draft-store.ts";
 import { leftOutText, type NotDone, refusalText } from "../../output/reasons.ts";
 import { endStep } from "../guards.ts";
 import { endOldest, failOldest, lineageOf } from "../jobs.ts";
@@ -170,7 +171,7 @@ export function recordCommit(oldest: JobWork, commit?: string | null): void {
       ledger.jobs.setCommitted(job.n, commit);
       ledger.ending.set(job.n, { step: "publish" });
     }
-    if (recordWritten() || addPending()) return;
+    if (recordWritten() || ledger.operations.clear(RECORD)) return;
     ledger.pipeline.setCommitted(job.n);
     if (ledger.egress.hasMoved || (egress && ledger.egress.isPending())) {
       ledger.jobs.setEgressing(job.n);
@@ -187,19 +188,17 @@ export function recordCommit(oldest: JobWork, commit?: string | null): void {
     for (const row of rows) {
       if (row.id === null) ledger.published.remove(row);
       else ledger.published.add(row);
+      // If results go elsewhere by now, all of the output goes there anyway.
+      if (egress && !ledger.egress.hasMoved) addPending(row);
     }
     return rows.length === RECORD;
   }
 
-  /** Returns whether there is more. If results go elsewhere by now, all of the output goes there anyway. */
-  function addPending(): boolean {
-    const rows = ledger.operations.take(RECORD);
-    for (const { operation } of rows) {
-      if (!egress || !operation || ledger.egress.hasMoved) continue;
-      if ("delete" in operation) ledger.egress.add({ path: operation.delete, content: null });
-      else ledger.egress.add({ path: operation.put, content: operation });
-    }
-    return rows.length === RECORD;
+  function addPending(row: Changed): void {
+    const { path } = row;
+    const planned = ledger.operations.at(path);
+    if (planned === undefined && row.id !== null) ledger.egress.add({ path, content: row });
+    else if (planned) ledger.egress.add({ path, content: "delete" in planned ? null : planned });
   }
 }
 
@@ -223,9 +222,9 @@ export function redoDatum(oldest: JobWork, datum: { readonly id: string; readonl
  */
 function redoContent(oldest: JobWork, path: string): boolean {
   const { ledger } = oldest;
-  const put = ledger.operations.put(path);
-  if (put?.merge) {
-    redoMerge(oldest, { path, merge: put.merge });
+  const merge = ledger.operations.mergeOf(path);
+  if (merge !== null) {
+    redoMerge(oldest, { path, merge });
     return true;
   }
   const [part = ledger.changed.firstPart(path)] = ledger.changed.parts(path, { after: null, limit: 1 });

@@ -21,9 +21,14 @@ const SLICE = 200;
  * nothing can go on before runners have merged something.
  */
 export async function planOutput(oldest: JobWork): Promise<boolean> {
-  const { operations, changed, tasks } = oldest.ledger;
+  const { changed, ending, tasks } = oldest.ledger;
   const next: NextPath = (after) => changed.nextPath(after);
-  const rest = await planSome(oldest, { next, after: operations.lastPath() });
+  const at = ending.get()?.at;
+  const rest = await planSome(oldest, {
+    next,
+    after: (at?.step === "plan" && at.after) || null,
+    isNoted: true,
+  });
   if (rest !== null) return true;
   if (!tasks.has(oldest.job.n)) await planWaiting(oldest);
   const waits = beginCommit(oldest);
@@ -36,29 +41,44 @@ async function planWaiting(oldest: JobWork): Promise<void> {
   const next: NextPath = (after) => oldest.ledger.operations.nextWaiting(after);
   let after: string | null = null;
   do {
-    after = await planSome(oldest, { next, after });
+    after = await planSome(oldest, { next, after, isNoted: false });
     if (after !== null) await yieldToOthers();
   } while (after !== null);
 }
 
+interface Slice {
+  readonly next: NextPath;
+  readonly after: string | null;
+  /** Whether it is written down how far the plan came. */
+  readonly isNoted: boolean;
+}
+
 /** One slice of planning; returns the path after which there are more. */
-async function planSome(
-  oldest: JobWork,
-  { next, after: from }: { next: NextPath; after: string | null },
-): Promise<string | null> {
+async function planSome(oldest: JobWork, { next, after: from, isNoted }: Slice): Promise<string | null> {
+  const { ledger, job } = oldest;
   let after = from;
   let large: string | undefined;
   const more = endStep(oldest, (tx) => {
+    const more = planSlice(tx);
+    // The end goes on at once with what was planned here, unless it waits.
+    const goesOn = !more && !ledger.tasks.has(job.n);
+    if (isNoted && !goesOn && after !== null && after !== from && large === undefined)
+      ledger.ending.set(job.n, { step: "plan", after });
+    return more;
+  });
+  if (large !== undefined) await planLargePath(oldest, { path: large, isNoted });
+  return more ? after : null;
+
+  /** Returns whether there may be more. */
+  function planSlice(tx: Tx): boolean {
     for (let count = 0; count < SLICE && large === undefined; count++) {
       const path = next(after);
       if (path === undefined) return false;
-      if (!planPath(tx, oldest.ledger, { path, job: oldest.job.n })) large = path;
+      if (!planPath(tx, ledger, { path, job: job.n })) large = path;
       after = path;
     }
     return true;
-  });
-  if (large !== undefined) await planLargePath(oldest, large);
-  return more ? after : null;
+  }
 }
 
 /** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
@@ -93,6 +113,7 @@ type Merged = { readonly content: ContentId; readonly merge: string | null };
  * one merge takes (planLargePath).
  */
 function planPath(tx: Tx, ledger: Ledger, { path, job }: PathOfJob): boolean {
+  if (ledger.changed.isPlain(path)) return true;
   const parts = ledger.changed.parts(path, { after: null, limit: MAX_MERGE_PARTS });
   if (parts.length === MAX_MERGE_PARTS) return false;
   ledger.operations.set(path, operationOf());
@@ -111,7 +132,10 @@ function planPath(tx: Tx, ledger: Ledger, { path, job }: PathOfJob): boolean {
 }
 
 /** The same for a path that many datums write: runs of them are merged, then what came of those. */
-async function planLargePath(oldest: JobWork, path: string): Promise<void> {
+async function planLargePath(
+  oldest: JobWork,
+  { path, isNoted }: { path: string; isNoted: boolean },
+): Promise<void> {
   const { ledger } = oldest;
   const job = oldest.job.n;
   let level: (Merged | undefined)[] = [];
@@ -127,7 +151,10 @@ async function planLargePath(oldest: JobWork, path: string): Promise<void> {
   }
   const [one] = level;
   const operation = putOf(level.length === 1 ? one : undefined);
-  endStep(oldest, () => ledger.operations.set(path, operation));
+  endStep(oldest, () => {
+    ledger.operations.set(path, operation);
+    if (isNoted) ledger.ending.set(job, { step: "plan", after: path });
+  });
 
   function mergedNow(contents: readonly ContentId[]): Merged | undefined {
     return endStep(oldest, (tx) => merged(tx, ledger, { path, job, contents }));
