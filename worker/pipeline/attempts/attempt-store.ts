@@ -1,6 +1,7 @@
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { JobStore } from "../jobs/job-store.ts";
+import type { PipelineStore } from "../lifecycle/pipeline-store.ts";
 import type { LostLeaseStore } from "./upload-store.ts";
 
 export interface AttemptRow {
@@ -54,6 +55,27 @@ export interface Fault {
   readonly log: string;
 }
 
+/** The lease of an attempt says of which one it is, so that it is found without an index. `ulid`: of the lease alone. */
+export function leaseOf(ulid: string, { job, id }: Pick<AttemptRow, "job" | "id">): string {
+  return `${ulid}.${job}.${id}`;
+}
+
+const ULID_LENGTH = 26;
+
+/** The attempt that a lease is of; none has it if it is not one of an attempt. */
+function placeOf(lease: string): { readonly job: number; readonly id: string } {
+  const [, job = "", id = ""] = lease.split(".");
+  return { job: Number(job) || 0, id };
+}
+
+/**
+ * Of (?1 id, ?2 the job whose turn it is, or was last): the attempts of a datum that are not settled, by job. A job has one if
+ * the datum was born at it, or if it took it over, which is done in its turn. What earlier jobs took over is settled by then.
+ */
+const OPEN = `
+  SELECT a.job, a.state FROM (SELECT born AS job FROM datums WHERE id = ?1 UNION SELECT ?2) AS had
+  CROSS JOIN attempts AS a ON a.job = had.job AND a.id = ?1 WHERE a.finishedAt IS NULL ORDER BY a.job`;
+
 /**
  * What runs, and what failed, per job. Of all open attempts of one datum id at most one is queued or running, that of
  * the oldest job unless another one runs already; the others wait for it.
@@ -61,11 +83,16 @@ export interface Fault {
 export class AttemptStore extends Store {
   readonly #jobs: JobStore;
   readonly #lost: LostLeaseStore;
+  readonly #pipeline: PipelineStore;
 
-  constructor(sql: Sql, { jobs, lost }: { jobs: JobStore; lost: LostLeaseStore }) {
+  constructor(
+    sql: Sql,
+    { jobs, lost, pipeline }: { jobs: JobStore; lost: LostLeaseStore; pipeline: PipelineStore },
+  ) {
     super(sql);
     this.#jobs = jobs;
     this.#lost = lost;
+    this.#pipeline = pipeline;
   }
 
   /** Datums that a job has to run. Does nothing about those that the job has already. */
@@ -77,9 +104,7 @@ export class AttemptStore extends Store {
   /** Returns false if the job has it already. */
   #add(job: number, { id, key }: DatumName): boolean {
     if (this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return false;
-    const other = this.sql.first<{ job: number; state: string }>`
-      SELECT job, state FROM attempts INDEXED BY attempts_unsettled
-      WHERE id = ${id} AND finishedAt IS NULL AND state <> 'waiting'`;
+    const other = this.#open(id).find(({ state }) => state !== "waiting");
     const overtakes = other?.state === "queued" && other.job > job;
     if (overtakes)
       this.sql.run`UPDATE attempts SET state = 'waiting' WHERE job = ${other.job} AND id = ${id}`;
@@ -149,19 +174,22 @@ export class AttemptStore extends Store {
    * nothing. More may have run out than were swept.
    */
   held(lease: string, now: number): HeldAttempt | undefined {
+    const { job, id } = placeOf(lease);
     return this.sql.first<HeldAttempt>`
       SELECT job, attempts.id, key, tries, troubles, lost, node, revision
-      FROM attempts CROSS JOIN jobs ON n = attempts.job
+      FROM attempts CROSS JOIN jobs ON n = attempts.job AND job = ${job} AND attempts.id = ${id}
       WHERE lease = ${lease} AND leaseUntil > ${now} AND attempts.state = 'running'
         AND jobs.finishedAt IS NULL`;
   }
 
   /** Returns its job; undefined if the lease is lost, as of `held`. */
   renew(lease: string, { now, until }: { now: number; until: number }): number | undefined {
+    const { job, id } = placeOf(lease);
     return this.sql.first<{ job: number }>`
       UPDATE attempts SET leaseUntil = ${until}
       WHERE lease = ${lease} AND leaseUntil > ${now} AND state = 'running'
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finishedAt IS NULL)
+        AND job = ${job} AND id = ${id}
       RETURNING job`?.job;
   }
 
@@ -209,10 +237,11 @@ export class AttemptStore extends Store {
         exitCode = ${exitCode}, reason = NULL, log = NULL
       WHERE job = ${job} AND id = ${id}`;
     this.#jobs.count(job, { processed: 1, open: -1 });
-    const spared = this.sql.all<{ job: number }>`
-      UPDATE attempts INDEXED BY attempts_unsettled SET state = 'skipped', finishedAt = ${now}
-      WHERE id = ${id} AND finishedAt IS NULL RETURNING job`;
-    for (const waiting of spared) this.#jobs.count(waiting.job, { skipped: 1, open: -1 });
+    for (const spared of this.#open(id)) {
+      this.sql.run`
+        UPDATE attempts SET state = 'skipped', finishedAt = ${now} WHERE job = ${spared.job} AND id = ${id}`;
+      this.#jobs.count(spared.job, { skipped: 1, open: -1 });
+    }
   }
 
   /**
@@ -296,11 +325,11 @@ export class AttemptStore extends Store {
     return row?.at ?? null;
   }
 
-  /** The first lease, by its id, under which a datum of a job runs now. */
+  /** The ULID of the first lease under which a datum of a job runs now. */
   firstLease(job: number): string | undefined {
     return this.sql.first<{ lease: string }>`
-      SELECT lease FROM attempts INDEXED BY attempts_by_lease WHERE lease IS NOT NULL AND job = ${job}
-      ORDER BY lease LIMIT 1`?.lease;
+      SELECT lease FROM attempts INDEXED BY attempts_by_expiry WHERE leaseUntil IS NOT NULL AND job = ${job}
+      ORDER BY lease LIMIT 1`?.lease.slice(0, ULID_LENGTH);
   }
 
   /** What a job ran or is to run, by id, after one. */
@@ -327,11 +356,13 @@ export class AttemptStore extends Store {
 
   /** The oldest job that waited for a datum which nobody is to run any more runs it. */
   #promote(id: string): void {
-    const open = this.sql.all<{ job: number; state: string }>`
-      SELECT job, state FROM attempts INDEXED BY attempts_unsettled
-      WHERE id = ${id} AND finishedAt IS NULL ORDER BY job`;
+    const open = this.#open(id);
     const [oldest] = open;
     if (!oldest || open.some(({ state }) => state !== "waiting")) return;
     this.sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
+  }
+
+  #open(id: string): { readonly job: number; readonly state: string }[] {
+    return this.sql.query(OPEN, [id, this.#pipeline.existing.turn]);
   }
 }

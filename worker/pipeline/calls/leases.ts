@@ -15,7 +15,7 @@ import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import { WaitTime } from "../../objects/waiters.ts";
-import type { AttemptRow, Fault, HeldAttempt } from "../attempts/attempt-store.ts";
+import { type AttemptRow, type Fault, type HeldAttempt, leaseOf } from "../attempts/attempt-store.ts";
 import type { TaskRow } from "../attempts/task-store.ts";
 import type { PipelineContext } from "../context.ts";
 import type { InputCommit, LeaseCall, LeaseCalls, Leased, Renewal, RenewedLeases } from "../contract.ts";
@@ -207,7 +207,7 @@ function takeDatums(
   const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
   const jobs = new Map<number, JobRow>();
   return ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
-    const lease = peers.id(definition.uid);
+    const lease = leaseOf(peers.id(definition.uid), attempt);
     ledger.attempts.run(attempt, { lease, worker, node, until });
     const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
     if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);

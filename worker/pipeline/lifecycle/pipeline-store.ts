@@ -30,6 +30,8 @@ export interface PipelineRow {
   readonly alive: number;
   /** The last job whose output commit is recorded. */
   readonly committed: number;
+  /** The last job that began to take over what those before it left undone. */
+  readonly turn: number;
   /** Whether the present inputs have had their first job. */
   readonly hadFirstJob: number;
   /** 1: the next start makes a job that reads the inputs whole, as they moved or a job was left undone meanwhile. */
@@ -55,7 +57,7 @@ type PlainFields = Pick<
   PipelineRow,
   "keepOutput" | "epoch" | "hadFirstJob" | "wholeJobDue" | "nextReadsWhole"
 > &
-  Pick<PipelineRow, "staleUntil" | "unlisted" | "codesSwept" | "freedTo">;
+  Pick<PipelineRow, "staleUntil" | "unlisted" | "codesSwept" | "freedTo" | "turn">;
 
 /** A commit of one input that can't have its turn before the clock of another one has passed its time. */
 export interface Behind {
@@ -167,7 +169,7 @@ export class PipelineStore extends Store {
         uid = excluded.uid, state = excluded.state, createdAt = excluded.createdAt, version = version + 1,
         epoch = NULL, keepOutput = 0, pullDue = 0, alive = 0, committed = 0, revision = 1, hadFirstJob = 0,
         wholeJobDue = 0, nextRevision = NULL, staleUntil = NULL, nextReadsWhole = 0, behind = NULL, unlisted = 0, outputDue = 0, releasedTo = 0,
-        freedTo = 0, codesSwept = 0`;
+        freedTo = 0, codesSwept = 0, turn = 0`;
     this.#insertRevision({ revision: 1, salt: "1", ...submitted }, { by, now });
   }
 
@@ -287,7 +289,7 @@ export class PipelineStore extends Store {
       const row = this.sql.first<StoredPipeline>`
         SELECT name, uid, state, version, catalogueVersion, revision, nextRevision, epoch, keepOutput, pullDue, alive,
           committed, hadFirstJob, wholeJobDue, staleUntil, nextReadsWhole, behind, unlisted, outputDue, releasedTo,
-          freedTo, codesSwept
+          freedTo, codesSwept, turn
         FROM pipeline WHERE one = 1`;
       this.#stored = row ?? null;
     }

@@ -461,10 +461,12 @@ class Batch {
   async #print({ lease, job, datum }: { lease: string; job: string; datum: string }): Promise<void> {
     const { random, outside } = this.#options;
     const { pipeline, name } = this.#worker;
-    const lines = Array.from({ length: 1 + random.below(4) }, (_, n) => `${lease} ${n}`);
+    // Short, since little is kept of what is printed.
+    const [mark = ""] = lease.split(".");
+    const lines = Array.from({ length: 1 + random.below(4) }, (_, n) => `${mark} ${n}`);
     const cut = random.below(lines.length + 1);
     const parts = [lines.slice(0, cut), lines.slice(cut)];
-    const printed = outside.prints({ lease, job, datum });
+    const printed = outside.prints({ lease: mark, job, datum });
     for (const [seq, part] of parts.entries()) {
       const dropped = random.chance(0.1) ? 3 : 0;
       if (part.length + dropped === 0) continue;

@@ -108,7 +108,7 @@ export class PipelineWatch {
       for (const sql of ASIDE) storage.read(sql);
     }
     const twice = storage.read<{ id: string; jobs: string }>(
-      `SELECT id, group_concat(job) AS jobs FROM attempts INDEXED BY attempts_unsettled
+      `SELECT id, group_concat(job) AS jobs FROM attempts
        WHERE finishedAt IS NULL AND state IN ('queued', 'running') GROUP BY id HAVING count(*) > 1`,
     );
     for (const { id, jobs } of twice)

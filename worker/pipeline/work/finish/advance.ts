@@ -192,6 +192,7 @@ function stepOf({ ledger, job }: JobWork): EndingStep {
  */
 async function takeOver(oldest: JobWork): Promise<void> {
   const { ledger, peers, job, definition } = oldest;
+  runningStep(oldest, () => ledger.pipeline.set({ turn: job.n }));
   for (let from = job.n - 1; from > 0; from--) {
     await takeOverFrom(oldest, from);
     if (ledger.jobs.get(from)?.tookOver === TOOK_OVER) break;
