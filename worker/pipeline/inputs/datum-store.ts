@@ -14,6 +14,15 @@ interface DeadDatum {
   readonly died: number;
 }
 
+/** A row's place among all of them. */
+export interface BornPlace {
+  readonly key: string;
+  readonly born: number;
+}
+
+/** Before the first one, whose key may be empty. */
+export const BEFORE_ALL: BornPlace = { key: "", born: 0 };
+
 /** A place in a walk over births or deaths. */
 export interface ChangePlace {
   readonly job: number;
@@ -33,16 +42,26 @@ export class DatumStore extends Store {
   /** Returns false if none of the key was alive. */
   kill(key: string, job: number): boolean {
     return this.sql.has`
-      UPDATE datums INDEXED BY datums_alive SET died = ${job} WHERE key = ${key} AND died IS NULL
+      UPDATE datums SET died = ${job}
+      WHERE key = ${key} AND born = (SELECT max(born) FROM datums WHERE key = ${key}) AND died IS NULL
       RETURNING key`;
   }
 
-  /** Ends the lives of some that were alive before a job. Returns of how many. */
-  killSome(job: number, limit: number): number {
-    return this.sql.all`
-      UPDATE datums SET died = ${job} WHERE (key, born) IN (
-        SELECT key, born FROM datums INDEXED BY datums_alive WHERE died IS NULL LIMIT ${limit})
-      RETURNING 1`.length;
+  /**
+   * Ends the lives of those among the next `limit` rows behind a place that are alive. Returns of how many, and the place to go
+   * on after, null at the end.
+   */
+  killSome(
+    job: number,
+    { after, limit }: { after: BornPlace; limit: number },
+  ): { count: number; next: BornPlace | null } {
+    const rows = this.sql.all<BornPlace & { died: number | null }>`
+      SELECT key, born, died FROM datums WHERE (key, born) > (${after.key}, ${after.born}) ORDER BY key, born LIMIT ${limit}`;
+    const alive = rows.filter(({ died }) => died === null);
+    for (const { key, born } of alive)
+      this.sql.run`UPDATE datums SET died = ${job} WHERE key = ${key} AND born = ${born}`;
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return { count: alive.length, next: last ? { key: last.key, born: last.born } : null };
   }
 
   aliveAt(id: string, job: number): boolean {

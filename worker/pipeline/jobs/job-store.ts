@@ -3,6 +3,7 @@ import type { CommitPosition } from "../../branch/contract/pipelines.ts";
 import type { OutboxStore } from "../../objects/outbox.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
+import type { BornPlace } from "../inputs/datum-store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**
@@ -12,7 +13,7 @@ import type { Position } from "../inputs/source-store.ts";
  * at hand got.
  */
 export type Fill =
-  | { step: "forget" }
+  | { step: "forget"; datums?: BornPlace | null }
   | { step: "snapshot"; view: number; after: string }
   | { step: "changes"; after: string }
   | { step: "clear"; input: number; after: string | null }

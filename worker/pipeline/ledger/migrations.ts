@@ -33,6 +33,8 @@ const SCHEMA = `
     alive INTEGER NOT NULL,
     -- the last job whose output is in the output branch; 0 for none
     committed INTEGER NOT NULL,
+    -- the last job that began to take over what those before it left undone; 0 for none
+    turn INTEGER NOT NULL DEFAULT 0,
     -- whether the present inputs have had their first job
     hadFirstJob INTEGER NOT NULL DEFAULT 0,
     -- jobs were ended by a stop, so that a start makes one for what they would have done
@@ -152,7 +154,6 @@ const SCHEMA = `
     salt TEXT NOT NULL,
     PRIMARY KEY (key, born)
   ) WITHOUT ROWID;
-  CREATE UNIQUE INDEX datums_alive ON datums (key) WHERE died IS NULL;
   CREATE INDEX datums_by_id ON datums (id, born);
   CREATE INDEX datums_by_born ON datums (born, key);
   CREATE INDEX datums_by_died ON datums (died, key) WHERE died IS NOT NULL;
@@ -275,6 +276,7 @@ const SCHEMA = `
     lost INTEGER NOT NULL,
     node TEXT,
     worker TEXT,
+    -- names job and id, too
     lease TEXT,
     leaseUntil INTEGER,
     -- The last fault stays while it is tried again.
@@ -287,9 +289,7 @@ const SCHEMA = `
     PRIMARY KEY (job, id)
   ) WITHOUT ROWID;
   CREATE INDEX attempts_queued ON attempts (job, key) WHERE state = 'queued';
-  CREATE UNIQUE INDEX attempts_by_lease ON attempts (lease) WHERE lease IS NOT NULL;
   CREATE INDEX attempts_by_expiry ON attempts (leaseUntil) WHERE leaseUntil IS NOT NULL;
-  CREATE INDEX attempts_unsettled ON attempts (id, job) WHERE finishedAt IS NULL;
   CREATE INDEX attempts_failed ON attempts (job, key) WHERE state = 'failed';
   CREATE INDEX attempts_killed ON attempts (job, key) WHERE state = 'killed';
   -- Leases that ended without a result. The output branch is yet to be told of them: what was uploaded under them is nobody's.

@@ -12,6 +12,7 @@ import { yieldToOthers } from "../../../objects/turns.ts";
 import type { DatumName } from "../../attempts/attempt-store.ts";
 import type { JobWork, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";
+import { BEFORE_ALL } from "../../inputs/datum-store.ts";
 import type { Element, Touched } from "../../inputs/element-store.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -45,7 +46,7 @@ async function fillStep(filling: JobWork): Promise<boolean> {
   if (readWhole(filling)) return false;
   switch (fill.step) {
     case "forget":
-      forget(filling);
+      forget(filling, fill);
       return false;
     case "snapshot":
       await collectSnapshot(filling, fill);
@@ -67,14 +68,15 @@ async function fillStep(filling: JobWork): Promise<boolean> {
  * The job reads its inputs whole: what was there before ends, and what is still there is born again. A datum that has a
  * result keeps it, and the output commit is the difference between results, so nothing is run or written in vain.
  */
-function forget(filling: JobWork): void {
+function forget(filling: JobWork, { datums: after = BEFORE_ALL }: Extract<Fill, { step: "forget" }>): void {
   const { ledger, job } = filling;
   fillingStep(filling, () => {
-    const datums = ledger.datums.killSome(job.n, PAGE);
-    const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
+    const { count, next } =
+      after === null ? { count: 0, next: null } : ledger.datums.killSome(job.n, { after, limit: PAGE });
+    const done = next === null && ledger.elements.killSome(job.n, PAGE) < PAGE;
     if (done) ledger.elements.clearSizes();
-    const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget" };
-    ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-datums) });
+    const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget", datums: next };
+    ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-count) });
   });
 }
 
@@ -264,10 +266,15 @@ class Slice {
         continue;
       }
       if (before && !this.#kill(input, before)) return false;
-      if (after) {
+      if (after && this.#isCross) {
         store.stage(n, { input, element: after });
         this.#resize(input, 1);
-      } else store.drop(n, { input, path });
+      } else {
+        if (after) this.#bear(input, after);
+        // Its only datum is born, also if the slice is used up by that.
+        this.#from = null;
+        store.drop(n, { input, path });
+      }
       this.#left--;
     }
     return true;
@@ -275,13 +282,11 @@ class Slice {
 
   /** Returns false if the slice is used up before all were born. */
   bear(): boolean {
-    const { touched, elements } = this.#ledger;
+    const { touched } = this.#ledger;
     const { n } = this.#filling.job;
     for (let next = touched.nextBirth(n); next; next = touched.nextBirth(n)) {
       const { input, element } = next;
-      elements.bear(element, { input, job: n });
-      const done = this.#cross(input, element, (pair) => this.#bearDatum(pair));
-      if (!done) return false;
+      if (!this.#bear(input, element)) return false;
       touched.born(n, { input, path: element.path });
       this.#left--;
     }
@@ -310,9 +315,20 @@ class Slice {
     return done;
   }
 
+  /** An element and its datums. Returns false if the slice is used up before all were born. */
+  #bear(input: number, element: Element): boolean {
+    this.#ledger.elements.bear(element, { input, job: this.#filling.job.n });
+    return this.#cross(input, element, (pair) => this.#bearDatum(pair));
+  }
+
+  /** Without a cross product no element makes datums with others: it need not wait until others have died. */
+  get #isCross(): boolean {
+    return this.#filling.definition.inputs.length > 1;
+  }
+
   /** Without a cross product the number of elements is that of the datums. */
   #resize(input: number, change: number): void {
-    if (this.#filling.definition.inputs.length > 1) this.#ledger.elements.resize(input, change);
+    if (this.#isCross) this.#ledger.elements.resize(input, change);
   }
 
   #bearDatum(pair: readonly Element[]): void {
