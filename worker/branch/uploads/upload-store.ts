@@ -58,6 +58,8 @@ interface Giving {
   /** Whether it may have parts. */
   readonly multipart: 0 | 1;
   readonly atMost: number;
+  /** Who takes over the contents, by name, if they are of that generation; else they are kept by one less. */
+  readonly to?: { readonly gen: number; readonly names: Set<string> };
 }
 
 /**
@@ -280,16 +282,33 @@ export class UploadStore extends BranchStore {
     return this.#close(id, { now, leaves: leaves ? "some" : "none", atMost });
   }
 
+  /** Ends an upload, and so many files of its generation keep these contents, by name: one of them in place of the upload. */
+  handOver(
+    id: string,
+    { kept, gen, now }: { kept: ReadonlyMap<string, number>; gen: number; now: number },
+  ): void {
+    const to = { gen, names: new Set<string>() };
+    this.#close(id, { now, leaves: "none", atMost: RELEASED, to });
+    const more = [...kept].map(([name, files]) => [name, files - (to.names.has(name) ? 1 : 0)] as const);
+    if (more.length > 0) this.#stores.contents.keepMany(more, gen);
+    const rest = [...to.names].filter((name) => !kept.has(name));
+    this.#release(rest, gen);
+  }
+
   /** `its-body`: it ran out, so that the body it was for never came to its end. Parts of one end by themselves. */
   #close(
     id: string,
-    { now, leaves, atMost }: { now: number; leaves: "none" | "some" | "its-body"; atMost: number },
+    {
+      now,
+      leaves,
+      ...giving
+    }: { now: number; leaves: "none" | "some" | "its-body" } & Pick<Giving, "atMost" | "to">,
   ): number {
     const upload = this.sql.first<{ gen: number; multipart: 0 | 1 }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
     if (!upload) return 0;
     if (upload.multipart) this.#stores.multiparts.forget(id);
-    const given = this.#giveUp(id, { ...upload, atMost });
+    const given = this.#giveUp(id, { ...upload, ...giving });
     const isOfEarlier = this.#isOfEarlier(id);
     this.#opened.delete(id);
     const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || isOfEarlier;
@@ -330,7 +349,10 @@ export class UploadStore extends BranchStore {
       DELETE FROM holds WHERE upload = ${id}
         AND lower(hex(digest)) || '-' || size NOT IN (SELECT value FROM json_each(${JSON.stringify(names)}))
       RETURNING lower(hex(digest)) || '-' || size AS name`;
-    this.#release(given, gen);
+    this.#release(
+      given.map(({ name }) => name),
+      gen,
+    );
     return given.length > 0;
   }
 
@@ -360,19 +382,21 @@ export class UploadStore extends BranchStore {
   }
 
   /** Returns how many contents or parts those were, whichever are more. */
-  #giveSome(id: string, { gen, multipart, atMost }: Giving): number {
+  #giveSome(id: string, { gen, multipart, atMost, to }: Giving): number {
     const given = this.sql.all<{ name: string }>`
       DELETE FROM holds WHERE upload = ${id}
         AND (digest, size) IN (SELECT digest, size FROM holds WHERE upload = ${id} LIMIT ${atMost})
       RETURNING lower(hex(digest)) || '-' || size AS name`;
-    this.#release(given, gen);
+    const names = given.map(({ name }) => name);
+    if (to?.gen === gen) for (const name of names) to.names.add(name);
+    else this.#release(names, gen);
     const parts = multipart ? this.#stores.multiparts.parts.forget(id, atMost) : 0;
     return Math.max(given.length, parts);
   }
 
-  #release(contents: readonly { readonly name: string }[], gen: number): void {
-    if (contents.length === 0) return;
-    const once = contents.map(({ name }) => [name, 1] as const);
+  #release(names: readonly string[], gen: number): void {
+    if (names.length === 0) return;
+    const once = names.map((name) => [name, 1] as const);
     this.#stores.contents.releaseMany(once, gen);
   }
 

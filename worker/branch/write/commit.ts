@@ -1,3 +1,4 @@
+import { contentName } from "../../../protocol/content.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { OwnedContent } from "../contents/content-store.ts";
@@ -86,8 +87,12 @@ export function commitChanges(
   if (!planned.ok) return planned;
   const { changes } = planned;
   renewUnchanged(tx, ledger, { gen, state, changes, now: moment.now });
-  const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
-  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, annotation, keep });
+  const kept = new Map<string, number>();
+  const keep = (content: OwnedContent): void => {
+    const name = contentName(content);
+    kept.set(name, (kept.get(name) ?? 0) + 1);
+  };
+  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, annotation, keep, kept });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
@@ -160,15 +165,25 @@ interface Written {
 function writeChanges(
   tx: Tx,
   ledger: Ledger,
-  { upload, ...written }: Written & { readonly upload: string | undefined },
+  {
+    upload,
+    kept = new Map(),
+    ...written
+  }: Written & {
+    readonly upload: string | undefined;
+    /** How many files have each content, by name, of those that `keep` left for this. */
+    readonly kept?: ReadonlyMap<string, number>;
+  },
 ): Committed {
   const { live, changes, moment } = written;
   const answer: Committed =
     changes.length === 0
       ? { ok: true, commit: null, modifiedAt: unchangedAt(ledger, { live, now: moment.now }) }
       : writeCommit(tx, ledger, written);
-  if (upload !== undefined) {
-    ledger.uploads.close(upload, moment.now);
+  if (upload === undefined) {
+    if (kept.size > 0) ledger.contents.keepMany([...kept], live.gen);
+  } else {
+    ledger.uploads.handOver(upload, { kept, gen: live.gen, now: moment.now });
     ledger.contents.removeReleased(moment.now);
   }
   return answer;
