@@ -2,10 +2,12 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { LeasedDatum } from "../../protocol/runner.ts";
 import gateway from "../../worker/index.ts";
 import { Sql } from "../../worker/objects/sql.ts";
+import { good } from "./api/support.ts";
 import { UNKEPT } from "./branch/unkept.ts";
-import { commit, makePipeline, makeRepo, workUntil } from "./pipeline/support.ts";
+import { commit, contentOf, makePipeline, makeRepo } from "./pipeline/support.ts";
 
 const signer = new AwsClient({
   accessKeyId: env.SLUICE_ACCESS_KEY_ID,
@@ -188,6 +190,26 @@ const OPERATIONS: Record<string, () => Promise<() => Promise<unknown>>> = {
 const JOB = "a commit of 100 files, and the job of 100 datums that it makes";
 const DATUMS = 100;
 
+/** Does what a runner does until a job has ended: each datum writes one small file, and some are leased and reported at a time. */
+async function run(pipeline: string): Promise<void> {
+  const worker = "node-1/cost/0";
+  const lease = { pipeline, node: "node-1", worker, max: 10 };
+  const jobs = new Set<string>();
+  for (let left = DATUMS; left > 0; ) {
+    const { datums }: { datums: LeasedDatum[] } = await good("POST /runner/lease", { body: lease });
+    const outcomes = datums.map(({ lease, job, datum, inputs: [input] }) => {
+      jobs.add(job);
+      const { digest, size } = contentOf(datum);
+      const outputs = [{ path: `${input?.path}.out`, digest, size, bytes: btoa(datum) }];
+      const ran = { executor: "process", image: null };
+      return { lease, state: "success", exitCode: 0, millis: 1, ran, outputs };
+    });
+    await good("POST /runner/finish", { body: { pipeline, worker, outcomes } });
+    left -= datums.length;
+  }
+  for (const job of jobs) expect(await good(`GET /jobs/${job}?wait=10`)).toMatchObject({ state: "success" });
+}
+
 /** The table of docs/cost.md, by the names of its rows. */
 function tableOfDocs(): Record<string, Bill> {
   const rows = env.TEST_COST_PAGE.split("\n")
@@ -226,11 +248,11 @@ describe("docs/cost.md", () => {
   // What goes on beside the calls is put together as it comes, so that it is not the same each time.
   test("says about what is charged for a job", async () => {
     await makeRepo("cost-in");
-    const pipeline = await makePipeline({ name: "cost-out", globs: { "cost-in": "/*" } });
+    await makePipeline({ name: "cost-out", globs: { "cost-in": "/*" } });
     const files = Array.from({ length: DATUMS }, (_, n) => [`file-${n}`, `content ${n}`]);
     const bill = await billOf(async () => {
       await commit("cost-in", Object.fromEntries(files));
-      await workUntil(pipeline, { jobs: 1 });
+      await run("cost-out");
     });
     const told = tableOfDocs()[JOB];
     const isTold = ([name, counted]: [string, number]): boolean => {
@@ -239,6 +261,8 @@ describe("docs/cost.md", () => {
     };
     // How often D1 hears of progress is a matter of time.
     const { d1Queries, ...others } = bill;
+    // What is known best is also nearly all of the price.
+    expect(bill.rowsWritten).toBeLessThan(1.05 * (told?.rowsWritten ?? 0));
     expect(d1Queries).toBeGreaterThan(0);
     expect(Object.entries(others).filter((each) => !isTold(each))).toEqual([]);
   });
