@@ -1,12 +1,13 @@
 import { timingSafeEqual } from "node:crypto";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesToHex, type Hash, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { SigningKey } from "../../app.ts";
 import { ANNOTATION_PREFIX } from "../request/annotation.ts";
 import { encodeUri, encodeUriPath, type QueryPair, type Target } from "../request/target.ts";
 
 // The platform's own SHA-256 is faster per byte, but each of its hash objects costs more than a kilobyte does here.
+const sha256Of = hashing(sha256.create());
 
 /** What a signing key is for. The service is always s3. */
 interface SigningScope {
@@ -21,7 +22,7 @@ export function stringToSign(
   canonicalRequest: string,
   { time, date, region }: { time: string; date: string; region: string },
 ): string {
-  const digest = bytesToHex(sha256(utf8ToBytes(canonicalRequest)));
+  const digest = bytesToHex(sha256Of(canonicalRequest));
   return `AWS4-HMAC-SHA256\n${time}\n${credentialScope({ date, region })}\n${digest}`;
 }
 
@@ -36,8 +37,22 @@ function deriveSigningKey({ secret, date, region }: SigningScope): SigningKey {
     (above, text) => hmac(sha256, above, utf8ToBytes(text)),
     utf8ToBytes(`AWS4${secret}`),
   );
-  const prepared = hmac.create(sha256, key);
-  return { sign: (text) => prepared.clone().update(utf8ToBytes(text)).digest() };
+  return { sign: hashing(hmac.create(sha256, key)) };
+}
+
+/** Hashes texts, each from the state that `start` has. One object does them all: to make one for each would cost as much as to hash. */
+function hashing<H extends Hash<H>>(start: H): (text: string) => Uint8Array {
+  const kept = start.clone();
+  return (text) => start._cloneInto(kept).update(utf8(text)).digest();
+}
+
+const encoder = new TextEncoder();
+const encoded = new Uint8Array(4096);
+
+/** The UTF-8 of a text, good until the next call: an array for each text would cost as much as to hash it. */
+function utf8(text: string): Uint8Array {
+  const { read, written } = encoder.encodeInto(text, encoded);
+  return read === text.length ? encoded.subarray(0, written) : encoder.encode(text);
 }
 
 /** Compares in constant time: how long it takes must not show how much of a forged signature is right. `hex` is 64 hex digits. */
