@@ -21,8 +21,7 @@ export async function readContent(
   store: BlobStore,
   { body, size, range = { offset: 0, length: size }, hold }: ContentToRead,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-  if (body.kind === "inline")
-    return new Uint8Array(body.bytes.slice(range.offset, range.offset + range.length));
+  if (body.kind === "inline") return body.bytes.slice(range.offset, range.offset + range.length);
   const streams = blobStreams(store, { body, range });
   const first = await streams.next();
   if (first.done) return new Uint8Array(0);
