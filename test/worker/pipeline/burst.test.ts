@@ -1,7 +1,10 @@
+import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../protocol/runner.ts";
+import { Sql } from "../../../worker/objects/sql.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
+import { JobStore, oldestShown } from "../../../worker/pipeline/jobs/job-store.ts";
+import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
 import { REST } from "../../support/suite.ts";
 import {
   allJobs,
@@ -79,6 +82,27 @@ describe("a burst of commits of one file each", () => {
       expect(await query("burst", `SELECT count(*) AS count FROM ${table}`)).toEqual([{ count: COMMITS }]);
     }
     expect(await query("burst", "SELECT count(*) AS count FROM touched")).toEqual([{ count: 0 }]);
+  });
+});
+
+describe("the oldest job that keeps what it ran", () => {
+  it("is found in as many rows, however many jobs wait for their turn", async () => {
+    const stub = env.PIPELINE.getByName("many-wait");
+    await runInDurableObject(stub, (_, { storage }) => {
+      const ledger = new Ledger(storage);
+      ledger.makeTables();
+      ledger.sql.run`
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2 * ${COMMITS})
+        INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, tookOver, committing,
+          reaping, total, processed, skipped, failed, open, createdAt, finishedAt, version, flushed)
+        SELECT n, n, 'running', 1, 0, 1, n, '[]', '{}', 1, n <= 10, 0, 0, 1, 0, 0, 0, 1, 1, iif(n < 10, 1, NULL), 1, 1
+        FROM numbers`;
+      const statements = vi.spyOn(Sql.prototype, "execute");
+      expect(oldestShown(ledger.jobs, COMMITS)).toBe(10);
+      const read = statements.mock.results.map(({ value }) => value.rowsRead as number);
+      statements.mockRestore();
+      expect(read.reduce((sum, rows) => sum + rows)).toBeLessThan(10);
+    });
   });
 });
 

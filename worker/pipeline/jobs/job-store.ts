@@ -183,10 +183,16 @@ export class JobStore extends Store {
       SELECT n FROM jobs WHERE reaping = 1 ORDER BY n LIMIT ${limit}`.map((row) => row.n);
   }
 
-  /** The newest job whose turn has begun: what is left undone before it is wanted no more. */
+  /**
+   * The newest job whose turn has begun: what is left undone before it is wanted no more. None does that waits for the oldest
+   * one, and those may be many.
+   */
   newestWithTurn(): number {
     return this.sql.number`
-      SELECT n FROM jobs WHERE tookOver = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`;
+      SELECT n FROM jobs WHERE tookOver = ${TOOK_OVER} AND n <= ifnull(
+        (SELECT n FROM jobs INDEXED BY jobs_unfinished WHERE finishedAt IS NULL ORDER BY n LIMIT 1),
+        ${Number.MAX_SAFE_INTEGER})
+      ORDER BY n DESC LIMIT 1`;
   }
 
   /** Newest first, those before an id; none before the job `from`. */
