@@ -87,6 +87,8 @@ export interface Config {
   readonly branchBytes: number;
   /** Whether each request is a line of the log. */
   readonly requestLog: boolean;
+  /** Whether the entry answers out of what the objects read (branch/tree/read-cache.ts). It must be in their process. */
+  readonly sharesReads: boolean;
 }
 
 type ReadConfig =
@@ -138,6 +140,8 @@ function checkVars(env: Env): ReadConfig {
       newBuckets: { keep: data.SLUICE_KEEP, emptyOnly: data.SLUICE_DELETE === "empty-only" },
       branchBytes: data.SLUICE_BRANCH_BYTES,
       requestLog: data.SLUICE_REQUEST_LOG === "on",
+      // On Cloudflare an object may be on another machine than the entry. There is no host.
+      sharesReads: env.HOST !== undefined && data.SLUICE_READ_MEMORY === "on",
     },
   };
 }

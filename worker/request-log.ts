@@ -11,6 +11,8 @@ export interface RequestEvent {
   code?: string;
   /** Bytes of a file that the answer has. */
   bytesOut?: number;
+  /** Of GET and HEAD of an object: whether its branch was asked, or memory had it. */
+  read?: "memory" | "call";
 }
 
 /** A client may send much as its name. */
@@ -32,7 +34,7 @@ export function logRequest(
   }: { request: Request; answer: Response; event: RequestEvent; requestId: string; ms: number },
 ): void {
   if (!requestLog) return;
-  const { operation, bucket, key, code, bytesOut } = event;
+  const { operation, bucket, key, code, bytesOut, read } = event;
   console.log(
     JSON.stringify({
       event: "request",
@@ -44,6 +46,7 @@ export function logRequest(
       code,
       bytesIn: lengthOf(request),
       bytesOut,
+      read,
       ms,
       key,
       agent: request.headers.get("user-agent")?.slice(0, MAX_AGENT),

@@ -70,6 +70,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
       ...(read.ok && { limitBytes: read.config.branchBytes, modified: read.config.lastModified }),
       almostFull: () => ctx.waitUntil(tellAlmostFull(this.env, bucket())),
     });
+    if (read.ok && read.config.sharesReads) ledger.shareReads(ctx.id.name);
     // Ids that grow, also within a millisecond.
     const ulid = monotonicFactory();
     const context: BranchContext = {
@@ -79,7 +80,7 @@ export class Branch extends DurableObject<Env> implements Faceted {
       resting: async (loop) => engine.resting(loop),
       pause: (ms) => scheduler.wait(ms),
       turn: yieldToOthers,
-      durable: () => storage.sync(),
+      durable: () => ledger.durable(),
     };
     const branch = (of: string) => clientOf<BranchApi>(this.env.BRANCH.getByName(of));
     const pipeline = (name: string) =>

@@ -1,7 +1,7 @@
 import { hasTables, migrate } from "./migrations.ts";
 import { OBJECT_BYTES } from "./space.ts";
 import { Sql } from "./sql.ts";
-import { type TransactionStorage, Transactions, type Tx, type Woken } from "./transaction.ts";
+import { type Changes, type TransactionStorage, Transactions, type Tx, type Woken } from "./transaction.ts";
 
 /** What of the platform's storage a ledger uses. */
 export interface LedgerStorage extends TransactionStorage {
@@ -14,7 +14,7 @@ export abstract class ObjectLedger<LoopName extends string = string> {
   readonly #storage: LedgerStorage;
   readonly #migrations: readonly string[];
   readonly #limitBytes: number;
-  readonly #transactions: Transactions;
+  protected readonly transactions: Transactions;
   #exists = false;
 
   /** `limitBytes`: what the database may have. */
@@ -22,12 +22,13 @@ export abstract class ObjectLedger<LoopName extends string = string> {
     this.#storage = storage;
     this.#migrations = migrations;
     this.#limitBytes = limitBytes;
-    this.#transactions = new Transactions({
+    this.transactions = new Transactions({
       storage,
       atEnd: () => this.conclude(),
       forget: () => this.forget(),
+      ended: (changes) => this.withdraw(changes),
     });
-    this.sql = new Sql(storage.sql, (loop, at) => this.#transactions.wake(loop, at));
+    this.sql = new Sql(storage.sql, (loop, at) => this.transactions.wake(loop, at));
   }
 
   /** Forgets what stores keep in memory of their rows. */
@@ -35,6 +36,9 @@ export abstract class ObjectLedger<LoopName extends string = string> {
 
   /** What each outermost transaction leaves behind, whatever it was about; in it. */
   protected conclude(): void {}
+
+  /** Withdraws what memory outside of the object may have. */
+  protected withdraw(_: Changes): void {}
 
   /** Brings the tables to this version's form, if there are any. To be called once the stores are there. */
   protected open(): void {
@@ -53,18 +57,23 @@ export abstract class ObjectLedger<LoopName extends string = string> {
   }
 
   /** All of it or nothing; nothing else runs in between. */
-  transaction<T>(work: (tx: Tx) => T): T {
-    return this.#transactions.run(work);
+  transaction<T>(work: (tx: Tx) => T, changes?: Changes): T {
+    return this.transactions.run(work, changes);
+  }
+
+  /** Resolves when what was written is on the disk. */
+  durable(): Promise<void> {
+    return this.transactions.durable();
   }
 
   /** A loop of the object has something to do at this time, or now: it hears of it when the transaction is done. */
   wake(loop: LoopName, at?: number): void {
-    this.#transactions.wake(loop, at);
+    this.transactions.wake(loop, at);
   }
 
   /** Whom it tells of loops that have something to do. */
   set listener(wake: (woken: Woken) => void) {
-    this.#transactions.listener = wake;
+    this.transactions.listener = wake;
   }
 
   /** How large the database is, and may become. */

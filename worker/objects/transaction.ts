@@ -11,10 +11,18 @@ export interface Tx {
 /** What of the platform's storage runs transactions. */
 export interface TransactionStorage {
   transactionSync<T>(work: () => T): T;
+  /** Resolves when all that was written is on the disk. */
+  sync(): Promise<void>;
 }
 
 /** Loops by their names, and when each has something to do: milliseconds since 1970, 0: now. */
 export type Woken = ReadonlyMap<string, number>;
+
+/**
+ * What a transaction changes of that which memory outside of its object may have. "paths": rows of paths alone, each of which
+ * was dropped from there by whoever wrote it. That is said for a whole transaction, by whoever runs it.
+ */
+export type Changes = "paths" | "anything";
 
 // The type alone says it: nothing is ever read of it.
 const TX = {} as Tx;
@@ -25,6 +33,8 @@ interface TransactionsOptions {
   readonly atEnd?: (tx: Tx) => void;
   /** Forgets what stores keep in memory of their rows. */
   readonly forget: () => void;
+  /** Is told of each outermost transaction when it has ended, done or undone, in the same turn. */
+  readonly ended?: (changes: Changes) => void;
 }
 
 /**
@@ -38,6 +48,11 @@ export class Transactions {
   #wake: (woken: Woken) => void = () => {};
   /** How many are under way, one in the other. */
   #depth = 0;
+  #changes: Changes = "paths";
+  /** How many outermost ones have ended, and how many of them are on the disk. */
+  #ended = 0;
+  #onDisk = 0;
+  #isSettling = false;
 
   constructor(options: TransactionsOptions) {
     this.#options = options;
@@ -50,11 +65,13 @@ export class Transactions {
 
   /**
    * All of `work` or nothing, and nothing else runs in between. What `work` throws undoes it and is thrown on. Work that
-   * awaits something is undone and refused: others would run in between.
+   * awaits something is undone and refused: others would run in between. One that does not say what it changes may change
+   * anything.
    */
-  run<T>(work: (tx: Tx) => T): T {
+  run<T>(work: (tx: Tx) => T, changes: Changes = "anything"): T {
     const { storage, atEnd, forget } = this.#options;
     this.#depth++;
+    if (changes === "anything") this.#changes = changes;
     let answer: T;
     try {
       answer = storage.transactionSync(() => {
@@ -66,10 +83,12 @@ export class Transactions {
       });
     } catch (error) {
       forget();
+      this.#changes = "anything";
       if (this.#depth === 1) this.#woken.clear();
       throw error;
     } finally {
       this.#depth--;
+      if (this.#depth === 0) this.#tellEnd();
     }
     if (this.#depth === 0) this.#tell();
     return answer;
@@ -79,6 +98,36 @@ export class Transactions {
   wake(loop: string, at = 0): void {
     this.#woken.set(loop, Math.min(at, this.#woken.get(loop) ?? at));
     if (this.#depth === 0) this.#tell();
+  }
+
+  /** Whether no transaction is under way, and all that ended are on the disk: a crash takes nothing back. */
+  get areDurable(): boolean {
+    return this.#depth === 0 && this.#onDisk === this.#ended;
+  }
+
+  /** Resolves when all that ended by now are on the disk. */
+  async durable(): Promise<void> {
+    const ended = this.#ended;
+    await this.#options.storage.sync();
+    this.#onDisk = Math.max(this.#onDisk, ended);
+  }
+
+  /** Sees to it that `areDurable` is so soon, unless something is written again. */
+  settle(): void {
+    if (this.#isSettling) return;
+    this.#isSettling = true;
+    // All calls of the object hear of a disk that failed.
+    const settled = () => {
+      this.#isSettling = false;
+    };
+    this.durable().then(settled, settled);
+  }
+
+  #tellEnd(): void {
+    const changes = this.#changes;
+    this.#changes = "paths";
+    this.#ended++;
+    this.#options.ended?.(changes);
   }
 
   #tell(): void {

@@ -12,6 +12,7 @@ type Narrowed = "read" | "list" | "put" | "commit" | "setTags";
 type Absent = Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
+type SharedRead = Parameters<Context["sharedRead"]>[1];
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */
@@ -24,6 +25,8 @@ interface BucketStatus extends Pick<ViewShown, "modifiedAt"> {
 export interface BucketTree extends Pick<FileCalls, Narrowed> {
   /** Whether it is there, and what it is. */
   status(request?: PublicRead): Promise<Status | Absent>;
+  /** What `read` would answer, out of memory; undefined: it must be asked. */
+  shared(request: SharedRead): ReturnType<Context["sharedRead"]>;
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
@@ -48,12 +51,23 @@ export interface BesideTree extends Omit<BranchApi, "lifecycle" | "files" | "upl
 }
 
 /** What is behind a bucket of a branch. Asks nothing yet. */
-export function openTree(branch: BranchApi, { view, ...address }: BucketAddress): BucketTree {
-  return view === undefined ? headTree(branch) : viewTree(branch, { ...address, view });
+export function openTree(
+  branch: BranchApi,
+  { view, ...address }: BucketAddress,
+  sharedRead: Context["sharedRead"] = noneShared,
+): BucketTree {
+  if (view !== undefined) return viewTree(branch, { ...address, view });
+  return headTree(branch, (request) => sharedRead(address, request));
 }
 
-function headTree({ lifecycle, files, uploads, multipart }: BranchApi): BucketTree {
+const noneShared = (): undefined => undefined;
+
+function headTree(
+  { lifecycle, files, uploads, multipart }: BranchApi,
+  shared: BucketTree["shared"],
+): BucketTree {
   return {
+    shared,
     status: (request) => lifecycle.status(request),
     read: (request) => files.read(request),
     list: (request) => files.list(request),
@@ -71,6 +85,7 @@ export function publicTree(tree: BucketTree): BucketTree {
   const noWrite = () => Promise.reject(new Error("a request without a signature was about to write"));
   return {
     status: () => tree.status({ publicOnly: true }),
+    shared: (request) => tree.shared({ ...request, publicOnly: true }),
     read: (request) => tree.read({ ...request, publicOnly: true }),
     list: (request) => tree.list({ ...request, publicOnly: true }),
     put: noWrite,
@@ -100,6 +115,7 @@ function viewTree({ files, uploads, multipart }: BranchApi, address: ViewAddress
   const status = (request?: PublicRead) => told(files.view({ view, ...request }));
   return {
     status,
+    shared: noneShared,
     read: (request) => told(files.read({ ...request, ...named })),
     list: (request) => told(files.list({ ...request, ...named })),
     put: (request) => told(files.put({ ...request, ...named })),

@@ -35,7 +35,7 @@ export const BRANCH_LIMITS: Readonly<Record<string, Readonly<Record<string, numb
   [`${BRANCH}/settings/lifecycle-scans.ts`]: { MOST_BIRTHS: 2 },
   [`${BRANCH}/staging/stage.ts`]: { OPERATIONS: 2 },
   [`${BRANCH}/tree/commit-store.ts`]: { MAX_AUTHORS: 1 },
-  [`${BRANCH}/tree/read-cache.ts`]: { ISOLATE_BYTES: 8_000 },
+  [`${BRANCH}/tree/read-cache.ts`]: { ISOLATE_BYTES: 8_000, SHARED_BYTES: 8_000 },
   [`${BRANCH}/uploads/multipart-store.ts`]: { ANSWER_BYTES: 100 },
   [`${BRANCH}/uploads/sweep-store.ts`]: { PROVED_AT_ONCE: 2 },
   [`${BRANCH}/uploads/upload-store.ts`]: { MAX_OPENED: 2, ANSWER_BYTES: 12, RELEASED: 2 },

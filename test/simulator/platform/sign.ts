@@ -10,6 +10,8 @@ export interface S3Request {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** Nobody signs it. */
+  readonly isUnsigned?: boolean;
 }
 
 const HOST = "gateway.test";

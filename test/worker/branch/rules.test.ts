@@ -144,6 +144,7 @@ describe("a full branch", () => {
         const ledger = new Ledger({
           sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize },
           transactionSync: storage.transactionSync.bind(storage),
+          sync: storage.sync.bind(storage),
         });
         const moment = { now: 1, id: () => "id" };
         const { digest, size } = inline("a");
@@ -183,6 +184,7 @@ describe("a full branch", () => {
       const ledger = new Ledger({
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_900_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
+        sync: storage.sync.bind(storage),
       });
       const moment = { now: 1, id: () => "id" };
       expect(ledger.exists).toBe(true);
@@ -210,6 +212,7 @@ describe("a full branch", () => {
       const ledger = new Ledger({
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_600_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
+        sync: storage.sync.bind(storage),
       });
       const moment = { now: Date.now(), id: () => "id" };
       const full = { ok: false, reason: "branch-full" };

@@ -47,7 +47,10 @@ function hearCalls(): void {
     // Whoever resumes an object wakes what is due anyway.
     if (/ Engine\.resume /.test(new Error().stack ?? "")) return wake.call(this, loop);
     let resting = Promise.resolve();
-    const through = new Transactions({ storage: { transactionSync: (work) => work() }, forget() {} });
+    const through = new Transactions({
+      storage: { transactionSync: (work) => work(), async sync() {} },
+      forget() {},
+    });
     through.listener = () => {
       resting = wake.call(this, loop);
     };

@@ -55,6 +55,7 @@ export const files: BranchFacet<FileCalls> = {
     const answer = await write(reach, {
       isWaiting: waits(ledger, request.openCommit),
       work: (tx, moment) => commitChanges(tx, ledger, { request, moment }),
+      changes: "paths",
     });
     return told(ledger, answer);
   },
@@ -64,6 +65,7 @@ export const files: BranchFacet<FileCalls> = {
     const answer = await write(reach, {
       isWaiting: waits(ledger, request.openCommit),
       work: (tx, moment) => setTags(tx, ledger, { request, moment }),
+      changes: "paths",
     });
     return told(ledger, answer);
   },

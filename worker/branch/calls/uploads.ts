@@ -35,7 +35,7 @@ export const uploads: BranchFacet<UploadCalls> = {
       if (lease === undefined && ledger.isFull(1)) return FULL;
       const upload = ledger.uploads.open({ id, gen, lease: lease ?? null, now });
       return upload === undefined ? undefined : { upload };
-    });
+    }, "paths");
     if (opened === undefined) return refused("lost-lease");
     if ("reason" in opened) return opened;
     return { ok: true, upload: opened.upload, uid };

@@ -1,3 +1,4 @@
+import type { Changes } from "../../objects/transaction.ts";
 import { type Refused, refused } from "../contract/answers.ts";
 import type { CommitRefused, Committed, PutFile } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -26,10 +27,10 @@ export function waits(ledger: Ledger, openCommit?: string): boolean {
 /** A write that need not wait is done when this returns. */
 export function write<A extends Outcome>(
   { ledger, committer, gate }: Reach,
-  { isWaiting, work }: { isWaiting: boolean; work: Work<A> },
+  { isWaiting, work, changes }: { isWaiting: boolean; work: Work<A>; changes?: Changes },
 ): A | Refused<"no-such-branch"> | Promise<A | Refused<"busy">> {
   if (!ledger.exists) return refused("no-such-branch");
-  const run = () => committer.one(work);
+  const run = () => committer.one(work, changes);
   return isWaiting ? gate.pass(run) : run();
 }
 

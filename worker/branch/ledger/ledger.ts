@@ -2,7 +2,7 @@ import { TOLD_FROM } from "../../../protocol/repos.ts";
 import { type LedgerStorage, ObjectLedger } from "../../objects/ledger.ts";
 import { oweRewrite } from "../../objects/rewrite.ts";
 import { SpaceWatch } from "../../objects/space.ts";
-import type { Tx } from "../../objects/transaction.ts";
+import type { Changes, Tx } from "../../objects/transaction.ts";
 import { ExportStore } from "../archives/export-store.ts";
 import { ImportStore } from "../archives/import-store.ts";
 import { ContentStore, type OwnedContent } from "../contents/content-store.ts";
@@ -126,6 +126,24 @@ export class Ledger extends ObjectLedger<BranchLoop> {
     if (name === undefined) throw new Error("a Branch object must be addressed by name");
     this.sql.run`INSERT INTO address (one, bucket) VALUES (1, ${name})`;
     return name;
+  }
+
+  /** From now on the entry may find what this object reads, under the name that is written down, or else the one it was called by. */
+  shareReads(name: string | undefined): void {
+    const bucket = this.exists ? this.bucket(name) : name;
+    if (bucket !== undefined) this.reads.share(bucket);
+  }
+
+  /** Whether what is read now may be told without asking, until it is withdrawn: a crash does not take it back, and no large commit is applied. */
+  mayShare(): boolean {
+    if (!this.reads.isShared || this.applying.get() !== null) return false;
+    if (this.transactions.areDurable) return true;
+    this.transactions.settle();
+    return false;
+  }
+
+  protected override withdraw(changes: Changes): void {
+    this.reads.withdraw(changes);
   }
 
   protected override forget(): void {

@@ -10,7 +10,7 @@ import { readAttributes } from "../tree/attributes.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import type { CachedRead } from "../tree/read-cache.ts";
+import { newestAnswer } from "../tree/read-cache.ts";
 import { openCommitTime, readStaged } from "./overlay.ts";
 import { findView, noView } from "./views.ts";
 
@@ -85,8 +85,15 @@ export function readFile(
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
   const read = readPresent(ledger, { path, live });
-  if (!read) return { ok: false, reason: "no-such-file" };
-  return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
+  const settings = ledger.settings.of(live.gen);
+  const record = {
+    gen: live.gen,
+    modifiedAt: live.head.modifiedAt,
+    modified: settings.modified,
+    isPublic: settings.isPublic,
+  };
+  if (ledger.mayShare()) ledger.reads.publish(record, path);
+  return newestAnswer(record, read, asked.modified);
 }
 
 interface ReadView {
@@ -123,11 +130,8 @@ function readHead(
   { path, live: { gen } }: { path: string; live: Live },
 ): FileRead | undefined {
   const [row] = sql.query<WholeRow>(AT_HEAD, [gen, path]);
-  if (!row) return undefined;
-  const read = presentRead(path, row);
-  if (isSmall(read)) {
-    reads.set(gen, { path, read, bytes: read.size + (row.attributes?.length ?? 0) });
-  }
+  const read = row && presentRead(path, row);
+  reads.set(gen, { path, read: read ?? null, bytes: row ? bytesOf(row) : 0 });
   return read;
 }
 
@@ -190,6 +194,11 @@ function rowAt(
   return row && (row.died === null || row.died > seq) ? row : undefined;
 }
 
+/** What is large in a row. */
+function bytesOf({ body, attributes }: WholeRow): number {
+  return (typeof body === "string" ? body.length : (body?.byteLength ?? 0)) + (attributes?.length ?? 0);
+}
+
 /** What is at HEAD. The commit that wrote it may be older than the last write, which made none. */
 function presentRead(path: string, row: WholeRow): FileRead {
   const read = wholeRead(path, row);
@@ -213,8 +222,4 @@ function wholeRead(path: string, row: WholeRow): FileRead {
     modifiedAt: bytesAt ?? createdAt,
     commit: id,
   };
-}
-
-function isSmall(read: FileRead): read is CachedRead {
-  return read.body.kind === "inline";
 }

@@ -1,27 +1,50 @@
-import type { FileRead } from "../contract/files.ts";
+import type { Refused } from "../contract/answers.ts";
+import type { FileRead, ReadFile } from "../contract/files.ts";
+import type { ModifiedOf } from "../contract/settings.ts";
 
 /** What all Branch objects of an isolate, which has 128 MB, keep of recent reads; bytes. */
 const ISOLATE_BYTES = 8 * 1024 * 1024;
+/** The same of an isolate whose entry reads what the objects keep: a process of its own. */
+const SHARED_BYTES = 64 * 1024 * 1024;
+/** Objects that share what they read, at most: the one that began first gives way, and shares again once it restarts. */
+const MAX_SHARING = 10_000;
 /** About what an entry takes beside its bytes. */
 const ENTRY_BYTES = 1024;
+/** What an entry may take beside that: a list of so many chunks is read anew each time. */
+const MOST_BYTES = 64 * 1024;
 
-/** A file at HEAD that is inline; `modifiedAt` is of when it was last written, `commit` of the commit that wrote it. */
+/** What is at a path at HEAD; null: nothing. `modifiedAt` is of when it was last written, `commit` of the commit that wrote it. */
+type HeadRead = FileRead | null;
+/** A file at HEAD that is inline. */
 export type CachedRead = FileRead & { readonly body: { readonly kind: "inline" } };
+
+/** What an answer of HEAD says beside the row of its path. */
+export interface BranchRecord {
+  readonly gen: number;
+  /** Time of the newest commit. */
+  readonly modifiedAt: number;
+  /** Whose time Last-Modified is; null: what the gateway is set to. */
+  readonly modified: ModifiedOf | null;
+  readonly isPublic: boolean;
+}
 
 interface Entry {
   readonly gen: number;
-  readonly read: CachedRead;
+  readonly read: HeadRead;
   readonly bytes: number;
+  /** In which epoch of its owner it was last answered; undefined: it is not shared. */
+  epoch?: number;
 }
 
 /** Entries by key, the one used longest ago first: it is also the first to go. */
 class RecentReads {
-  readonly #mostBytes: number;
+  /** So many bytes stay. */
+  mostBytes: number;
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
 
   constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+    this.mostBytes = mostBytes;
   }
 
   get(key: string): Entry | undefined {
@@ -37,7 +60,7 @@ class RecentReads {
     this.#entries.set(key, entry);
     this.#bytes += entry.bytes;
     for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.#mostBytes) return;
+      if (this.#bytes <= this.mostBytes) return;
       this.delete(oldest);
     }
   }
@@ -51,29 +74,51 @@ class RecentReads {
 }
 
 const isolateReads = new RecentReads(ISOLATE_BYTES);
+/** By buckets, the newest instance of each branch that shares what it reads. */
+const sharing = new Map<string, ReadCache>();
 let caches = 0;
 
 /**
- * Small files at HEAD that were read lately: a read of the database costs as much as all else of a small GET. An
- * object is the only writer of its branch and has one thread, and each write drops what it changes: nothing here is
- * ever stale. What an instance left behind when it ended is under a name that nobody uses again, and ages out.
+ * Files at HEAD that were read lately: a read of the database costs as much as all else of a small GET. An object is the
+ * only writer of its branch and has one thread, and each write drops what it changes: nothing here is ever stale. What
+ * an instance left behind when it ended is under a name that nobody uses again, and ages out. The object itself goes by
+ * small files alone.
+ *
+ * In the embedded gateway the entry runs in the isolate of the objects and answers out of it (`sharedRead`), which costs less
+ * than half of a call. Then it is also about what a call would wait for:
+ *
+ *  - A row says when its file was written, but Last-Modified is the time of the newest commit: a commit to one path changes
+ *    the answers of all. So an answer is made of two things, a row and the branch's record, and both must be there.
+ *  - The object alone shares, in the turn in which it reads, and only if all that it wrote is on the disk: a crash would take
+ *    back what was read, and an answer from here waits for no disk.
+ *  - Each transaction withdraws the record, and each row that it changes. One that does not say that it changes rows alone
+ *    (`Transactions.run`) withdraws all rows: to forget one is slow, and never wrong. The next read shares them again.
+ *  - An instance takes the place of those before it when it begins, before it does anything. What it has not read itself is
+ *    not found.
  */
 export class ReadCache {
   readonly #reads: RecentReads;
   #owner = `${++caches}:`;
+  #bucket: string | undefined;
+  #record: BranchRecord | undefined;
+  /** Rows that were shared in an earlier one are withdrawn. */
+  #epoch = 0;
 
   constructor(mostBytes?: number) {
     this.#reads = mostBytes === undefined ? isolateReads : new RecentReads(mostBytes);
   }
 
+  /** What the object itself goes by. */
   get(gen: number, path: string): CachedRead | undefined {
     const entry = this.#reads.get(this.#owner + path);
-    return entry?.gen === gen ? entry.read : undefined;
+    return entry?.gen === gen && isSmall(entry.read) ? entry.read : undefined;
   }
 
-  /** `bytes`: what is large in it. */
-  set(gen: number, { path, read, bytes }: { path: string; read: CachedRead; bytes: number }): void {
-    this.#reads.set(this.#owner + path, { gen, read, bytes: ENTRY_BYTES + path.length + bytes });
+  /** Keeps what was read, as far as anybody goes by it. `bytes`: what is large in it. */
+  set(gen: number, { path, read, bytes }: { path: string; read: HeadRead; bytes: number }): void {
+    const isOfUse = isSmall(read) || (this.isShared && bytes <= MOST_BYTES);
+    if (isOfUse) this.#reads.set(this.#owner + path, { gen, read, bytes: ENTRY_BYTES + path.length + bytes });
+    else this.drop(path);
   }
 
   drop(path: string): void {
@@ -84,4 +129,67 @@ export class ReadCache {
   dropAll(): void {
     this.#owner = `${++caches}:`;
   }
+
+  /** From now on the entry finds under this bucket what this object shares, and nothing that another one shared. */
+  share(bucket: string): void {
+    this.#bucket = bucket;
+    this.#reads.mostBytes = Math.max(this.#reads.mostBytes, SHARED_BYTES);
+    sharing.delete(bucket);
+    sharing.set(bucket, this);
+    for (const longest of sharing.keys()) {
+      if (sharing.size <= MAX_SHARING) return;
+      sharing.delete(longest);
+    }
+  }
+
+  /** Whether the entry looks here. */
+  get isShared(): boolean {
+    return this.#bucket !== undefined && sharing.get(this.#bucket) === this;
+  }
+
+  /** What the object answers in this turn of a path, if it is kept, is true until it is withdrawn. */
+  publish(record: BranchRecord, path: string): void {
+    if (!this.isShared) return;
+    this.#record = record;
+    const entry = this.#reads.get(this.#owner + path);
+    if (entry) entry.epoch = this.#epoch;
+  }
+
+  /** Something was written that is not on the disk yet. What it changed of rows was dropped, if it was `paths` alone. */
+  withdraw(changes: "paths" | "anything"): void {
+    this.#record = undefined;
+    if (changes === "anything") this.#epoch++;
+  }
+
+  /** What the object would answer of HEAD; undefined: it must be asked. */
+  find({ path, modified, publicOnly = false }: NewestRead): NewestAnswer | undefined {
+    const record = this.#record;
+    if (!record || (publicOnly && !record.isPublic)) return undefined;
+    const entry = this.#reads.get(this.#owner + path);
+    if (entry?.epoch !== this.#epoch || entry.gen !== record.gen) return undefined;
+    return newestAnswer(record, entry.read, modified);
+  }
+}
+
+/** A read of HEAD. */
+export type NewestRead = Pick<ReadFile, "path" | "modified" | "publicOnly">;
+type NewestAnswer = FileRead | Refused<"no-such-file">;
+
+/** A read of the newest state out of memory, if the branch's object shares it in this isolate; undefined: it must be asked. */
+export function sharedRead(bucket: string, asked: NewestRead): NewestAnswer | undefined {
+  return sharing.get(bucket)?.find(asked);
+}
+
+/** The answer of a read of HEAD, out of the row of its path and what the branch says beside. */
+export function newestAnswer(
+  record: BranchRecord,
+  read: HeadRead | undefined,
+  modified: ModifiedOf = "branch",
+): NewestAnswer {
+  if (!read) return { ok: false, reason: "no-such-file" };
+  return (record.modified ?? modified) === "file" ? read : { ...read, modifiedAt: record.modifiedAt };
+}
+
+function isSmall(read: HeadRead): read is CachedRead {
+  return read?.body.kind === "inline";
 }

@@ -1,4 +1,4 @@
-import type { Tx } from "../../objects/transaction.ts";
+import type { Changes, Tx } from "../../objects/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import { expectScans, hastenScans } from "../settings/lifecycle-scans.ts";
 
@@ -17,28 +17,33 @@ export class Committer {
     this.#options = options;
   }
 
-  /** One call's commit. */
-  one<A extends Outcome>(work: Work<A>): A {
+  /** One call's commit. `changes`: as `Transactions.run` takes it. */
+  one<A extends Outcome>(work: Work<A>, changes?: Changes): A {
     const moment = this.#options.moment();
-    return this.#commit(moment, (tx) => {
+    const commit = (tx: Tx) => {
       const answer = work(tx, moment);
       return { answer, last: answer };
-    });
+    };
+    return this.#commit(commit, { moment, changes });
   }
 
-  /** The commits of calls that waited together, one each. */
+  /** The commits of calls that waited together, one each. They change rows of paths alone. */
   each<Item, A extends Outcome>(
     items: readonly Item[],
     work: (tx: Tx, moment: Moment, item: Item) => A,
   ): A[] {
     const moment = this.#options.moment();
-    return this.#commit(moment, (tx) => {
+    const commit = (tx: Tx) => {
       const answer = items.map((item) => work(tx, moment, item));
       return { answer, last: answer.findLast((one) => one.ok && one.commit) };
-    });
+    };
+    return this.#commit(commit, { moment, changes: "paths" });
   }
 
-  #commit<T>({ now }: Moment, work: (tx: Tx) => { answer: T; last: Outcome | undefined }): T {
+  #commit<T>(
+    work: (tx: Tx) => { answer: T; last: Outcome | undefined },
+    { moment: { now }, changes }: { moment: Moment; changes: Changes | undefined },
+  ): T {
     const { ledger } = this.#options;
     return ledger.transaction((tx) => {
       const before = ledger.live?.head ?? { seq: 0, births: 0 };
@@ -49,6 +54,6 @@ export class Committer {
       expectScans(tx, ledger, { action: "expire", writtenAt: now });
       hastenScans(tx, ledger, { before, now, by: "commit" });
       return answer;
-    });
+    }, changes);
   }
 }

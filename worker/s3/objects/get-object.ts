@@ -65,7 +65,8 @@ async function selectObject(request: ObjectRequest): Promise<Selected> {
   const part = query.has("partNumber") ? partNumberOf(query) : undefined;
   if (part !== undefined && headers.has("range"))
     throw s3Error.InvalidRequest("Range and partNumber cannot both be asked for: leave one of them out.");
-  const file = await readVersion(request, versionId(query));
+  const commit = versionId(query);
+  const file = sharedFile(request, commit) ?? (await readVersion(request, commit));
   const answered = describeVersion(file, request);
   const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
   const verdict = evaluateConditions(headers, validators);
@@ -76,6 +77,14 @@ async function selectObject(request: ObjectRequest): Promise<Selected> {
   describeFile(answered, { file, request });
   describeSelection(answered, { selection, file, request });
   return { status: selection.status, headers: answered, file, range: selection.range };
+}
+
+/** What memory has of the newest state, so that the branch need not be asked. Throws NoSuchKey if it has that nothing is there. */
+function sharedFile({ tree, key, context }: ObjectRequest, commit: string | undefined): FileRead | undefined {
+  const { config, event } = context;
+  const shared = commit === undefined ? tree.shared({ path: key, modified: config.lastModified }) : undefined;
+  event.read = shared ? "memory" : "call";
+  return shared && accepted(shared);
 }
 
 /** The file at the request's key, at HEAD or at a commit. */

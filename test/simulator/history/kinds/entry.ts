@@ -1,4 +1,6 @@
+import { decodeTime } from "ulid";
 import type { S3Request } from "../../platform/sign.ts";
+import { askAside, type Said } from "../asides.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
@@ -17,14 +19,34 @@ async function take(stage: Stage, turn: Turn): Promise<void> {
   await turn.random.pick([
     putObject,
     putObject,
-    getObject,
-    getObject,
-    headObject,
+    again(getObject),
+    again(getObject),
+    again(headObject),
+    again(getUnsigned),
     deleteObject,
     list,
     copyObject,
   ])(stage, turn);
 }
+
+/** Reads are often repeated, and what was read before may be answered out of memory: each time it must still be so. */
+const MOST_TIMES = 4;
+const BETWEEN_MS = 12;
+
+function again(
+  read: (stage: Stage, asks: Asks) => Promise<void>,
+): (stage: Stage, turn: Turn) => Promise<void> {
+  return async (stage, { id, random, bucket }) => {
+    const key = random.pick(PATHS);
+    for (let left = 1 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
+      await read(stage, { id: `${id}.${left}`, bucket, key });
+      await scheduler.wait(random.next() * BETWEEN_MS);
+    }
+  };
+}
+
+/** A read of one key. */
+type Asks = Pick<Turn, "id" | "bucket"> & { readonly key: string };
 
 interface Heard {
   readonly status: number;
@@ -106,20 +128,19 @@ async function putObject(stage: Stage, turn: Turn): Promise<void> {
   );
 }
 
-async function getObject(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
-  const key = random.pick(PATHS);
+async function getObject(stage: Stage, { id, bucket, key }: Asks): Promise<void> {
   await stage.ask(
     { id, bucket, text: `GetObject ${id} of ${key}` },
     () => send(stage, { method: "GET", bucket, key }),
     (heard) => {
       // Byte for byte: the digest is that of what came.
-      return found(heard, { key, digest: heard.status === 200 ? digestOf(heard.text) : undefined });
+      const digest = heard.status === 200 ? digestOf(heard.text) : undefined;
+      return found(stage, heard, { bucket, key, digest });
     },
   );
 }
 
-async function headObject(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
-  const key = random.pick(PATHS);
+async function headObject(stage: Stage, { id, bucket, key }: Asks): Promise<void> {
   await stage.ask(
     { id, bucket, text: `HeadObject ${id} of ${key}` },
     () => send(stage, { method: "HEAD", bucket, key }),
@@ -129,18 +150,55 @@ async function headObject(stage: Stage, { id, random, bucket }: Turn): Promise<v
       const length = heard.headers.get("content-length");
       if (heard.status === 200 && (text === undefined || length !== String(idOf(text).size)))
         return { kind: "saw", what: `head ${digest} of ${length}`, of: () => false };
-      return found(heard, { key, digest: heard.status === 200 ? digest : undefined });
+      return found(stage, heard, { bucket, key, digest: heard.status === 200 ? digest : undefined });
+    },
+  );
+}
+
+/** A read without a signature: what is answered was public. */
+async function getUnsigned(stage: Stage, { id, bucket, key }: Asks): Promise<void> {
+  await askAside(
+    stage,
+    { id, bucket, text: `GetObject ${id} of ${key} without a signature` },
+    {
+      call: () => send(stage, { method: "GET", bucket, key, isUnsigned: true }),
+      saidOf({ status, code, text }): Said {
+        const isRead = status === 200 || code === "NoSuchKey";
+        if (!isRead) return { kind: "saw", what: code ?? String(status), of: () => true };
+        const digest = status === 200 ? digestOf(text) : undefined;
+        return {
+          kind: "saw",
+          what: `read ${digest?.slice(0, 6) ?? "nothing"} without a signature`,
+          of: ({ settled }, _, { tree }) => settled.public && tree.get(key) === digest,
+        };
+      },
     },
   );
 }
 
 /** What a read saw at a key. */
-function found(heard: Heard, { key, digest }: { key: string; digest: string | undefined }): Answer {
+function found(
+  stage: Stage,
+  heard: Heard,
+  { bucket, key, digest }: Pick<Asks, "bucket" | "key"> & { digest: string | undefined },
+): Answer {
   const refused = refusedBy(heard);
   // An answer to HEAD does not say whether it is the bucket that is not there.
   if (refused && (heard.status !== 404 || heard.code === "NoSuchBucket")) return refused;
-  const isThere = (state: State) => state.tree.get(key) === digest;
-  return { kind: "saw", what: `read ${digest?.slice(0, 6) ?? "nothing"}`, of: isThere };
+  const modified = heard.headers.get("last-modified");
+  const isOf = (state: State) =>
+    state.tree.get(key) === digest && (digest === undefined || isTimeOf(stage, { bucket, state, modified }));
+  return { kind: "saw", what: `read ${digest?.slice(0, 6) ?? "nothing"} of ${modified}`, of: isOf };
+}
+
+/** Whether a Last-Modified is the time of a state's commit, as it is unless files were ever to have their own. */
+function isTimeOf(
+  stage: Stage,
+  { bucket, state, modified }: { bucket: string; state: State; modified: string | null },
+): boolean {
+  const hasOwnTimes = stage.facts.get(bucket)?.states.some(({ settled }) => settled.modified === "file");
+  if (hasOwnTimes || state.commit === null || state.isOfArchive) return true;
+  return modified === new Date(decodeTime(state.commit)).toUTCString();
 }
 
 /** ETags are `"<digest>-<size>"`. */
