@@ -83,7 +83,6 @@ export class Transactions {
       });
     } catch (error) {
       forget();
-      this.#changes = "anything";
       if (this.#depth === 1) this.#woken.clear();
       throw error;
     } finally {

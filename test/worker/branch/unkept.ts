@@ -1,5 +1,5 @@
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
-import type { Tx } from "../../../worker/objects/transaction.ts";
+import type { Changes, Tx } from "../../../worker/objects/transaction.ts";
 
 /** A content of another branch that nothing keeps: its owner may delete the bytes while somebody comes upon it here. */
 export const UNKEPT =
@@ -8,10 +8,10 @@ export const UNKEPT =
 const { transaction } = Ledger.prototype;
 let depth = 0;
 
-function watched<T>(this: Ledger, work: (tx: Tx) => T): T {
+function watched<T>(this: Ledger, work: (tx: Tx) => T, changes?: Changes): T {
   depth++;
   try {
-    return transaction.call(this, work) as T;
+    return transaction.call(this, work, changes) as T;
   } finally {
     depth--;
     if (depth === 0 && this.sql.query(UNKEPT, []).length > 0) {

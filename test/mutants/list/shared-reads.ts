@@ -1,0 +1,102 @@
+import { type Invariant, inWorker, type TestRun } from "../mutant.ts";
+
+const CACHE = "worker/branch/tree/read-cache.ts";
+const FILES = "worker/branch/tree/file-store.ts";
+
+/** Histories that mostly read by the entry of the Worker, in the simulation. */
+const HISTORIES: TestRun = {
+  project: "simulator",
+  file: "test/simulator/shared-reads.test.ts",
+  title: "in 60 histories",
+};
+
+/** What is answered out of memory is what the branch would answer. */
+export const SHARED_READS: Invariant = {
+  id: "2a",
+  mutants: [
+    {
+      name: "The time of the newest commit is told out of memory after the next one",
+      file: CACHE,
+      text: "    this.#record = undefined;\n    if (changes",
+      replacement: "    if (changes",
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
+    },
+    {
+      name: "A transaction that may have changed anything leaves rows in memory",
+      file: CACHE,
+      text: '    if (changes === "anything") this.#epoch++;\n',
+      replacement: "    void changes;\n",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "A file that was deleted is read out of memory",
+      file: FILES,
+      text: "    this.#reads.drop(path);\n    this.sql.run`UPDATE files SET died",
+      replacement: "    this.sql.run`UPDATE files SET died",
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
+    },
+    {
+      name: "A file that is new is not there for whoever had heard that it is not",
+      file: FILES,
+      text: "    this.#reads.drop(path);\n    this.sql.run`\n      INSERT INTO files",
+      replacement: "    this.sql.run`\n      INSERT INTO files",
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
+    },
+    {
+      name: "What was written again as it is keeps its time in memory",
+      file: FILES,
+      text: "    this.#reads.drop(path);\n    this.sql.run`\n      UPDATE files SET renewed",
+      replacement: "    this.sql.run`\n      UPDATE files SET renewed",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "What is not on the disk is read out of memory",
+      file: "worker/branch/ledger/ledger.ts",
+      text: "    if (this.transactions.areDurable) return true;\n",
+      replacement: "    if (this.transactions.areDurable || this.exists) return true;\n",
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
+    },
+    {
+      name: "A write that came while the disk had the one before counts as on it",
+      file: "worker/objects/transaction.ts",
+      text: "    this.#onDisk = Math.max(this.#onDisk, ended);\n",
+      replacement: "    this.#onDisk = Math.max(this.#ended, ended);\n",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "What an instance that ended has read is read out of memory",
+      file: CACHE,
+      text: "    sharing.delete(bucket);\n    sharing.set(bucket, this);\n",
+      replacement: "    if (!sharing.has(bucket)) sharing.set(bucket, this);\n",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "An earlier life of a branch is read out of memory",
+      file: CACHE,
+      text: " || entry.gen !== record.gen",
+      replacement: "",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "Whoever has no key reads out of memory what is public no more",
+      file: CACHE,
+      text: " || (publicOnly && !record.isPublic)",
+      replacement: " || publicOnly === undefined",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "What is read while a large commit is applied is shared",
+      file: "worker/branch/ledger/ledger.ts",
+      text: " || this.applying.get() !== null) return false;",
+      replacement: ") return false;",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "Reads are shared where entry and object may be on two machines",
+      file: "worker/env.ts",
+      text: 'env.HOST !== undefined && data.SLUICE_READ_MEMORY === "on"',
+      replacement: 'data.SLUICE_READ_MEMORY === "on"',
+      tests: [inWorker("branch/shared-reads")],
+    },
+  ],
+};

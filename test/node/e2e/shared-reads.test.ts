@@ -1,0 +1,318 @@
+import { expect, test } from "vitest";
+import { type DevServer, startDevServer } from "../../support/dev-server.ts";
+import { type Answer, exchange, signedExchange } from "../../support/http.ts";
+import { seededRandom } from "../../support/random.ts";
+import { REST } from "../../support/suite.ts";
+
+/*
+ * The embedded gateway answers GET and HEAD out of what its objects have read. Here many clients read, write, delete, erase
+ * and set things at the same time, and each answer must be one that a gateway could give that does one thing after the other.
+ */
+
+const BUCKET = "master.register";
+/** It is deleted and made again. */
+const TORN = "master.torn";
+/** Its one key has versions that are erased. */
+const ERASED = "master.erased";
+const CLIENTS = 8;
+const KEYS = ["a", "b"];
+
+/** Something that gives a key another text, or takes it away (null), between two moments. */
+interface Change {
+  readonly key: string;
+  readonly text: string | null;
+  readonly begun: number;
+  /** When it was answered; Infinity: it was not. */
+  ended: number;
+}
+
+interface Seen {
+  readonly key: string;
+  readonly text: string | null;
+  readonly begun: number;
+  readonly ended: number;
+}
+
+class History {
+  readonly changes: Change[] = [];
+  readonly reads: Seen[] = [];
+  readonly wrong: string[] = [];
+  #moment = 0;
+
+  moment(): number {
+    return ++this.#moment;
+  }
+
+  /** Notes what a request changes, unless it is refused. */
+  async change(
+    keys: readonly string[],
+    text: string | null,
+    request: () => Promise<Answer>,
+  ): Promise<Answer | undefined> {
+    const begun = this.moment();
+    const changes = keys.map((key) => ({ key, text, begun, ended: Number.POSITIVE_INFINITY }));
+    this.changes.push(...changes);
+    const answer = await request().catch(() => undefined);
+    if (answer === undefined || answer.status >= 500) return undefined;
+    const ended = this.moment();
+    const isDone = answer.status < 300;
+    for (const change of changes) {
+      if (isDone) change.ended = ended;
+      else this.changes.splice(this.changes.indexOf(change), 1);
+    }
+    return answer;
+  }
+
+  async read(
+    key: string,
+    request: () => Promise<Answer>,
+    textOf: (answer: Answer) => string,
+  ): Promise<Answer | undefined> {
+    const begun = this.moment();
+    const answer = await request().catch(() => undefined);
+    if (answer === undefined || answer.status >= 500) return undefined;
+    const text = answer.status === 200 ? textOf(answer) : null;
+    this.reads.push({ key, text, begun, ended: this.moment() });
+    return answer;
+  }
+
+  /** The reads that no order of the changes explains. */
+  faults(): string[] {
+    // What somebody has seen was done by then.
+    for (const { key, text, ended } of this.reads) {
+      const change = this.changes.find((one) => one.key === key && one.text === text);
+      if (text !== null && change) change.ended = Math.min(change.ended, ended);
+    }
+    return [...this.wrong, ...this.reads.flatMap((read) => this.#faultOf(read))];
+  }
+
+  #faultOf({ key, text, begun, ended }: Seen): string[] {
+    const changes = this.changes.filter((one) => one.key === key && one.begun < ended);
+    const causes = changes.filter((one) => one.text === text);
+    const isReplaced = (cause: { readonly ended: number }) =>
+      changes.some((one) => one.text !== text && cause.ended < one.begun && one.ended < begun);
+    // At first nothing was there.
+    const beginning = text === null ? [{ ended: 0 }] : [];
+    if ([...causes, ...beginning].some((cause) => !isReplaced(cause))) return [];
+    return [`${key} was read as ${text} between ${begun} and ${ended}, and was not so`];
+  }
+}
+
+/** What a client does next: a number of steps, each chosen by `random`. */
+type Step = (id: string) => Promise<unknown>;
+
+async function clients(steps: number, choose: (random: () => number) => Step): Promise<void> {
+  await Promise.all(
+    Array.from({ length: CLIENTS }, async (_, client) => {
+      const random = seededRandom(client + 1);
+      for (let step = 0; step < steps; step++) await choose(random)(`${client}.${step}`);
+    }),
+  );
+}
+
+/** Requests of whoever has the key of the gateway, and of whoever has none. */
+function doors(server: DevServer) {
+  return {
+    ask: (method: string, target: string, more: { body?: string; headers?: Record<string, string> } = {}) =>
+      signedExchange(server, { method, target, ...more }),
+    unsigned: (target: string) => exchange(server.endpoint, { method: "GET", target }),
+  };
+}
+
+async function register(server: DevServer, steps: number): Promise<History> {
+  const history = new History();
+  const { ask, unsigned } = doors(server);
+  const tags = new Map<string, string>();
+  const get = (bucket: string, key: string) =>
+    history.read(
+      `${bucket}/${key}`,
+      () => ask("GET", `/${bucket}/${key}`),
+      ({ text }) => text,
+    );
+  const head = (bucket: string, key: string) =>
+    history.read(
+      `${bucket}/${key}`,
+      () => ask("HEAD", `/${bucket}/${key}`),
+      ({ headers }) => headers["x-amz-meta-text"] ?? "",
+    );
+  const put = (bucket: string, key: string, id: string, headers = {}) =>
+    history.change([`${bucket}/${key}`], `text ${id}`, async () => {
+      const meta = { "x-amz-meta-text": `text ${id}`, ...headers };
+      const answer = await ask("PUT", `/${bucket}/${key}`, { body: `text ${id}`, headers: meta });
+      if (answer.status === 200) tags.set(key, answer.headers.etag ?? "");
+      return answer;
+    });
+  const published = new Publicity(history);
+  const erased = new Erasures(history);
+  const remove = (bucket: string, key: string) =>
+    history.change([`${bucket}/${key}`], null, () => ask("DELETE", `/${bucket}/${key}`));
+  const tear = async () => {
+    const keys = KEYS.map((one) => `${TORN}/${one}`);
+    await history.change(keys, null, () => ask("DELETE", `/${TORN}`));
+    await ask("PUT", `/${TORN}`).catch(() => undefined);
+  };
+  const settle = (acl: "private" | "public-read") =>
+    published.set(acl, () => ask("PUT", `/${BUCKET}?acl`, { headers: { "x-amz-acl": acl } }));
+  const eraseOne = (id: string) =>
+    erased.take((target, body) => ask(body ? "PUT" : "DELETE", `/${ERASED}/e${target}`, body), id);
+  await clients(steps, (random) => {
+    const key = pick(random, KEYS);
+    const bucket = pick(random, [BUCKET, BUCKET, BUCKET, TORN]);
+    const often: [times: number, step: Step][] = [
+      [45, () => get(bucket, key)],
+      [20, () => head(bucket, key)],
+      [7, (id) => put(bucket, key, id)],
+      [4, (id) => put(BUCKET, key, id, { "if-match": tags.get(key) ?? '"none"' })],
+      [3, () => remove(bucket, key)],
+      [2, tear],
+      [2, () => settle(pick(random, ["private", "public-read"]))],
+      [6, () => published.read(() => unsigned(`/${BUCKET}/${key}`))],
+      [7, () => erased.read(() => ask("GET", `/${ERASED}/e`))],
+      [3, eraseOne],
+    ];
+    return pick(
+      random,
+      often.flatMap(([times, step]) => Array<Step>(times).fill(step)),
+    );
+  });
+  return history;
+}
+
+function pick<T>(random: () => number, from: readonly [T, ...T[]] | readonly T[]): T {
+  return from[Math.floor(random() * from.length)] as T;
+}
+
+/** Whether a bucket answers those who have no key, and who has read without one. */
+class Publicity {
+  readonly #history: History;
+  /** Since when it is surely private; null: it may be public. */
+  #privateSince: number | null = null;
+  #opening = 0;
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  async set(acl: "private" | "public-read", request: () => Promise<Answer>): Promise<void> {
+    const isOpening = acl === "public-read";
+    this.#privateSince = null;
+    this.#opening++;
+    const before = this.#opening;
+    const answer = await request().catch(() => undefined);
+    const isAlone = before === this.#opening;
+    if (!isOpening && isAlone && answer?.status === 200) this.#privateSince = this.#history.moment();
+  }
+
+  async read(request: () => Promise<Answer>): Promise<void> {
+    const since = this.#privateSince;
+    const answer = await request().catch(() => undefined);
+    const isPrivate = since !== null && since === this.#privateSince;
+    if (isPrivate && answer?.status === 200)
+      this.#history.wrong.push("a private bucket was read without a key");
+  }
+}
+
+/** Versions of one key that are erased, and reads that must not show them from then on. */
+class Erasures {
+  readonly #history: History;
+  readonly #gone = new Set<string>();
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  async take(ask: (target: string, body?: { body: string }) => Promise<Answer>, id: string): Promise<void> {
+    const made = await ask("", { body: `erased ${id}` }).catch(() => undefined);
+    const version = made?.headers["x-amz-version-id"];
+    if (made?.status !== 200 || version === undefined) return;
+    const done = await ask(`?versionId=${version}`).catch(() => undefined);
+    if (done?.status === 204) this.#gone.add(`erased ${id}`);
+  }
+
+  async read(request: () => Promise<Answer>): Promise<void> {
+    const gone = new Set(this.#gone);
+    const answer = await request().catch(() => undefined);
+    if (answer?.status === 200 && gone.has(answer.text))
+      this.#history.wrong.push(`'${answer.text}' was read, which was erased`);
+  }
+}
+
+/** How often memory was asked, and how often it answered, by the log. */
+function told(server: DevServer): { memory: number; call: number } {
+  const count = (read: string) => server.output().split(`"read":"${read}"`).length - 1;
+  return { memory: count("memory"), call: count("call") };
+}
+
+async function withServer(work: (server: DevServer) => Promise<void>): Promise<void> {
+  const server = await startDevServer({ variables: { SLUICE_REQUEST_LOG: "on", SLUICE_READ_MEMORY: "on" } });
+  try {
+    for (const bucket of [BUCKET, TORN, ERASED]) await doors(server).ask("PUT", `/${bucket}`);
+    await work(server);
+  } finally {
+    await server.stop({ mayHaveDied: true });
+  }
+}
+
+test("reads out of memory are as if each branch did one thing after the other, and the log tells which they are", async () => {
+  await withServer(async (server) => {
+    expect((await register(server, 100)).faults()).toEqual([]);
+    const { memory, call } = told(server);
+    expect(memory).toBeGreaterThan(10);
+    expect(call).toBeGreaterThan(10);
+  });
+});
+
+test("so they are while the runtime is killed again and again", REST, async () => {
+  await withServer(async (server) => {
+    const running = register(server, 300);
+    for (let kills = 0; kills < 4; kills++) await server.killRuntime();
+    expect((await running).faults()).toEqual([]);
+  });
+});
+
+test("an answer out of memory is that of a call, byte for byte, and SLUICE_READ_MEMORY=off is a call each time", async () => {
+  const requests = [
+    {},
+    { headers: { range: "bytes=1-3" } },
+    { headers: { range: "bytes=90-" } },
+    { headers: { "if-none-match": "*" } },
+    { headers: { "if-match": '"other"' } },
+    { headers: { "x-amz-checksum-mode": "ENABLED" } },
+    { query: "?response-content-type=text%2Fcsv" },
+    { query: "?partNumber=1" },
+    { key: "none" },
+    { key: "large" },
+    { key: "dir/" },
+  ];
+  const answersOf = async (server: DevServer) => {
+    const { ask } = doors(server);
+    const answers: object[] = [];
+    for (const { key = "a", query = "", headers = {} } of requests) {
+      for (const method of ["GET", "HEAD"]) {
+        const { status, headers: said, text } = await ask(method, `/${BUCKET}/${key}${query}`, { headers });
+        const { date: _, "x-amz-request-id": id = "", ...same } = said;
+        answers.push({ status, said: same, text: text.replaceAll(id, "ID") });
+      }
+    }
+    return answers;
+  };
+  await withServer(async (server) => {
+    const { ask } = doors(server);
+    const headers = { "x-amz-meta-a": "1", "x-amz-tagging": "b=2", "cache-control": "no-store" };
+    await ask("PUT", `/${BUCKET}/a`, { body: "0123456789", headers });
+    await ask("PUT", `/${BUCKET}/large`, { body: "x".repeat(10_000) });
+    await ask("PUT", `/${BUCKET}/dir/`);
+    // The first answers are from calls, the next ones find that all is on the disk, and the last ones are from memory.
+    await answersOf(server);
+    await answersOf(server);
+    const before = told(server).call;
+    const shared = await answersOf(server);
+    expect(told(server).call).toBe(before);
+    await server.kill9();
+    await server.restart({ variables: { SLUICE_REQUEST_LOG: "on", SLUICE_READ_MEMORY: "off" } });
+    await answersOf(server);
+    expect(await answersOf(server)).toEqual(shared);
+    expect(told(server).memory).toBe(0);
+    expect(told(server).call).toBeGreaterThan(0);
+  });
+});
