@@ -66,7 +66,7 @@ export const Settings = z.object({
   /** Whether each request is told in the log, as one line of JSON. `sluice dev` tells none unless it is asked to. */
   SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** Whether an embedded gateway answers GET and HEAD out of memory where it can, without asking the branch. */
-  SLUICE_READ_MEMORY: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("off"),
+  SLUICE_READ_MEMORY: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
    * asks for S3's own encryption (AES256) asks for what is so.

@@ -244,7 +244,7 @@ function told(server: DevServer): { memory: number; call: number } {
 }
 
 async function withServer(work: (server: DevServer) => Promise<void>): Promise<void> {
-  const server = await startDevServer({ variables: { SLUICE_REQUEST_LOG: "on", SLUICE_READ_MEMORY: "on" } });
+  const server = await startDevServer({ variables: { SLUICE_REQUEST_LOG: "on" } });
   try {
     for (const bucket of [BUCKET, TORN, ERASED]) await doors(server).ask("PUT", `/${bucket}`);
     await work(server);

@@ -97,7 +97,6 @@ export class Simulation {
       BLOBS: this.blobs,
       // As in the embedded gateway, entry and objects are in one process. Nothing else is asked of the host without its token.
       HOST: {},
-      SLUICE_READ_MEMORY: "on",
       SLUICE_ACCESS_KEY_ID: ROOT.keyId,
       SLUICE_SECRET_ACCESS_KEY: ROOT.secret,
       SLUICE_REQUEST_LOG: "off",

@@ -197,8 +197,7 @@ test("entry and objects share reads only where there is a host, and that is on: 
   // As wrangler.toml has it, which is what is deployed.
   expect("HOST" in env).toBe(false);
   expect(shares({})).toBe(false);
-  expect(shares({ SLUICE_READ_MEMORY: "on", SLUICE_HOST_TOKEN: "x".repeat(20) })).toBe(false);
-  expect(shares({ HOST: {}, SLUICE_READ_MEMORY: "on" })).toBe(true);
+  expect(shares({ SLUICE_HOST_TOKEN: "x".repeat(20) })).toBe(false);
+  expect(shares({ HOST: {} })).toBe(true);
   expect(shares({ HOST: {}, SLUICE_READ_MEMORY: "off" })).toBe(false);
-  expect(shares({ HOST: {} })).toBe(false);
 });
