@@ -1,4 +1,5 @@
 import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
+import type { Context } from "../app.ts";
 import type { Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import type { FileCalls, ViewShown } from "../branch/contract/files.ts";
