@@ -13,6 +13,7 @@ import {
   makePipeline,
   makeRepo,
   master,
+  OUTPUTS,
   pathsOf,
   query,
   workUntil,
@@ -184,10 +185,10 @@ describe("an output version that is erased", () => {
     });
     await commit("res-in", { a: "1", b: "1" });
     await workUntil(pipeline, { jobs: 1, command: two });
-    const before = await query<{ n: number }>("res", "SELECT count(*) AS n FROM outputs");
+    const before = await query<{ n: number }>("res", `SELECT count(*) AS n FROM (${OUTPUTS})`);
     await erase(branchOf(output), "a.out", await newest(branchOf(output), "a.out"));
     await expect
-      .poll(() => query("res", "SELECT count(*) AS n FROM outputs"))
+      .poll(() => query("res", `SELECT count(*) AS n FROM (${OUTPUTS})`))
       .toEqual([{ n: (before[0]?.n ?? 0) - 1 }]);
     await expect.poll(() => query("res", "SELECT * FROM erased_outputs")).toEqual([]);
     expect(await query("res", "SELECT count(*) AS n FROM results")).toEqual([{ n: 2 }]);
@@ -258,7 +259,7 @@ describe("an output version that is erased", () => {
     await erase(output, "a.out", one);
     const heard = "SELECT number, due FROM erasures_heard";
     await expect.poll(() => query("twice", heard)).toEqual([{ number: 1, due: 0 }]);
-    expect(await query("twice", "SELECT count(*) AS n FROM outputs")).toEqual([{ n: 2 }]);
+    expect(await query("twice", `SELECT count(*) AS n FROM (${OUTPUTS})`)).toEqual([{ n: 2 }]);
   });
 
   it("goes from the results that are published, also if nobody knows their job any more", async () => {
@@ -269,7 +270,7 @@ describe("an output version that is erased", () => {
     await workUntil(pipeline, { jobs: 1, command: named });
     await query("lost", "UPDATE jobs SET id = 'another'");
     await erase(output, "a.out", await newest(output, "a.out"));
-    await expect.poll(() => query("lost", "SELECT path FROM outputs")).toEqual([{ path: "b.out" }]);
+    await expect.poll(() => query("lost", OUTPUTS)).toEqual([{ path: "b.out" }]);
   });
 
   it("stays in the upload of a result as long as another one has it there", async () => {
@@ -323,7 +324,7 @@ describe("an output version that is erased", () => {
     await erase(output, "b.out", await newest(output, "b.out"));
     await expect.poll(() => query("race", "SELECT due FROM erasures_heard")).toEqual([{ due: 2 }]);
     isOpen = true;
-    await expect.poll(() => query("race", "SELECT path FROM outputs")).toEqual([]);
+    await expect.poll(() => query("race", OUTPUTS)).toEqual([]);
     spy.mockRestore();
   });
 

@@ -28,6 +28,7 @@ import {
   leftRow,
   makePipeline,
   makeRepo,
+  OUTPUTS,
   outcomeOf,
   pathsOf,
   pipelineOf,
@@ -94,7 +95,7 @@ async function held(name: string): Promise<{ uploads: number; holds: number }> {
 async function history(name: string): Promise<Record<string, number>> {
   const [rows = {}] = await query<Record<string, number>>(
     name,
-    `SELECT (SELECT count(*) FROM results) AS results, (SELECT count(*) FROM outputs) AS outputs,
+    `SELECT (SELECT count(*) FROM results) AS results, (SELECT count(*) FROM (${OUTPUTS})) AS outputs,
       (SELECT count(*) FROM made) + (SELECT count(*) FROM published WHERE born IS NOT NULL) AS made,
       (SELECT count(*) FROM given_up) AS given_up`,
   );

@@ -275,7 +275,7 @@ describe("the code that made an output file", () => {
     const outcomes = [await outcomeOf(datum, { command: echo, output })];
     const execute = Sql.prototype.execute;
     const spy = vi.spyOn(Sql.prototype, "execute").mockImplementation(function (this: Sql, text, values) {
-      if (/INTO outputs/.test(text)) throw new Error("crash");
+      if (/INTO results/.test(text)) throw new Error("crash");
       return execute.call(this, text, values);
     });
     const failed = pipeline.leases.finish({ worker: "w1", outcomes }).catch(() => "failed");

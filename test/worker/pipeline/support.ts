@@ -92,6 +92,9 @@ export async function makePipeline(options: SpecOptions): Promise<PipelineApi> {
   return pipeline;
 }
 
+/** SQL: the paths that results have. */
+export const OUTPUTS = "SELECT path FROM results WHERE path IS NOT NULL UNION ALL SELECT path FROM outputs";
+
 /** Looks into a pipeline's rows. */
 export async function query<Row>(name: string, sql: string): Promise<Row[]> {
   const stub = env.PIPELINE.getByName(name);

@@ -30,7 +30,10 @@ export interface ResultOrigin {
   readonly code: number;
 }
 
-/** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
+/**
+ * Successes and what they wrote, by datum id: a datum that comes back after its death is done already. The first output stands
+ * in the row of the result, since most have one.
+ */
 export class ResultStore extends Store {
   readonly #pipeline: PipelineStore;
   readonly #givenUp: GivenUpStore;
@@ -48,10 +51,12 @@ export class ResultStore extends Store {
 
   record({ id, job, exitCode, millis, upload, outputs, code, now }: Result): void {
     const salt = this.#pipeline.salt();
+    const [first, ...others] = outputs;
     this.sql.run`
-      INSERT OR REPLACE INTO results (id, salt, job, exitCode, millis, upload, finishedAt, code)
-      VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code})`;
-    for (const { path, digest, size } of outputs) {
+      INSERT OR REPLACE INTO results (id, salt, job, exitCode, millis, upload, finishedAt, code, path, digest, size)
+      VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code},
+        ${first?.path ?? null}, ${first?.digest ?? null}, ${first?.size ?? null})`;
+    for (const { path, digest, size } of others) {
       this.sql.run`
         INSERT OR REPLACE INTO outputs (id, salt, path, digest, size)
         VALUES (${id}, ${salt}, ${path}, ${digest}, ${size})`;
@@ -70,23 +75,32 @@ export class ResultStore extends Store {
 
   /** A result has what it wrote to a path no more. Returns the content, and the upload that keeps it if one does. */
   dropOutput({ id, salt }: ResultKey, path: string): GivenUp | undefined {
-    const output = this.sql.first<ContentId>`
+    const other = this.sql.first<ContentId>`
       DELETE FROM outputs WHERE id = ${id} AND salt = ${salt} AND path = ${path} RETURNING digest, size`;
-    const upload = this.sql.first<{ upload: string | null }>`
-      SELECT upload FROM results WHERE id = ${id} AND salt = ${salt}`?.upload;
-    return output && upload ? { ...output, upload } : undefined;
+    const result = this.sql.first<ContentId & { path: string | null; upload: string | null }>`
+      SELECT path, digest, size, upload FROM results WHERE id = ${id} AND salt = ${salt}`;
+    const isFirst = result?.path === path;
+    if (isFirst) {
+      this.sql.run`
+        UPDATE results SET path = NULL, digest = NULL, size = NULL WHERE id = ${id} AND salt = ${salt}`;
+    }
+    const output = other ?? (isFirst ? { digest: result.digest, size: result.size } : undefined);
+    return output && result?.upload ? { ...output, upload: result.upload } : undefined;
   }
 
   /** Whether a result has a content by an upload: several results may have come by one. */
   names({ upload, digest, size }: GivenUp): boolean {
     return this.sql.has`
-      SELECT 1 FROM results AS r INDEXED BY results_by_upload CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt
-      WHERE r.upload = ${upload} AND o.digest = ${digest} AND o.size = ${size} LIMIT 1`;
+      SELECT 1 FROM results AS r INDEXED BY results_by_upload
+      WHERE r.upload = ${upload} AND (r.digest = ${digest} AND r.size = ${size} OR EXISTS (SELECT 1 FROM outputs AS o
+        WHERE o.id = r.id AND o.salt = r.salt AND o.digest = ${digest} AND o.size = ${size})) LIMIT 1`;
   }
 
   /** What a result wrote, by path, from one on. */
   outputs({ id, salt }: ResultKey, { from, limit }: { from: string; limit: number }): OutputRow[] {
     return this.sql.all<OutputRow>`
+      SELECT path, digest, size FROM results WHERE id = ${id} AND salt = ${salt} AND path >= ${from}
+      UNION ALL
       SELECT path, digest, size FROM outputs
       WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
@@ -99,7 +113,9 @@ export class ResultStore extends Store {
   /** What results that name an upload wrote, each content once; as many as `limit`. */
   contentsOf(upload: string, limit: number): ContentId[] {
     return this.sql.all<ContentId>`
-      SELECT DISTINCT o.digest, o.size
+      SELECT digest, size FROM results INDEXED BY results_by_upload WHERE upload = ${upload} AND path IS NOT NULL
+      UNION
+      SELECT o.digest, o.size
       FROM results AS r INDEXED BY results_by_upload CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt
       WHERE r.upload = ${upload} LIMIT ${limit}`;
   }

@@ -309,10 +309,15 @@ const SCHEMA = `
     finishedAt INTEGER NOT NULL,
     -- the first job without any datum that has the result; null: a datum has it
     died INTEGER,
+    -- one of its outputs; null: it has none, or that was erased
+    path TEXT,
+    digest TEXT,
+    size INTEGER,
     PRIMARY KEY (id, salt)
   ) WITHOUT ROWID;
   CREATE INDEX results_by_upload ON results (upload) WHERE upload IS NOT NULL;
   CREATE INDEX results_by_end ON results (died) WHERE died IS NOT NULL;
+  -- The other outputs of results.
   CREATE TABLE outputs (
     id TEXT NOT NULL,
     salt TEXT NOT NULL,
