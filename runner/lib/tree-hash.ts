@@ -58,6 +58,7 @@ export function contentIdOf(bytes: Uint8Array): ContentId {
   return { digest: hash("sha256", bytes, "hex"), size: bytes.length };
 }
 
-function sha256(bytes: Uint8Array): Uint8Array {
+/** Plain SHA-256. */
+export function sha256(bytes: Uint8Array): Uint8Array {
   return createHash("sha256").update(bytes).digest();
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -55,6 +56,24 @@ test("a file is the cache's own, and can only be read", async () => {
 test("a large content comes whole", async () => {
   const content = stage.gateway.store(Buffer.alloc(5_000_000, "abc"));
   expect((await readFile(await place(content))).equals(Buffer.alloc(5_000_000, "abc"))).toBe(true);
+});
+
+test("a large content that comes damaged, in whichever of its leaves, short or long, is fetched again", async () => {
+  const right = randomBytes(9_000_001);
+  const content = stage.gateway.store(right);
+  const damaged = [0, 4_194_304, 9_000_000].map((at) => right.map((byte, i) => (i === at ? byte ^ 1 : byte)));
+  // More tries than one fetch makes.
+  for (const body of [...damaged, right.subarray(1), Buffer.concat([right, right.subarray(0, 1)])]) {
+    const bodies = [body];
+    const asked = stage.gateway.requests.length;
+    stage.gateway.before = () => {
+      const wrong = bodies.shift();
+      return wrong && new Answer(200, Buffer.from(wrong));
+    };
+    expect((await readFile(await place(content))).equals(right)).toBe(true);
+    expect(stage.gateway.requests.length - asked).toBe(2);
+    await rm(cache.pathOf(content));
+  }
 });
 
 test("a damaged body is fetched again, and nothing damaged is ever kept", async () => {
