@@ -123,7 +123,7 @@ class ContentWrite {
     if (declaredSize > INLINE_LIMIT_BYTES) {
       return await this.#fill(new Uint8Array(HEAD_BYTES), { filled: 0, atLeast: INLINE_LIMIT_BYTES + 1 });
     }
-    const bytes = await this.#reader.read(new Uint8Array(declaredSize + 1), declaredSize + 1);
+    const bytes = await this.#reader.readWhole(declaredSize);
     this.#received = bytes.length;
     return bytes;
   }
@@ -133,7 +133,9 @@ class ContentWrite {
     if (failure !== null) return this.#failed(failure);
     const hashes = hashSmall(head, this.#wanted);
     if (this.#options.inline === "never") return this.#settled(hashes, { kind: "chunks", chunks: [] });
-    return this.#settled(hashes, { kind: "inline", bytes: head.slice() });
+    // Whoever gets a view gets all of its buffer.
+    const bytes = head.length === head.buffer.byteLength ? head : head.slice();
+    return this.#settled(hashes, { kind: "inline", bytes });
   }
 
   async #writeChunks(head: Bytes): Promise<WriteResult> {
