@@ -28,6 +28,7 @@ import { soak } from "./rows/soak.ts";
 import { staging } from "./rows/staging.ts";
 import { idleMemory, start } from "./rows/start.ts";
 import { sync } from "./rows/sync.ts";
+import { tails } from "./rows/tails.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
 import { isMet } from "./support/figure.ts";
 import { keepResults, type RowResult } from "./support/results.ts";
@@ -37,6 +38,7 @@ import { growTrees, type Trees } from "./support/trees.ts";
 
 const ROWS: readonly Row[] = [
   smallObjects,
+  tails,
   largeObjects,
   sync,
   r2Objects,

@@ -20,15 +20,20 @@ export async function commitTexts(control: Control, { address, files }: Files): 
   return control.commit(address, await uploadTexts(control, { address, files }));
 }
 
+/** So many small files, and where they go. */
+interface ManyFiles {
+  readonly address: BranchAddress;
+  readonly puts: number;
+  readonly pathOf: (index: number, puts: number) => string;
+}
+
 /** Writes so many small files as one commit, in pages through an open commit. */
-export async function commitThroughSession(
-  control: Control,
-  {
-    address,
-    puts,
-    pathOf,
-  }: { address: BranchAddress; puts: number; pathOf: (index: number, puts: number) => string },
-): Promise<void> {
+export async function commitThroughSession(control: Control, many: ManyFiles): Promise<void> {
+  await control.finishSession(many.address, await stageMany(control, many));
+}
+
+/** Adds so many small files, in pages, to an open commit. Returns its session. */
+export async function stageMany(control: Control, { address, puts, pathOf }: ManyFiles): Promise<string> {
   const session = await control.openSession(address);
   for (let first = 0; first < puts; first += MAX_COMMIT_OPERATIONS) {
     const files = Array.from({ length: Math.min(MAX_COMMIT_OPERATIONS, puts - first) }, (_, i) => {
@@ -37,7 +42,7 @@ export async function commitThroughSession(
     });
     await stageTexts(control, { address, session, files });
   }
-  await control.finishSession(address, session);
+  return session;
 }
 
 /** Adds up to MAX_COMMIT_OPERATIONS small files to an open commit. */
