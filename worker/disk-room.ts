@@ -133,6 +133,7 @@ type Explain = (error: unknown) => Promise<unknown>;
 /** The same store, which takes new blobs only while there is room, and says what it failed for if the host knows more than the platform says. */
 export class RoomyStore implements BlobStore {
   readonly manifestBound?: number;
+  readonly putsAtOnce?: number;
   readonly #store: BlobStore;
   readonly #room: DiskRoom;
   readonly #explain: Explain;
@@ -146,6 +147,7 @@ export class RoomyStore implements BlobStore {
     this.#room = room;
     this.#explain = explain;
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
+    if (store.putsAtOnce !== undefined) this.putsAtOnce = store.putsAtOnce;
   }
 
   admit(bytes?: number): Promise<void> {

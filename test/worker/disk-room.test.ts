@@ -95,11 +95,12 @@ test("an object that could not be made found no room if a disk has none, and els
 });
 
 describe("a store that keeps a reserve", () => {
-  test("passes on what the store says of manifests", () => {
+  test("passes on what the store says of manifests and of puts at once", () => {
     const { room } = diskOf(100);
-    const bounded = Object.assign(new MemoryStore(), { manifestBound: 700 });
-    expect(new RoomyStore(bounded, room).manifestBound).toBe(700);
-    expect(new RoomyStore(new MemoryStore(), room).manifestBound).toBeUndefined();
+    const bounded = Object.assign(new MemoryStore(), { manifestBound: 700, putsAtOnce: 3 });
+    expect(new RoomyStore(bounded, room)).toMatchObject({ manifestBound: 700, putsAtOnce: 3 });
+    const plain = new RoomyStore(new MemoryStore(), room);
+    expect([plain.manifestBound, plain.putsAtOnce]).toEqual([undefined, undefined]);
   });
 
   test("looks anew once bytes were taken back or did not come in, so that they are no longer counted", async () => {

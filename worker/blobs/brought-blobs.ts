@@ -10,6 +10,7 @@ const MAX_REMEMBERED = 20_000;
  */
 export class BroughtBlobs implements BlobStore {
   readonly manifestBound?: number;
+  readonly putsAtOnce?: number;
   readonly #store: BlobStore;
   readonly #underWay = new Set<Promise<void>>();
   #names: string[] = [];
@@ -19,6 +20,7 @@ export class BroughtBlobs implements BlobStore {
   constructor(store: BlobStore) {
     this.#store = store;
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
+    if (store.putsAtOnce !== undefined) this.putsAtOnce = store.putsAtOnce;
   }
 
   /** Does work that brings blobs to a store. What it brought is removed if it fails. */

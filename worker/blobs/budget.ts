@@ -5,10 +5,12 @@
  */
 export class ByteBudget {
   readonly #line: { readonly bytes: number; readonly admit: () => void }[] = [];
+  readonly #total: number;
   #free: number;
 
   /** `total` must be at least the largest single reservation. */
   constructor(total: number) {
+    this.#total = total;
     this.#free = total;
   }
 
@@ -20,6 +22,11 @@ export class ByteBudget {
   /** Whether a request waits: holders should then give back what they can do without. */
   get contended(): boolean {
     return this.#line.length > 0;
+  }
+
+  /** Whether half of it would still be free for others if so many bytes were taken. */
+  isAmple(bytes: number): boolean {
+    return this.#free - bytes >= this.#total / 2;
   }
 
   /** Reserves at once, or not at all. */

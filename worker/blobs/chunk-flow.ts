@@ -3,56 +3,81 @@ import type { ByteBudget } from "./budget.ts";
 /** How many buffers of the usual size are kept for the next taker. Without them, memory would be mapped anew for each chunk. */
 const POOLED_BUFFERS = 4;
 
+interface ChunkFlowOptions {
+  readonly budget: ByteBudget;
+  readonly pool: BufferPool;
+  /** How many chunks may be in flight. */
+  readonly putsAtOnce: number;
+}
+
 /**
- * The buffers of one upload: one chunk in flight to the store and one filling, both counted against the isolate's
- * budget. It takes the second only if that is free at once. Otherwise it waits for the one in flight, and then stands in
- * line with empty hands. That keeps the budget free of deadlock and fair: while others wait, a long upload goes back in
- * line after each chunk.
+ * The buffers of one upload: chunks in flight to the store and one filling, all counted against the isolate's budget. It
+ * takes the second only if that is free at once, and more only while half of the budget is left to others. Otherwise it
+ * waits until one has arrived. If others wait in line, it waits for all of its own, and then stands in line with empty
+ * hands. That keeps the budget free of deadlock and fair: while others wait, a long upload goes back in line after each
+ * chunk.
  */
 export class ChunkFlow {
-  readonly #budget: ByteBudget;
-  readonly #pool: BufferPool;
+  readonly #options: ChunkFlowOptions;
+  readonly #inFlight = new Set<Promise<void>>();
   #filling = 0;
-  #inFlight: Promise<void> = Promise.resolve();
+  #failure: { readonly error: unknown } | undefined;
 
-  constructor(budget: ByteBudget, pool: BufferPool) {
-    this.#budget = budget;
-    this.#pool = pool;
+  constructor(options: ChunkFlowOptions) {
+    this.#options = options;
   }
 
   /** A buffer of at least `bytes` bytes for the next chunk. It is not cleared. */
   async take(bytes: number): Promise<ArrayBuffer> {
-    if (!this.#budget.tryTake(bytes)) {
-      await this.#inFlight;
-      await this.#budget.take(bytes);
+    const { budget, pool } = this.#options;
+    while (this.#inFlight.size > 1 && !budget.isAmple(bytes)) await this.#oneArrived();
+    if (!budget.tryTake(bytes)) {
+      await this.arrived();
+      await budget.take(bytes);
     }
     this.#filling = bytes;
-    return this.#pool.take(bytes);
+    return pool.take(bytes);
   }
 
-  /** Sends the buffer that was taken last, as soon as the one before has arrived. Rejects if that one failed. */
+  /** Sends the buffer that was taken last, as soon as so few are in flight. Rejects if one that was sent before has failed. */
   async send(chunk: Uint8Array<ArrayBuffer>, put: (chunk: Uint8Array) => Promise<void>): Promise<void> {
-    await this.#inFlight;
+    const { budget, pool, putsAtOnce } = this.#options;
+    while (this.#inFlight.size >= putsAtOnce) await this.#oneArrived();
+    this.#raise();
     const bytes = this.#filling;
     this.#filling = 0;
-    this.#inFlight = put(chunk).finally(() => {
-      this.#pool.give(chunk.buffer);
-      this.#budget.give(bytes);
-    });
-    // The next `take` or `send`, or the end, rejects with it.
-    this.#inFlight.catch(() => {});
+    const sent = put(chunk)
+      .catch((error) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#inFlight.delete(sent);
+        pool.give(chunk.buffer);
+        budget.give(bytes);
+      });
+    this.#inFlight.add(sent);
   }
 
-  /** Resolves when all that was sent has arrived. */
+  /** Resolves when all that was sent has arrived. Rejects if one has failed. */
   async arrived(): Promise<void> {
-    await this.#inFlight;
+    await Promise.all(this.#inFlight);
+    this.#raise();
   }
 
   /** Gives everything back, also after a failure. */
   async close(): Promise<void> {
-    await this.#inFlight.catch(() => {});
-    this.#budget.give(this.#filling);
+    await Promise.all(this.#inFlight);
+    this.#options.budget.give(this.#filling);
     this.#filling = 0;
+  }
+
+  async #oneArrived(): Promise<void> {
+    await Promise.race(this.#inFlight);
+    this.#raise();
+  }
+
+  #raise(): void {
+    if (this.#failure) throw this.#failure.error;
   }
 }
 

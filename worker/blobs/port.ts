@@ -2,6 +2,8 @@
 export interface BlobStore {
   /** Bytes of JSON from which a list of chunks goes to a blob instead of a row. Absent: the usual bound. */
   readonly manifestBound?: number;
+  /** How many puts of one content are worth having under way at once. Absent: one. */
+  readonly putsAtOnce?: number;
   /**
    * Rejects with a DiskFullError if no new content is to be taken. `bytes`: how many will go elsewhere than into `put`, which
    * asks by itself. Absent: any is taken.

@@ -37,11 +37,14 @@ export async function removeUnwanted(env: StoreEnv, unwanted: readonly UnwantedB
 const R2_DELETED_AT_ONCE = 1000;
 /** Most names that one call to R2 lists. */
 const R2_LISTED_AT_ONCE = 1000;
+/** A put takes long there and costs little here. Two more calls of a request can be under way beside these. */
+const R2_PUTS_AT_ONCE = 4;
 /** Calls to the disk service at a time: the platform lets one request have no more under way. */
 const DISK_DELETED_AT_ONCE = 6;
 
 /** Blobs as objects in an R2 bucket. */
 export class R2BlobStore implements BlobStore {
+  readonly putsAtOnce = R2_PUTS_AT_ONCE;
   readonly #bucket: R2Bucket;
 
   constructor(bucket: R2Bucket) {

@@ -76,7 +76,9 @@ export type WriteResult =
 /**
  * Takes in a body. Small content comes back with its bytes. Larger content is cut into chunks, which are in the store
  * when this returns. Nothing is named here: a crash, a failure or a sender that goes away leaves blobs of an upload that
- * never commits. Holds at most one chunk in flight and one filling. Rejects if the store or a callback does, with a DiskFullError before anything is read if the store admits nothing.
+ * never commits. Holds at most as many chunks in flight as the store
+ * wants, and one filling. Rejects if the store or a callback does, with a DiskFullError before anything is read if the
+ * store admits nothing.
  */
 export async function writeContent(source: ByteSource | null, options: WriteOptions): Promise<WriteResult> {
   return await new ContentWrite(source ?? NO_BYTES, options).run();
@@ -140,7 +142,8 @@ class ContentWrite {
 
   async #writeChunks(head: Bytes): Promise<WriteResult> {
     const owner = await this.#openUpload();
-    const flow = new ChunkFlow(this.#options.budget ?? isolateBudget, chunkPool);
+    const { store, budget = isolateBudget } = this.#options;
+    const flow = new ChunkFlow({ budget, pool: chunkPool, putsAtOnce: store.putsAtOnce ?? 1 });
     const done = this.#sendChunks(head, { owner, flow }).finally(() => flow.close());
     // The platform may drop a request whose sender is gone; this one must first give back what it took of the budget.
     waitUntil(done.catch(() => {}));

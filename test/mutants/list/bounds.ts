@@ -14,15 +14,15 @@ export const MEMORY: Invariant = {
     {
       name: "An upload that fails never gives back what it was filling",
       file: "worker/blobs/chunk-flow.ts",
-      text: "    this.#budget.give(this.#filling);\n",
+      text: "    this.#options.budget.give(this.#filling);\n",
       replacement: "",
       tests: [inWorker("blobs/budget"), inWorker("blobs/write-content")],
     },
     {
       name: "A chunk that has arrived is never given back to the budget",
       file: "worker/blobs/chunk-flow.ts",
-      text: "      this.#budget.give(bytes);\n",
-      replacement: "      void bytes;\n",
+      text: "        budget.give(bytes);\n",
+      replacement: "        void bytes;\n",
       tests: [inWorker("blobs/budget")],
     },
     {

@@ -33,12 +33,15 @@ describe("a byte budget", () => {
 });
 
 describe("uploads that share a budget", () => {
-  test("all end, however many there are and however slowly they come, and never hold more than it", async () => {
+  test.each([
+    1, 4,
+  ])("all end, however many there are and however slowly they come, and never hold more than it, with %i puts at once", async (putsAtOnce) => {
     const budget = new ByteBudget(2 * CHUNK_BYTES);
     let inFlight = 0;
     let mostInFlight = 0;
     const store: BlobStore = {
       ...noStore,
+      putsAtOnce,
       async put(_name, bytes) {
         inFlight += bytes.length;
         mostInFlight = Math.max(mostInFlight, inFlight);
@@ -83,9 +86,23 @@ describe("uploads that share a budget", () => {
     expect(budget.free).toBe(2 * CHUNK_BYTES);
   });
 
-  test("read no further than one chunk in flight and one filling while the store stands still", async () => {
-    const budget = new ByteBudget(12 * CHUNK_BYTES);
+  test.each([
+    { store: "that says nothing", wanted: {}, chunks: 12, inFlight: 1, held: 2 },
+    { store: "that wants four at once", wanted: { putsAtOnce: 4 }, chunks: 12, inFlight: 4, held: 5 },
+    { store: "that does, when memory is short", wanted: { putsAtOnce: 4 }, chunks: 4, inFlight: 2, held: 2 },
+  ])("have $inFlight chunks in flight and $held in memory while a store $store stands still", async ({
+    wanted,
+    chunks,
+    inFlight,
+    held,
+  }) => {
+    const budget = new ByteBudget(chunks * CHUNK_BYTES);
     const store = Promise.withResolvers<void>();
+    let puts = 0;
+    const put = () => {
+      puts += 1;
+      return store.promise;
+    };
     const full = Promise.withResolvers<void>();
     let sent = 0;
     const body = new ReadableStream<Uint8Array>(
@@ -94,19 +111,20 @@ describe("uploads that share a budget", () => {
           controller.enqueue(new Uint8Array(MIB / 4));
           sent += MIB / 4;
           if (sent === 40 * MIB) controller.close();
-          if (sent >= 2 * CHUNK_BYTES) full.resolve();
+          if (sent >= held * CHUNK_BYTES) full.resolve();
         },
       },
       { highWaterMark: 0 },
     );
-    const result = write(body, { budget, store: { ...noStore, put: () => store.promise } });
+    const result = write(body, { budget, store: { ...noStore, ...wanted, put } });
     await full.promise;
     await scheduler.wait(20);
-    expect(sent).toBeLessThanOrEqual(2 * CHUNK_BYTES + MIB / 4);
-    expect(budget.free).toBe(10 * CHUNK_BYTES);
+    expect(sent).toBeLessThanOrEqual(held * CHUNK_BYTES + MIB / 4);
+    expect(puts).toBe(inFlight);
+    expect(budget.free).toBe((chunks - held) * CHUNK_BYTES);
     store.resolve();
     expect(await result).toMatchObject({ ok: true, content: { size: 40 * MIB } });
-    expect(budget.free).toBe(12 * CHUNK_BYTES);
+    expect(budget.free).toBe(chunks * CHUNK_BYTES);
   });
 });
 

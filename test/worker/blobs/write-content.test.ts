@@ -395,11 +395,14 @@ describe("a long list of chunks", () => {
 });
 
 describe("a store that fails", () => {
-  test("fails the write, and the budget is whole again", async () => {
-    const budget = new ByteBudget(2 * CHUNK_BYTES);
+  test.each([
+    1, 4,
+  ])("fails the write, and the budget is whole again, with %i puts at once", async (putsAtOnce) => {
+    const budget = new ByteBudget(12 * CHUNK_BYTES);
     let puts = 0;
     const failing: BlobStore = {
       ...noStore,
+      putsAtOnce,
       put: async () => {
         if (++puts === 2) throw new Error("the store is full");
       },
@@ -408,7 +411,7 @@ describe("a store that fails", () => {
       puts = 0;
       const body = nativeBody(randomBytes(size, 1));
       await expect(write(body, { store: failing, budget })).rejects.toThrow("the store is full");
-      expect(budget.free).toBe(2 * CHUNK_BYTES);
+      expect(budget.free).toBe(12 * CHUNK_BYTES);
     }
   });
 });
