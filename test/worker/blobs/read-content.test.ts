@@ -6,6 +6,7 @@ import type { BlobStore, ByteRange } from "../../../worker/blobs/port.ts";
 import { readContent } from "../../../worker/blobs/read/read-content.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { seededRandom } from "../../support/random.ts";
+import { MemoryStore } from "./memory-store.ts";
 import { randomBytes, sameBytes } from "./reference.ts";
 
 const store = new R2BlobStore(env.BLOBS);
@@ -118,6 +119,32 @@ describe("content whose blobs are not there", () => {
   test("is refused where its manifest is missing", async () => {
     const body: Body = { kind: "manifest", blob: "read/no-manifest.U", length: 2 };
     await expect(readContent(store, { body, size: 1, hold: null })).rejects.toThrow("no-manifest");
+  });
+});
+
+describe("a range", () => {
+  test("asks the store for its own bytes of its own chunks, and for nothing else", async () => {
+    const memory = new MemoryStore();
+    const chunks = ["a", "b", "c"].map((blob) => ({ blob, offset: 5, length: 100, leaves: "" }));
+    for (const { blob } of chunks) await memory.put(blob, randomBytes(200, 1));
+    const asked = async (offset: number, length: number) => {
+      memory.gets = [];
+      const content = { body: { kind: "chunks", chunks } as const, size: 300, hold: null };
+      const read = await readContent(memory, { ...content, range: { offset, length } });
+      expect((await new Response(read).arrayBuffer()).byteLength).toBe(length);
+      return memory.gets.map(({ name, range }) => [name, range.offset, range.length]);
+    };
+    expect(await asked(150, 10)).toEqual([["b", 55, 10]]);
+    expect(await asked(100, 100)).toEqual([["b", 5, 100]]);
+    expect(await asked(199, 2)).toEqual([
+      ["b", 104, 1],
+      ["c", 5, 1],
+    ]);
+    expect(await asked(50, 250)).toEqual([
+      ["a", 55, 50],
+      ["b", 5, 100],
+      ["c", 5, 100],
+    ]);
   });
 });
 
