@@ -3,6 +3,7 @@ import { ReadCache } from "../../worker/branch/tree/read-cache.ts";
 import { REST } from "../support/suite.ts";
 import { planOf } from "./history/plan.ts";
 import { runHistory } from "./history/run.ts";
+import { Simulation } from "./platform/simulation.ts";
 
 /*
  * The entry answers out of what the objects have read. Each answer must be true of some moment between question and answer,
@@ -33,6 +34,63 @@ test("what is answered out of memory is never stale: in 60 histories", async () 
 test("what is answered out of memory is never stale: in 600 more", REST, async () => {
   expect((await histories({ from: 60, to: 660 })).wrong).toEqual([]);
 });
+
+test("what a crash takes back was answered to nobody", async () => {
+  let takenBack = 0;
+  for (let seed = 0; seed < 100; seed++) {
+    const { seen, written, left } = await crash(seed);
+    expect(Math.max(...seen), `seed ${seed}`).toBeLessThanOrEqual(left);
+    if (written > left) takenBack++;
+  }
+  expect(takenBack).toBeGreaterThan(10);
+});
+
+/** Numbers that grow are put at a key while others read it, until a crash. What was seen, the last one put, and what is left. */
+async function crash(seed: number): Promise<{ seen: number[]; written: number; left: number }> {
+  const BUCKET = "master.numbers";
+  const simulation = new Simulation({ seed });
+  const { random } = simulation.world;
+  const seen: number[] = [];
+  let written = 0;
+  let isOver = false;
+  const put = (body: string) =>
+    simulation.s3({ method: "PUT", bucket: BUCKET, key: "a", body: new TextEncoder().encode(body) });
+  const read = async () => {
+    const answer = await simulation.s3({ method: "GET", bucket: BUCKET, key: "a" });
+    const number = answer.status === 200 ? Number(await answer.text()) : -1;
+    if (!isOver) seen.push(number);
+    return number;
+  };
+  const writer = async () => {
+    while (!isOver) await put(String(++written));
+  };
+  // Each read that asks the object waits for its disk. Another one begins meanwhile, and may find what that one left.
+  const reader = async () => {
+    const reads: Promise<unknown>[] = [];
+    while (!isOver) {
+      reads.push(read());
+      await scheduler.wait(random.next());
+    }
+    await Promise.allSettled(reads);
+  };
+  try {
+    await simulation.as(() => simulation.branch(BUCKET).lifecycle.create());
+    await simulation.as(() => put("0"));
+    return await simulation.as(async () => {
+      const running = [writer(), reader()];
+      await scheduler.wait(20 + random.next() * 20);
+      isOver = true;
+      simulation.branches.object(BUCKET).end("it was evicted");
+      // The next instance has what the disk has.
+      await simulation.branch(BUCKET).lifecycle.status();
+      const left = await read();
+      await Promise.allSettled(running);
+      return { seen, written, left };
+    });
+  } finally {
+    simulation.close();
+  }
+}
 
 /** What is wrong in the histories of some seeds, and how often memory answered. */
 async function histories({ from, to }: { from: number; to: number }): Promise<{

@@ -10,6 +10,9 @@ const HISTORIES: TestRun = {
   title: "in 60 histories",
 };
 
+/** Objects that end before all that they wrote is on the disk, in the simulation. */
+const CRASHES: TestRun = { ...HISTORIES, title: "what a crash takes back" };
+
 /** What is answered out of memory is what the branch would answer. */
 export const SHARED_READS: Invariant = {
   id: "2a",
@@ -47,14 +50,14 @@ export const SHARED_READS: Invariant = {
       file: FILES,
       text: "    this.#reads.drop(path);\n    this.sql.run`\n      UPDATE files SET renewed",
       replacement: "    this.sql.run`\n      UPDATE files SET renewed",
-      tests: [inWorker("branch/shared-reads")],
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
     },
     {
       name: "What is not on the disk is read out of memory",
       file: "worker/branch/ledger/ledger.ts",
       text: "    if (this.transactions.areDurable) return true;\n",
       replacement: "    if (this.transactions.areDurable || this.exists) return true;\n",
-      tests: [inWorker("branch/shared-reads"), HISTORIES],
+      tests: [inWorker("branch/shared-reads"), CRASHES],
     },
     {
       name: "A write that came while the disk had the one before counts as on it",
