@@ -43,20 +43,9 @@ export class BodyReader {
    */
   async read(space: ByteView, atLeast = Math.min(this.#bytesPerRead, space.length)): Promise<ByteView> {
     if (this.#end !== null) return space.subarray(0, 0);
-    return await this.#arrived(this.#source.read(space, atLeast), atLeast);
-  }
-
-  /** All of a body that should have `size` bytes, instead of the first read. One more is taken, to notice a body that is too long. */
-  async readWhole(size: number): Promise<ByteView> {
-    const atLeast = size + 1;
-    const whole = this.#source.whole?.() ?? this.#source.read(new Uint8Array(atLeast), atLeast);
-    return await this.#arrived(whole, atLeast);
-  }
-
-  async #arrived(read: Promise<ByteView>, atLeast: number): Promise<ByteView> {
     const since = this.#now();
     this.#readSince = since;
-    const bytes = await this.#orIdle(read);
+    const bytes = await this.#orIdle(this.#source.read(space, atLeast));
     this.#readSince = undefined;
     if (bytes === "idle" || bytes === "lost") {
       this.#end = bytes;
@@ -110,8 +99,6 @@ export interface ByteSource {
    * if the sender is gone or what it sent cannot be decoded.
    */
   read(space: ByteView, atLeast: number): Promise<ByteView>;
-  /** All bytes in one piece, instead of the first read; absent if that costs no less than to read them. */
-  readonly whole?: (() => Promise<ByteView>) | undefined;
   /** Nothing more will be read. `atOnce`: nor taken from a sender that is still sending. */
   cancel(how?: { readonly atOnce: boolean }): Promise<void>;
 }
@@ -133,28 +120,17 @@ const REST_MS = 1000;
 /**
  * The body of a request. Cancelled early, it takes what is still coming, up to a bound: if the connection closed at once, a
  * client that is still sending would meet that, and many never look for the answer then. (net/http of Go does likewise.)
- * `whole`: the platform's own way to all of it, if it is known to be small.
  */
-export function sentBody(body: ReadableStream<Uint8Array>, whole?: ByteSource["whole"]): ByteSource {
-  return new PatientSource(body, whole);
+export function sentBody(body: ReadableStream<Uint8Array>): ByteSource {
+  return new PatientSource(byteSource(body));
 }
 
 class PatientSource implements ByteSource {
-  readonly whole: ByteSource["whole"];
-  readonly #body: ReadableStream<Uint8Array>;
-  #opened: ByteSource | undefined;
-  /** The platform has the body then, and sees to its rest. */
-  #isWithPlatform = false;
+  readonly #source: ByteSource;
   #hasEnded = false;
 
-  constructor(body: ReadableStream<Uint8Array>, whole: ByteSource["whole"]) {
-    this.#body = body;
-    this.whole =
-      whole &&
-      (() => {
-        this.#isWithPlatform = true;
-        return whole();
-      });
+  constructor(source: ByteSource) {
+    this.#source = source;
   }
 
   async read(space: ByteView, atLeast: number): Promise<ByteView> {
@@ -164,15 +140,8 @@ class PatientSource implements ByteSource {
   }
 
   async cancel({ atOnce } = { atOnce: false }): Promise<void> {
-    if (this.#isWithPlatform) return;
     if (!atOnce && !this.#hasEnded) await this.#takeRest().catch(() => {});
     await this.#source.cancel();
-  }
-
-  /** Opened when it is needed: the platform takes no body that has a reader. */
-  get #source(): ByteSource {
-    this.#opened ??= byteSource(this.#body);
-    return this.#opened;
   }
 
   async #takeRest(): Promise<void> {

@@ -125,7 +125,7 @@ class ContentWrite {
     if (declaredSize > INLINE_LIMIT_BYTES) {
       return await this.#fill(new Uint8Array(HEAD_BYTES), { filled: 0, atLeast: INLINE_LIMIT_BYTES + 1 });
     }
-    const bytes = await this.#reader.readWhole(declaredSize);
+    const bytes = await this.#reader.read(new Uint8Array(declaredSize + 1), declaredSize + 1);
     this.#received = bytes.length;
     return bytes;
   }
@@ -135,9 +135,7 @@ class ContentWrite {
     if (failure !== null) return this.#failed(failure);
     const hashes = hashSmall(head, this.#wanted);
     if (this.#options.inline === "never") return this.#settled(hashes, { kind: "chunks", chunks: [] });
-    // Whoever gets a view gets all of its buffer.
-    const bytes = head.length === head.buffer.byteLength ? head : head.slice();
-    return this.#settled(hashes, { kind: "inline", bytes });
+    return this.#settled(hashes, { kind: "inline", bytes: head.slice() });
   }
 
   async #writeChunks(head: Bytes): Promise<WriteResult> {

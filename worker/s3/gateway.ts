@@ -243,7 +243,6 @@ function requestOf(
     headers: operationHeaders(headers, target),
     query: operationQuery(target),
     body: request.body,
-    wholeBody: async () => new Uint8Array(await request.arrayBuffer()),
     now,
     besideApi: address.level === "service" || address.by === "path",
     compressingProxy: hasCompressingProxy(request),

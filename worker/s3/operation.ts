@@ -13,8 +13,6 @@ export interface ServiceRequest {
   /** Of a parameter that comes twice, the first counts. */
   readonly query: ReadonlyMap<string, string>;
   readonly body: ReadableStream<Uint8Array> | null;
-  /** All of the body at once: costs less than to read it, and is only for one that is known to be small. */
-  readonly wholeBody: () => Promise<Uint8Array<ArrayBuffer>>;
   /** The clock, in milliseconds since 1970. */
   readonly now: () => number;
   /** Whether the host serves the control API, too: an object must not act there for whoever opens it in a browser. */

@@ -5,10 +5,6 @@ import { type DevServer, startDevServer } from "../../support/dev-server.ts";
 import { signatureHeaders } from "../../support/http.ts";
 import { S3 } from "../../support/s3.ts";
 
-/*
- * A small body is taken from the platform in one piece. Here it comes over sockets, as from clients.
- */
-
 let server: DevServer;
 let s3: S3;
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { type ByteSource, byteSource, sentBody } from "../../../worker/blobs/body-reader.ts";
+import { type ByteSource, byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
@@ -226,56 +226,6 @@ describe("a body that is not what its sender said", () => {
     const bytes = randomBytes(9 * MIB, 1);
     const content = await written(scriptedBody("values", bytes), { store: slow, idleMs: 30 });
     expect(content.size).toBe(bytes.length);
-  });
-});
-
-describe("a small body that the platform can give in one piece", () => {
-  /** Fails if the stream is read or cancelled: the platform has it. */
-  const untouched = (): ReadableStream<Uint8Array> =>
-    new ReadableStream({ pull: refuse, cancel: refuse }, { highWaterMark: 0 });
-
-  test("is kept with its bytes alone, whatever buffer they lie in", async () => {
-    for (const size of [0, 1, 100, 4096]) {
-      const bytes = randomBytes(size, size);
-      const larger = new Uint8Array(size + 50);
-      larger.set(bytes);
-      for (const piece of [bytes, larger.subarray(0, size)]) {
-        const source = sentBody(untouched(), async () => piece);
-        const result = await writeFrom(source, { declaredSize: size, openUpload: refuse, store: noStore });
-        if (!result.ok || result.content.body.kind !== "inline") throw new Error("not inline");
-        expect(sameBytes(result.content.body.bytes, bytes)).toBe(true);
-        expect(result.content.body.bytes.buffer.byteLength).toBe(size);
-        expect(result.content.digest).toBe(await referenceDigest(bytes));
-      }
-    }
-  });
-
-  test("is refused if it is shorter or longer than was said, cut off, or does not come", async () => {
-    const cases: [whole: () => Promise<Uint8Array<ArrayBuffer>>, reason: string][] = [
-      [async () => randomBytes(99, 1), "incomplete-body"],
-      [async () => randomBytes(101, 1), "body-too-long"],
-      [() => Promise.reject(new Error("the sender is gone")), "incomplete-body"],
-      [() => new Promise(() => {}), "request-timeout"],
-    ];
-    for (const [whole, reason] of cases) {
-      const source = sentBody(untouched(), whole);
-      expect(await writeFrom(source, { declaredSize: 100, idleMs: 30 })).toMatchObject({ ok: false, reason });
-    }
-  });
-
-  test("is read and cancelled as ever if it turns out not to be wanted in one piece", async () => {
-    const bytes = randomBytes(5000, 3);
-    const never = () => Promise.reject(new Error("not to be called"));
-    const source = sentBody(nativeBody(bytes), never);
-    expect(await writeFrom(source, { declaredSize: 5000 })).toMatchObject({ ok: true });
-    let isCancelled = false;
-    const unread = new ReadableStream<Uint8Array>({
-      cancel() {
-        isCancelled = true;
-      },
-    });
-    await sentBody(unread, never).cancel({ atOnce: true });
-    expect(isCancelled).toBe(true);
   });
 });
 

@@ -1,4 +1,3 @@
-import { INLINE_LIMIT_BYTES } from "../../../protocol/content.ts";
 import type { Payload } from "../../app.ts";
 import { type ByteSource, sentBody } from "../../blobs/body-reader.ts";
 import type { ExpectedHashes } from "../../blobs/write-content.ts";
@@ -22,8 +21,7 @@ export interface OpenBody {
 }
 
 /** A request as far as its body goes. */
-export type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body"> &
-  Partial<Pick<ServiceRequest, "wholeBody">>;
+export type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body">;
 type Chunked = Extract<Payload, { form: "aws-chunked" }>;
 /** A body as it comes out of its form. */
 type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & { readonly trailer?: Trailer };
@@ -77,13 +75,10 @@ function withHashes({ trailer, ...body }: Unframed, { md5, checksum }: BodyHashe
   };
 }
 
-/** HTTP ends a body at its Content-Length, so that one which is declared small is small. */
-function plainBody({ headers, body, wholeBody }: OpenRequest): Unframed {
-  const declaredSize = sizeIn(headers, "content-length");
-  const isSmall = declaredSize !== undefined && declaredSize <= INLINE_LIMIT_BYTES;
+function plainBody({ headers, body }: OpenRequest): Unframed {
   return {
-    source: body && sentBody(body, isSmall ? wholeBody : undefined),
-    declaredSize,
+    source: body && sentBody(body),
+    declaredSize: sizeIn(headers, "content-length"),
     fault: () => undefined,
   };
 }
