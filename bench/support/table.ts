@@ -48,7 +48,7 @@ function showIn({ compare, unit }: Figure): (value: number) => string {
     case "ratio":
       return (value) => `${significant(value)}×`;
     case "difference":
-      return (value) => `${value.toFixed(0)} MiB`;
+      return (value) => `${value.toFixed(0)} ${unit}`;
     case "nothing":
       return (value) => `${significant(value)} ${unit}`;
   }
@@ -60,7 +60,7 @@ function wish({ target, compare, unit }: Figure): string {
     case "ratio":
       return `${bound(target)}×`;
     case "difference":
-      return `${bound(target)} MiB more`;
+      return `${bound(target)} ${unit} more`;
     case "nothing":
       return `${bound(target)} ${unit}`;
   }

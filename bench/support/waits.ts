@@ -65,11 +65,36 @@ export async function waitsBeside(
   work: () => Promise<unknown>,
   { atMostMs }: { atMostMs: number },
 ): Promise<Figure[]> {
+  const { waits, alone } = await waitsWithAndWithout(probes, work);
+  return [...waitFigures(waits, { atMostMs }), ...waitsWithout(alone)];
+}
+
+/** How much longer the longest waits are while `work` goes on than in as long a time after it, without it. */
+export async function waitsLonger(
+  probes: readonly Probe[],
+  work: () => Promise<unknown>,
+  { atMostMs }: { atMostMs: number },
+): Promise<Figure[]> {
+  const { waits, alone } = await waitsWithAndWithout(probes, work);
+  return waits.map(({ what, count, longest }, i) => ({
+    what: `longest of ${count}: ${what}`,
+    unit: "ms",
+    against: "without that",
+    pairs: [{ ours: longest, other: alone[i]?.longest ?? 0 }],
+    compare: "difference",
+    target: { atMost: atMostMs },
+  }));
+}
+
+async function waitsWithAndWithout(
+  probes: readonly Probe[],
+  work: () => Promise<unknown>,
+): Promise<{ waits: Waits[]; alone: Waits[] }> {
   const startedAt = performance.now();
   const { waits } = await probeDuring(probes, work);
   const millis = performance.now() - startedAt;
-  const alone = await probeDuring(probes, () => setTimeout(millis));
-  return [...waitFigures(waits, { atMostMs }), ...waitsWithout(alone.waits)];
+  const { waits: alone } = await probeDuring(probes, () => setTimeout(millis));
+  return { waits, alone };
 }
 
 /** The same calls while nothing of what is measured goes on: nothing is held to them. */
