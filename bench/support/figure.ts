@@ -1,6 +1,6 @@
 import { median } from "./stats.ts";
 
-/** What is asked for: of a ratio, of a difference in MiB, or of the value itself in its unit. */
+/** What is asked for: of a ratio, or of a difference or the value itself in its unit. */
 export type Target = { readonly atLeast: number } | { readonly atMost: number };
 
 /** Ours and what it is held against, measured one right after the other. */
