@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { MAX_COMMIT_OPERATIONS, SessionOpened, UploadOpened } from "../../../protocol/files.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type Answer, exchange, signedExchange } from "../../support/http.ts";
 import { seededRandom } from "../../support/random.ts";
 import { REST } from "../../support/suite.ts";
@@ -18,6 +19,8 @@ const TORN = "master.torn";
 const ERASED = "master.erased";
 const CLIENTS = 8;
 const LARGE_COMMITS = 3;
+type Four = [string, string, string, string];
+const TAGS = "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>";
 const KEYS = ["a", "b"];
 
 /** Something that gives a key another text, or takes it away (null), between two moments. */
@@ -305,6 +308,91 @@ test("so they are while the runtime is killed again and again", REST, async () =
     const running = register(server, 300);
     for (let kills = 0; kills < 4; kills++) await server.killRuntime();
     expect((await running).faults()).toEqual([]);
+  });
+});
+
+/** Asks until memory answers, which it does once what was written is on the disk. */
+async function answeredByMemory(server: DevServer, target: string): Promise<Answer> {
+  const { ask } = doors(server);
+  return await eventually(`memory answers ${target}`, async () => {
+    const before = told(server).memory;
+    const answer = await ask("GET", target);
+    return told(server).memory > before && answer;
+  });
+}
+
+test("what memory had answered before is never answered once it is so no more", async () => {
+  await withServer(async (server) => {
+    const { ask, unsigned } = doors(server);
+    const [a, b, none, other] = ["a", "b", "none", "other"].map((key) => `/${BUCKET}/${key}`) as Four;
+    const warm = (target: string) => answeredByMemory(server, target);
+    // Once another key is read, memory has what an answer says of the branch again, and goes by its row of the key, if it has one.
+    const next = async (target: string, method = "GET") => {
+      await warm(other);
+      return await ask(method, target);
+    };
+    const textOf = async (target: string) => (await next(target)).text;
+    const statusOf = async (target: string) => (await next(target, "HEAD")).status;
+    await ask("PUT", other, { body: "other" });
+
+    await ask("PUT", a, { body: "first" });
+    expect((await warm(a)).text).toBe("first");
+    await ask("PUT", a, { body: "second" });
+    expect(await textOf(a)).toBe("second");
+
+    expect((await warm(none)).status).toBe(404);
+    await ask("PUT", none, { body: "there" });
+    expect(await textOf(none)).toBe("there");
+
+    await warm(none);
+    await ask("DELETE", none);
+    expect(await statusOf(none)).toBe(404);
+
+    // Last-Modified is the time of the newest commit, in seconds: writes go on until one is in another second.
+    const later = await eventually("a commit has another time than the one before", async () => {
+      const before = (await warm(a)).headers["last-modified"];
+      await ask("PUT", b, { body: String(Math.random()) });
+      const said = (await ask("HEAD", a)).headers["last-modified"];
+      const newest = (await ask("HEAD", b)).headers["last-modified"];
+      return newest !== before && { said, newest };
+    });
+    expect(later.said).toBe(later.newest);
+
+    await warm(a);
+    await ask("PUT", `${a}?tagging`, { body: TAGS });
+    expect((await next(a, "HEAD")).headers["x-amz-tagging-count"]).toBe("1");
+
+    const erased = (await ask("PUT", a, { body: "erased" })).headers["x-amz-version-id"];
+    expect((await warm(a)).text).toBe("erased");
+    await ask("DELETE", `${a}?versionId=${erased}`);
+    expect(await textOf(a)).not.toBe("erased");
+
+    await ask("PUT", `/${BUCKET}?acl`, { headers: { "x-amz-acl": "public-read" } });
+    await eventually("whoever has no key reads", async () => (await unsigned(b)).status === 200);
+    await warm(b);
+    await ask("PUT", `/${BUCKET}?acl`, { headers: { "x-amz-acl": "private" } });
+    await warm(b);
+    expect((await unsigned(b)).status).toBe(403);
+
+    for (const key of KEYS) await warm(`/${BUCKET}/${key}`);
+    const history = new History();
+    await commitLarge(server, { id: "large", history });
+    await eventually("the large commit is made", async () => (await textOf(a)) === "text large");
+    expect(await textOf(b)).toBe("text large");
+
+    await warm(a);
+    await ask("DELETE", `/${BUCKET}`);
+    expect((await ask("HEAD", a)).status).toBe(404);
+    await ask("PUT", `/${BUCKET}`);
+    await ask("PUT", other, { body: "other" });
+    expect(await statusOf(a)).toBe(404);
+
+    await ask("PUT", a, { body: "before the kill" });
+    await warm(a);
+    await server.killRuntime();
+    await eventually("it answers again", async () => (await ask("HEAD", a)).status === 200);
+    await ask("PUT", a, { body: "after the kill" });
+    expect(await textOf(a)).toBe("after the kill");
   });
 });
 
