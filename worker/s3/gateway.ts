@@ -59,12 +59,22 @@ export async function handleS3(
   const { requestId, event } = context;
   const fail = (error: unknown): Response =>
     renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId, event });
-  try {
-    const response = await answer(request, { context, now, fail });
-    response.headers.set("x-amz-request-id", requestId);
-    return response;
-  } catch (error) {
-    return fail(error);
+  const response = await answer(request, { context, now, fail }).catch(fail);
+  response.headers.set("x-amz-request-id", requestId);
+  // No cache keeps the answer to a preflight: browsers go by its own max-age.
+  const mayBeKept = !request.headers.has("authorization") && request.method !== "OPTIONS";
+  if (mayBeKept) forbidCaching(response.headers);
+  return response;
+}
+
+/**
+ * Caches may keep the answer to a request without `Authorization` as they see fit, and serve it when it is old: browsers go by
+ * Last-Modified. So it says that they must ask, unless the object says what they may do. An answer to a signed request has
+ * what the object has and no more: no shared cache keeps it, and tools copy its headers to other objects.
+ */
+function forbidCaching(headers: Headers): void {
+  if (!headers.has("cache-control") && !headers.has("expires")) {
+    headers.set("cache-control", "private, no-cache");
   }
 }
 
