@@ -54,6 +54,13 @@ export function parseBlobName(name: string): NamedBlob | undefined {
   return { uid, sizeBytes: Number(size), write, upload };
 }
 
+/** The chunk whose blob has a name; undefined if it is a manifest's, or not one that this file makes. */
+export function chunkOfBlob(name: string): ContentId | undefined {
+  const [, digest, size] =
+    /^b\/[0-9a-f]{2}\/[^/]+\/([0-9a-f]{64})-(\d+)\.(?!manifest\.)[^/]+$/.exec(name) ?? [];
+  return digest === undefined ? undefined : { digest, size: Number(size) };
+}
+
 /** How many folders the blobs of a branch are in, by the first two digits of their digests. */
 export const BLOB_FOLDERS = 256;
 

@@ -36,8 +36,8 @@ export const DELETIONS: Invariant = {
     {
       name: "Blobs of a content are pending deletion though another one owns them",
       file: "worker/branch/contents/pending-deletion-store.ts",
-      text: "\n      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;",
-      replacement: "\n      WHERE true ON CONFLICT DO NOTHING`;",
+      text: "    const owned = this.owned(blobs);\n    const unowned",
+      replacement: "    const owned = new Set<string>();\n    const unowned",
       tests: [
         inWorker("branch/refs-property"),
         inWorker("branch/uploads"),

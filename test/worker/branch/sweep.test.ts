@@ -219,6 +219,40 @@ describe("a sweep", () => {
     expect(await stored()).toEqual([chunk, ...other.blobs].sort());
   });
 
+  test("knows a blob that is the whole of a content by the content's row, whichever blob brings the bytes again", async () => {
+    const { digest, size } = inline(`whole ${++texts}`);
+    const wholeIn = async (upload: string): Promise<{ content: Content; blob: string }> => {
+      const blob = chunkBlobName({ digest, size }, { uid, upload, write: newWrite() });
+      await store.put(blob, new Uint8Array(size));
+      const chunks = [{ blob, offset: 0, length: size, leaves: null }];
+      return { content: { digest, size, body: { kind: "chunks", chunks } }, blob };
+    };
+    const [first, second] = [await open(), await open()];
+    const { content, blob } = await wholeIn(first);
+    committed(await branch.files.put({ path: "a", content, attributes: {}, upload: first }));
+    expect(await ledgerOf(branch)).toMatchObject({ refs: [[size, 1]], blobs: [], condemned: [] });
+    committed(await branch.files.put({ path: "b", content, attributes: {} }));
+    expect(await ledgerOf(branch)).toMatchObject({ refs: [[size, 2]], blobs: [], condemned: [] });
+    const again = await wholeIn(second);
+    committed(await branch.files.put({ path: "c", content: again.content, attributes: {}, upload: second }));
+    expect(await ledgerOf(branch)).toMatchObject({ refs: [[size, 3]], blobs: [], condemned: [again.blob] });
+    expect(await swept()).toMatchObject({ found: 0 });
+    expect(await stored()).toEqual([blob, again.blob].sort());
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("INSERT INTO pending_deletions (blob, due, borrowed) VALUES (?, 1, 0)", blob);
+      sql.exec("UPDATE pending_deletions SET due = 1");
+    });
+    await vi.waitUntil(async () => {
+      await runDurableObjectAlarm(branch);
+      return (await ledgerOf(branch)).condemned.length === 0;
+    }, 45_000);
+    expect(await stored()).toEqual([blob]);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE contents SET refs = 0");
+    });
+    expect(await swept()).toMatchObject({ found: 0 });
+  });
+
   test("leaves blobs that were made for a content, also if its list alone names them", async () => {
     const upload = await open();
     const [kept, made] = [await brought(upload), await blobOf(upload)];

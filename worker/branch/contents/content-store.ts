@@ -6,14 +6,23 @@ import type { Sql } from "../../objects/sql.ts";
 import type { ContentOnLoan } from "../contract/forks.ts";
 import { BranchStore } from "../store.ts";
 import type { Named, PendingDeletionStore } from "./pending-deletion-store.ts";
-import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
+import {
+  INLINE_KIND,
+  isBorrowed,
+  ownBlobs,
+  readBody,
+  registeredBlobs,
+  type StoredBody,
+  writeBody,
+} from "./stored-body.ts";
 
 /*
  * The life of a content: some bytes that a generation has, whatever has them. A row of `contents` says where they are and how
  * many keep it (`refs`): files of any commit, staged puts, uploads, holds of forks, and contents that are put together from it.
  *
  * 1. Born. `add`: bytes that came with an upload or a put. `bring`: small ones that came with an archive. `copy`: a fork has what
- *    its parent had. Its own blobs are counted in `blobs`, since a list may name one twice.
+ *    its parent had. Its own blobs are counted in `blobs`, since a list may name one twice. A blob that is the whole of a content is
+ *    found by that, since its name says which content it is.
  * 2. Kept, by one more or one less: `keep`, `release`. It is *named* once a file or an open commit has it: from then on readers
  *    may be at its blobs.
  * 3. Dead, when nothing keeps it. `removeDead` takes its row away, in slices, and releases what it was put together from.
@@ -97,11 +106,10 @@ const TO_COPY = `
   FROM json_each(?2) AS asked CROSS JOIN contents
     ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ?1`;
 
-/** Of (?1 JSON of names): blobs that neither a content owns nor are pending deletion. */
-const UNOWNED = `
+/** Of (?1 JSON of names): blobs that are not pending deletion. */
+const NOT_PENDING = `
   SELECT asked.value AS name FROM json_each(?1) AS asked
-  WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = asked.value)
-    AND NOT EXISTS (SELECT 1 FROM pending_deletions WHERE pending_deletions.blob = asked.value)`;
+  WHERE NOT EXISTS (SELECT 1 FROM pending_deletions WHERE pending_deletions.blob = asked.value)`;
 
 /** Of (?1 gen, ?2 JSON of the names of contents): their rowids. */
 const ROWIDS = `
@@ -241,7 +249,7 @@ export class ContentStore extends BranchStore {
         ${madeNames})
       ON CONFLICT DO NOTHING`;
     if (isNew) {
-      this.#registerBlobs(ownBlobs({ body, keeps, made }));
+      this.#registerBlobs(registeredBlobs({ digest, size, body, keeps, made }));
       if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0 });
     } else {
       this.keep({ digest, size, gen }, named);
@@ -421,7 +429,9 @@ export class ContentStore extends BranchStore {
 
   /** Those of some blobs that neither a content owns nor are pending deletion. What a manifest lists is owned by none. */
   unowned(blobs: readonly string[]): string[] {
-    return this.sql.query<{ name: string }>(UNOWNED, [JSON.stringify(blobs)]).map(({ name }) => name);
+    const owned = this.#pendingDeletions.owned(blobs);
+    const unowned = JSON.stringify(blobs.filter((blob) => !owned.has(blob)));
+    return this.sql.query<{ name: string }>(NOT_PENDING, [unowned]).map(({ name }) => name);
   }
 
   /** The manifests of so many contents at most. */
@@ -462,7 +472,7 @@ export class ContentStore extends BranchStore {
     const left = this.sql.run`
       UPDATE contents SET kind = ${kind}, body = ${stored}, life = ${newLife(body)}
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
-    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null, made: [] }));
+    if (left) this.#registerBlobs(registeredBlobs({ digest, size, body, keeps: null, made: [] }));
     return left;
   }
 

@@ -1,4 +1,4 @@
-import { manifestBytes } from "../../blobs/blob-name.ts";
+import { chunkOfBlob, manifestBytes } from "../../blobs/blob-name.ts";
 import type { JsonBlob } from "../../blobs/manifest.ts";
 import type { UnwantedBlob } from "../../blobs/port.ts";
 import { BranchStore } from "../store.ts";
@@ -13,6 +13,18 @@ const LONGEST_RETRY_MS = 60 * 60 * 1000;
 /** With more tries the wait stays the longest one; a larger shift would overflow. */
 const MOST_DOUBLINGS = 20;
 
+/**
+ * Of (?1 JSON of names of blobs, each with the digest and the size of the chunk that its name tells of): those that a content
+ * owns. One that is the whole of a content has no row of `blobs`: the content's row names it.
+ */
+const OWNED = `
+  SELECT asked.value ->> 0 AS name FROM json_each(?1) AS asked
+  WHERE EXISTS (SELECT 1 FROM blobs WHERE blobs.name = asked.value ->> 0)
+    OR EXISTS (
+      SELECT 1 FROM contents
+      WHERE contents.digest = unhex(asked.value ->> 1) AND contents.size = asked.value ->> 2
+        AND keeps IS NULL AND onLoan = 0 AND iif(kind = 1, body ->> '$[0].blob', NULL) = asked.value ->> 0)`;
+
 /** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
 export type Named = 0 | 1;
 
@@ -24,21 +36,33 @@ export class PendingDeletionStore extends BranchStore {
     { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
   ): void {
     if (blobs.length === 0) return;
+    const owned = this.owned(blobs);
+    const unowned = JSON.stringify(blobs.filter((blob) => !owned.has(blob)));
     const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
     const some = this.sql.run`
       INSERT INTO pending_deletions (blob, due, borrowed)
-      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
-      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
+      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${unowned}) WHERE true ON CONFLICT DO NOTHING`;
     if (some) this.wake("blob reaper", due);
+  }
+
+  /** Those of some blobs that a content owns. */
+  owned(blobs: readonly string[]): ReadonlySet<string> {
+    const asked = blobs.map((blob) => {
+      const { digest = "", size = 0 } = chunkOfBlob(blob) ?? {};
+      return [blob, digest, size];
+    });
+    const rows = this.sql.query<{ name: string }>(OWNED, [JSON.stringify(asked)]);
+    return new Set(rows.map(({ name }) => name));
   }
 
   /** Some of those whose time has come. None of them should be in a content: one that is is let off. */
   due(now: number, limit: number): UnwantedBlob[] {
-    const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
-      SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
+    const due = this.sql.all<UnwantedBlob>`
+      SELECT blob, borrowed
       FROM pending_deletions INDEXED BY pending_deletions_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
-    this.forget(due.filter(({ lives }) => lives).map(({ blob }) => blob));
-    return due.filter(({ lives }) => !lives);
+    const owned = this.owned(due.map(({ blob }) => blob));
+    this.forget([...owned]);
+    return due.filter(({ blob }) => !owned.has(blob));
   }
 
   /** They are deleted. */

@@ -1,3 +1,5 @@
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import { chunkOfBlob } from "../../blobs/blob-name.ts";
 import type { Body } from "../../blobs/content.ts";
 import type { SqlValue } from "../../objects/sql.ts";
 
@@ -43,6 +45,16 @@ export function ownBlobs({ body, keeps, made }: OwnedBody): string[] {
   if (body.kind === "manifest") return [body.blob, ...made];
   if (body.kind === "inline" || keeps !== null) return [...made];
   return [...new Set(body.chunks.map(({ blob }) => blob))];
+}
+
+/** Those of them that have a row of `blobs`: one that is the whole of the content is found by its name, and by the content's row. */
+export function registeredBlobs(content: ContentId & OwnedBody): string[] {
+  const blobs = ownBlobs(content);
+  if (content.body.kind !== "chunks" || content.keeps !== null) return blobs;
+  return blobs.filter((blob) => {
+    const chunk = chunkOfBlob(blob);
+    return !chunk || contentName(chunk) !== contentName(content);
+  });
 }
 
 /** Whether it has a manifest that lists blobs of others. */

@@ -127,7 +127,8 @@ const SCHEMA = `
   CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
   CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL;
 
-  -- refs counts contents; at zero its deletion is pending. Blobs that a manifest names are not here.
+  -- refs counts contents; at zero its deletion is pending. Blobs that a manifest names are not here, nor those that are the
+  -- whole of a content: the content's row has them.
   CREATE TABLE blobs (name TEXT PRIMARY KEY, refs INTEGER NOT NULL) WITHOUT ROWID;
   -- Blobs that are deleted when they are due.
   CREATE TABLE pending_deletions (

@@ -36,7 +36,8 @@ interface OrphanScanOptions extends Pick<BranchContext, "ledger" | "now" | "turn
  * Nothing that is or becomes named is removed, since
  * - a blob is named by the upload that wrote it, or by what has named it before. An orphan's upload has ended when the
  *   orphan is found, so nothing that comes later can be the first to name it;
- * - of what has named it before, blobs that contents own are in the table `blobs`. The others are in lists of contents, and
+ * - of what has named it before, blobs that contents own are in the table `blobs`, or in the row of the content that their name
+ *   tells of. The others are in lists of contents, and
  *   in manifests of contents or such as are pending deletion. All of these are read after the orphan was found. If one of a
  *   content can't be read, the sweep stops there, and nothing goes;
  * - before it goes, each is looked up in the tables once more. Blobs are removed one by one: a manifest that is an orphan

@@ -656,6 +656,11 @@ const FAULTS: readonly (readonly [fault: string, query: string])[] = [
   ["dead contents", "SELECT 1 FROM contents WHERE refs = 0"],
   ["condemned blobs", "SELECT 1 FROM pending_deletions"],
   ["blobs that are condemned and named", "SELECT 1 FROM pending_deletions JOIN blobs ON name = blob"],
+  [
+    "blobs that are condemned and the whole of a content",
+    `SELECT 1 FROM pending_deletions JOIN contents ON kind = 1 AND keeps IS NULL
+       AND instr(CAST(body AS TEXT), '"' || blob || '"') > 0`,
+  ],
   ["blobs without references", "SELECT 1 FROM blobs WHERE refs <= 0"],
   [
     "files without content",
