@@ -134,8 +134,9 @@ export const ORPHANS: Invariant = {
     {
       name: "What an open upload brings is taken for an orphan",
       file: "worker/branch/uploads/sweep-store.ts",
-      text: "WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0",
-      replacement: "WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 1",
+      text: "WHERE uploads.isFresh IN (0, 1) AND uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0",
+      replacement:
+        "WHERE uploads.isFresh IN (0, 1) AND uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 1",
       tests: [inWorker("branch/sweep", "open")],
     },
     {

@@ -28,7 +28,8 @@ const SCANS: Record<Kind, string> = {
     FROM holds
     WHERE (upload, digest, size) > (
         substr(?2, 1, instr(?2 || '/', '/') - 1), unhex(substr(?2, instr(?2 || '/', '/') + 1)), ?3)
-      AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = holds.upload AND uploads.gen = ?1)
+      AND EXISTS (
+        SELECT 1 FROM uploads WHERE isFresh IN (0, 1) AND uploads.id = holds.upload AND uploads.gen = ?1)
       AND NOT EXISTS (SELECT 1 FROM ended WHERE ended.upload = holds.upload)
     ORDER BY upload, digest, size LIMIT ?4`,
 };

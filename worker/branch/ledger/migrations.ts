@@ -165,7 +165,9 @@ const SCHEMA = `
 
   -- Open uploads. Those of a pipeline's lease have no due: they end when the pipeline says so.
   CREATE TABLE uploads (
-    id TEXT PRIMARY KEY,
+    -- 1: it was not renewed since it was opened, and is no lease's: it has no due, since its id tells when it runs out
+    isFresh INTEGER NOT NULL DEFAULT 0,
+    id TEXT NOT NULL,
     gen INTEGER NOT NULL,
     lease TEXT,
     due INTEGER,
@@ -174,7 +176,8 @@ const SCHEMA = `
     -- 1: it has a row of multiparts
     multipart INTEGER NOT NULL DEFAULT 0,
     -- 1: the lease ended without a result. Nothing more is uploaded here; the row stays for a while to say so.
-    lost INTEGER NOT NULL DEFAULT 0
+    lost INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (isFresh, id)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX uploads_by_lease ON uploads (lease) WHERE lease IS NOT NULL;
   CREATE INDEX uploads_by_due ON uploads (due) WHERE due IS NOT NULL;

@@ -180,7 +180,7 @@ export class OpenCommitStore extends BranchStore {
    */
   #endUploads({ id, gen }: OpenCommit, now: number): void {
     const leavesUploads = this.sql.run`
-      UPDATE uploads SET due = ${now} WHERE id IN (
+      UPDATE uploads SET due = ${now} WHERE isFresh = 0 AND id IN (
         SELECT upload FROM multiparts INDEXED BY multiparts_by_path WHERE gen = ${gen} AND openCommit = ${id})`;
     if (leavesUploads) this.wake("housekeeping");
     this.wake("history GC");

@@ -104,7 +104,8 @@ export class SweepStore extends BranchStore {
     return this.sql.all<{ name: string }>`
       SELECT listed.value AS name FROM json_each(${JSON.stringify(unowned)}) AS listed
       WHERE NOT EXISTS (
-        SELECT 1 FROM uploads WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
+        SELECT 1 FROM uploads
+        WHERE uploads.isFresh IN (0, 1) AND uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
       )`.map(({ name }) => name);
   }
 

@@ -30,10 +30,14 @@ function ulidOf(id: string): string {
   return id.slice(id.lastIndexOf(".") + 1);
 }
 
+/** When an upload runs out that is no lease's and was not renewed. Those that were opened first come first by their ids, too. */
+function freshDue(id: string): number {
+  return decodeTime(ulidOf(id)) + UPLOAD_LEASE_MS;
+}
+
 /** When the pipeline is to be asked about an upload that was opened for what outcomes share: later than any call takes. */
 function askAt(id: string): number {
-  const since = decodeTime(ulidOf(id)) + UPLOAD_LEASE_MS;
-  return Math.ceil(since / ASKED_TOGETHER_MS) * ASKED_TOGETHER_MS;
+  return Math.ceil(freshDue(id) / ASKED_TOGETHER_MS) * ASKED_TOGETHER_MS;
 }
 
 export interface UploadRow {
@@ -88,12 +92,11 @@ export class UploadStore extends BranchStore {
     const earlier = lease === null ? undefined : this.#byLease(lease);
     if (earlier?.gen === gen) return earlier.lost ? undefined : earlier.id;
     if (earlier) this.close(earlier.id, now);
-    const due = lease === null ? now + UPLOAD_LEASE_MS : null;
     this.sql.run`
-      INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
-      VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
+      INSERT INTO uploads (isFresh, id, gen, lease, due, ttl, multipart)
+      VALUES (${Number(lease === null)}, ${id}, ${gen}, ${lease}, NULL, ${UPLOAD_LEASE_MS}, 0)`;
     this.#remember(id);
-    if (due !== null) this.wake("housekeeping", due);
+    if (lease === null) this.wake("housekeeping", freshDue(id));
     if (lease !== null && SHARED_LEASE.test(lease)) this.wake("shared uploads", askAt(id));
     return id;
   }
@@ -113,19 +116,21 @@ export class UploadStore extends BranchStore {
   /** The upload, if it is open, of this generation, and no multipart upload. */
   find(id: string, gen: number): UploadRow | undefined {
     return this.sql.first<UploadRow>`
-      SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0 AND lost = 0`;
+      SELECT id, gen, lease FROM uploads
+      WHERE isFresh IN (0, 1) AND id = ${id} AND gen = ${gen} AND multipart = 0 AND lost = 0`;
   }
 
   /** The generation of an upload that is open, or whose lease is lost. */
   generationOf(id: string): number | undefined {
-    return this.sql.first<{ gen: number }>`SELECT gen FROM uploads WHERE id = ${id} AND multipart = 0`?.gen;
+    return this.sql.first<{ gen: number }>`
+      SELECT gen FROM uploads WHERE isFresh IN (0, 1) AND id = ${id} AND multipart = 0`?.gen;
   }
 
   /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
   renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
     return this.sql.run`
-      UPDATE uploads SET due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
-      WHERE id = ${id} AND gen = ${gen} AND lost = 0`;
+      UPDATE uploads SET isFresh = 0, due = iif(isFresh = 0 AND due IS NULL, NULL, ${now} + ttl)
+      WHERE isFresh IN (0, 1) AND id = ${id} AND gen = ${gen} AND lost = 0`;
   }
 
   /** The lease is lost: nothing is uploaded under it from now on. What it holds goes with the next look at what ran out. */
@@ -153,14 +158,14 @@ export class UploadStore extends BranchStore {
   expireMultiparts(gen: number, now: number): void {
     this.sql.run`
       UPDATE uploads SET due = ${now} FROM multiparts
-      WHERE multiparts.gen = ${gen} AND uploads.id = multiparts.upload`;
+      WHERE multiparts.gen = ${gen} AND uploads.isFresh = 0 AND uploads.id = multiparts.upload`;
     this.wake("housekeeping");
   }
 
   /** Forgets some lost leases after their time. Returns nothing: what is left is due still. */
   forgetLost(now: number, limit: number): void {
     const forgotten = this.sql.all<{ id: string }>`
-      DELETE FROM uploads WHERE id IN (
+      DELETE FROM uploads WHERE isFresh = 0 AND id IN (
         SELECT id FROM uploads INDEXED BY uploads_by_due
         WHERE due IS NOT NULL AND due <= ${now} AND lost = 1
           AND NOT EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id)
@@ -171,15 +176,24 @@ export class UploadStore extends BranchStore {
 
   /** Those that ran out. */
   expired(now: number, limit: number): string[] {
-    return this.sql.all<{ id: string }>`
+    const fresh = this.sql.all<{ id: string }>`
+      SELECT id FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT ${limit}`.filter(
+      ({ id }) => freshDue(id) <= now,
+    );
+    const others = this.sql.all<{ id: string }>`
       SELECT id FROM uploads INDEXED BY uploads_by_due
-      WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit}`.map(({ id }) => id);
+      WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit - fresh.length}`;
+    return [...fresh, ...others].map(({ id }) => id);
   }
 
   /** When the next one runs out; undefined if none does. */
   nextDue(): number | undefined {
-    return this.sql.first<{ due: number }>`
-      SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+    const fresh = this.sql.first<{ id: string }>`
+      SELECT id FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT 1`;
+    const other = this.sql.first<{ due: number }>`
+      SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`;
+    if (!fresh) return other?.due;
+    return Math.min(freshDue(fresh.id), other?.due ?? Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -209,7 +223,7 @@ export class UploadStore extends BranchStore {
 
   /** The pipeline said that results name it. */
   setNamed(id: string): void {
-    this.sql.run`UPDATE uploads SET isNamed = 1 WHERE id = ${id}`;
+    this.sql.run`UPDATE uploads SET isNamed = 1 WHERE isFresh = 0 AND id = ${id}`;
   }
 
   /** Registers contents and keeps them for the upload. */
@@ -262,7 +276,7 @@ export class UploadStore extends BranchStore {
   end(id: string, { now, atMost }: { now: number; atMost: number }): number {
     const lost = this.sql.first<{ gen: number }>`
       UPDATE uploads SET due = ${now + UPLOAD_LEASE_MS}
-      WHERE id = ${id} AND lost = 1 AND EXISTS (SELECT 1 FROM holds WHERE upload = ${id}) RETURNING gen`;
+      WHERE isFresh = 0 AND id = ${id} AND lost = 1 AND EXISTS (SELECT 1 FROM holds WHERE upload = ${id}) RETURNING gen`;
     if (!lost) return this.#close(id, { now, leaves: "its-body", atMost });
     return this.#giveUp(id, { gen: lost.gen, multipart: 0, atMost });
   }
@@ -305,7 +319,7 @@ export class UploadStore extends BranchStore {
     }: { now: number; leaves: "none" | "some" | "its-body" } & Pick<Giving, "atMost" | "to">,
   ): number {
     const upload = this.sql.first<{ gen: number; multipart: 0 | 1 }>`
-      DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
+      DELETE FROM uploads WHERE isFresh IN (0, 1) AND id = ${id} RETURNING gen, multipart`;
     if (!upload) return 0;
     if (upload.multipart) this.#stores.multiparts.forget(id);
     const given = this.#giveUp(id, { ...upload, ...giving });
@@ -332,10 +346,11 @@ export class UploadStore extends BranchStore {
     const upload = this.sql.first<{
       gen: number;
       lost: number;
-    }>`SELECT gen, lost FROM uploads WHERE id = ${id}`;
+    }>`SELECT gen, lost FROM uploads WHERE isFresh IN (0, 1) AND id = ${id}`;
     if (!upload || upload.lost === 1) return;
     const isLeased = this.sql.run`
-      UPDATE uploads SET lost = 1, due = ${now + UPLOAD_LEASE_MS} WHERE id = ${id} AND lease IS NOT NULL`;
+      UPDATE uploads SET lost = 1, due = ${now + UPLOAD_LEASE_MS}
+      WHERE isFresh = 0 AND id = ${id} AND lease IS NOT NULL`;
     if (isLeased) {
       this.wake("housekeeping", now + UPLOAD_LEASE_MS);
       this.#giveUp(id, { gen: upload.gen, multipart: 0, atMost: RELEASED });
