@@ -7,6 +7,7 @@ import { RELEASED } from "../../../worker/branch/uploads/upload-store.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import { WATCH_MS } from "../../../worker/objects/loop.ts";
 import type { Tx } from "../../../worker/objects/transaction.ts";
+import { HELD } from "./held.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import {
   type BranchStub,
@@ -59,7 +60,10 @@ function takenFrom(...tables: readonly ("holds" | "parts")[]): number[] {
   const taken: number[] = [];
   const transaction: <T>(this: Ledger, work: (tx: Tx) => T) => T = Ledger.prototype.transaction;
   const counts = ({ sql }: Ledger) =>
-    tables.map((table) => sql.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`, [])[0]?.n ?? 0);
+    tables.map((table) => {
+      const from = table === "holds" ? HELD : table;
+      return sql.query<{ n: number }>(`SELECT count(*) AS n FROM ${from}`, [])[0]?.n ?? 0;
+    });
   const spy = vi.spyOn(Ledger.prototype, "transaction").mockImplementation(function <T>(
     this: Ledger,
     work: (tx: Tx) => T,
@@ -152,7 +156,7 @@ describe("an upload that holds more than one transaction should give up", () => 
     const upload = await holding(branch);
     const alarm = await runInDurableObject(branch, async (object: Branch, { storage }) => {
       await on(object).uploads.abort({ upload });
-      expect(storage.sql.exec("SELECT count(*) AS n FROM holds").one().n).toBe(MANY - RELEASED);
+      expect(storage.sql.exec(`SELECT count(*) AS n FROM ${HELD}`).one().n).toBe(MANY - RELEASED);
       expect(await on(object).uploads.renew({ upload })).toEqual(REFUSED);
       return await storage.getAlarm();
     });

@@ -3,6 +3,7 @@ import { expect, vi } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Operation } from "../../../worker/branch/contract/files.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
+import { HELD } from "./held.ts";
 import { type BranchStub, commitFiles, committed, inline, startOpenCommit } from "./support.ts";
 
 /** Small contents that a seeded branch has, by their texts. */
@@ -118,7 +119,7 @@ export async function expectRefsRight(branch: BranchStub): Promise<void> {
            SELECT count(*) FROM staged WHERE gone = 0 AND substr(path, -1) <> '/' AND staged.digest = contents.digest
              AND staged.size = contents.size
          ) + (
-           SELECT count(*) FROM holds WHERE holds.digest = contents.digest AND holds.size = contents.size
+           SELECT count(*) FROM ${HELD} AS held WHERE held.digest = contents.digest AND held.size = contents.size
          ) AS counted
          FROM contents WHERE refs <> counted`,
       )

@@ -156,7 +156,9 @@ describe("bytes that a fork has of its parent", () => {
       expect(ledger.giveBacks.oldest(gen, 5)).toEqual([{ ...idOf(0), number: 1 }]);
       expect(() => ledger.transaction(() => contents.keep(content, 1))).toThrow("is not there");
       const many = [[contentName(content), 1]] as const;
-      expect(() => ledger.transaction(() => contents.keepMany(many, gen))).toThrow("are not there");
+      expect(() => ledger.transaction(() => contents.keepMany(many, { gen, named: 1 }))).toThrow(
+        "are not there",
+      );
       // What a transaction did that came to nothing is not given back.
       ledger.transaction(() => contents.add(contentOf(2), { gen, now: 1, named: 1 }));
       storage.sql.exec("UPDATE contents SET onLoan = 1");

@@ -15,6 +15,7 @@ import type { CreateMultipart } from "../../../worker/branch/contract/multipart.
 import type { OpenCommitEnd } from "../../../worker/branch/contract/open-commits.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
+import { HELD } from "./held.ts";
 
 /** Bucket names of this test file that no other test of it uses. */
 let names = 0;
@@ -157,7 +158,7 @@ export function ledgerOf(branch: BranchStub) {
       .exec("SELECT blob FROM pending_deletions ORDER BY blob")
       .toArray()
       .map(({ blob }) => blob),
-    holds: sql.exec("SELECT count(*) AS n FROM holds").one().n,
+    holds: sql.exec(`SELECT count(*) AS n FROM ${HELD}`).one().n,
     uploads: sql.exec("SELECT count(*) AS n FROM uploads").one().n,
   }));
 }

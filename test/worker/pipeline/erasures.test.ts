@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { erasures } from "../../../worker/branch/calls/erasures.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import { REST } from "../../support/suite.ts";
+import { HELD } from "../branch/held.ts";
 import {
   allJobs,
   branchOf,
@@ -289,7 +290,7 @@ describe("an output version that is erased", () => {
     );
     const holds = () =>
       runInDurableObject(env.BRANCH.getByName("master.share"), (_, { storage: { sql } }) =>
-        sql.exec("SELECT count(*) AS n FROM holds WHERE upload = ?", upload).one(),
+        sql.exec(`SELECT count(*) AS n FROM ${HELD} WHERE upload = ?`, upload).one(),
       );
     for (const [path, n] of [
       ["a.out", 1],

@@ -12,6 +12,7 @@ import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
 import { MakerStore } from "../../../worker/pipeline/output/published-store.ts";
 import { REST, sampled } from "../../support/suite.ts";
+import { HELD } from "../branch/held.ts";
 import { dayAfterTags } from "../branch/retention-support.ts";
 import { branchOf as bucketOf } from "../branch/support.ts";
 import { type FaultPoint, type Gateway, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
@@ -87,7 +88,7 @@ async function held(name: string): Promise<{ uploads: number; holds: number }> {
   const stub = env.BRANCH.getByName(bucketName({ repo: name, branch: "master" }));
   return runInDurableObject(stub, (_, { storage: { sql } }) => ({
     uploads: sql.exec<{ n: number }>("SELECT count(*) AS n FROM uploads WHERE lost = 0").one().n,
-    holds: sql.exec<{ n: number }>("SELECT count(*) AS n FROM holds").one().n,
+    holds: sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${HELD}`).one().n,
   }));
 }
 

@@ -241,11 +241,13 @@ export class ContentStore extends BranchStore {
   add(content: Content, { gen, now, named }: { gen: number; now: number; named: Named }): void {
     const { digest, size, body, made = [] } = content;
     const [kind, stored] = writeBody(body);
+    // Nobody can be at a blob of bytes that are in the row: so a file that takes them over need not say that it has them.
+    const isNamed = body.kind === "inline" ? 1 : named;
     const keeps = namesOf(content.keeps);
     const madeNames = made.length > 0 ? JSON.stringify(made) : null;
     const isNew = this.sql.run`
       INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life, made)
-      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${named}, ${newLife(body)},
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${isNamed}, ${newLife(body)},
         ${madeNames})
       ON CONFLICT DO NOTHING`;
     if (isNew) {
@@ -297,15 +299,26 @@ export class ContentStore extends BranchStore {
     if (!isHere) throw new Error(`a content that is to be kept is not there: ${digest}-${size}`);
   }
 
-  /** So many more files keep each of these contents, given by name, that are here. Throws if one is not. */
-  keepMany(named: Refs, gen: number): void {
+  /** So many more files or uploads keep each of these contents, given by name, that are here. Throws if one is not. */
+  keepMany(more: Refs, { gen, named }: { gen: number; named: Named }): void {
+    if (more.length === 0) return;
     const kept = this.sql.all`
-      UPDATE contents SET refs = refs + kept.value, named = 1 FROM json_each(${refsText(named)}) AS kept
+      UPDATE contents SET refs = refs + kept.value, named = max(named, ${named})
+      FROM json_each(${refsText(more)}) AS kept
       WHERE contents.digest = unhex(substr(kept.key, 1, 64))
         AND contents.size = CAST(substr(kept.key, 66) AS INTEGER) AND contents.gen = ${gen} RETURNING 1`;
-    const lacking = new Set(named.map(([name]) => name)).size - kept.length;
+    const lacking = new Set(more.map(([name]) => name)).size - kept.length;
     if (lacking > 0)
-      throw new Error(`${lacking} of ${named.length} contents that are to be kept are not there`);
+      throw new Error(`${lacking} of ${more.length} contents that are to be kept are not there`);
+  }
+
+  /** Files have these contents, given by name, which are kept as before. */
+  setNamed(names: readonly string[], gen: number): void {
+    if (names.length === 0) return;
+    this.sql.run`
+      UPDATE contents SET named = 1 FROM json_each(${JSON.stringify(names)}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value, 1, 64))
+        AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen} AND named = 0`;
   }
 
   /** One less keeps it. */

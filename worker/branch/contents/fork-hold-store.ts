@@ -52,7 +52,7 @@ export class ForkHoldStore extends BranchStore {
       ON CONFLICT DO NOTHING RETURNING lower(hex(digest)) AS digest, size`;
     this.#contents.keepMany(
       added.map((content) => [contentName(content), 1]),
-      gen,
+      { gen, named: 1 },
     );
     const due = now + FIRST_ASK_MS;
     this.sql.run`

@@ -1,10 +1,11 @@
-import { contentName } from "../../../protocol/content.ts";
+import { type ContentId, contentName, parseContentName } from "../../../protocol/content.ts";
 import type { AnswerOf, RequestOf } from "../contract/answers.ts";
 import type { ByteHolder, ErasureCalls } from "../contract/erasures.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
-/** Rows that are looked at before others get their turn, and in one call. */
+/** Rows that are looked at before others get their turn, and in one call. A row of an upload may be a list of a hundred contents. */
 const ROWS = 2000;
+const ROWS_OF_UPLOADS = 100;
 const ROWS_A_CALL = 40_000;
 
 /** What names contents, in this order. The mark of a page says where among which it is. */
@@ -24,7 +25,7 @@ const SCANS: Record<Kind, string> = {
     ORDER BY openCommit, staged.path LIMIT ?4`,
   upload: `
     SELECT upload || '/' || hex(digest) AS path, size AS number, lower(hex(digest)) AS digest, size,
-      (SELECT path FROM multiparts WHERE multiparts.upload = holds.upload) AS name
+      (SELECT path FROM multiparts WHERE multiparts.upload = holds.upload) AS name, names
     FROM holds
     WHERE (upload, digest, size) > (
         substr(?2, 1, instr(?2 || '/', '/') - 1), unhex(substr(?2, instr(?2 || '/', '/') + 1)), ?3)
@@ -40,6 +41,8 @@ interface ScanRow {
   readonly digest: string;
   readonly size: number;
   readonly name: string | null;
+  /** JSON of the names of several contents that the row has in place of one. */
+  readonly names?: string | null;
 }
 
 interface Place {
@@ -64,9 +67,13 @@ export async function readHolders(
   for (let looked = 0; place && looked < ROWS_A_CALL; looked += ROWS) {
     if (looked > 0) await turn();
     const { kind, path, number } = place;
-    const rows: ScanRow[] = ledger.sql.query(SCANS[kind], [live.gen, path, number, ROWS]);
-    for (const row of rows) if (wanted.has(contentName(row))) holders.push(holderOf(kind, row));
-    place = nextPlace(kind, rows);
+    const limit = kind === "upload" ? ROWS_OF_UPLOADS : ROWS;
+    const rows: ScanRow[] = ledger.sql.query(SCANS[kind], [live.gen, path, number, limit]);
+    for (const row of rows) {
+      for (const of of contentsOf(row))
+        if (wanted.has(contentName(of))) holders.push(holderOf(kind, row, of));
+    }
+    place = nextPlace(kind, rows, limit);
   }
   return { ok: true, holders, next: place ? JSON.stringify(place) : null };
 }
@@ -75,15 +82,20 @@ function placeOf(after: string | undefined): Place | undefined {
   return after === undefined ? { kind: "version", path: "", number: 0 } : JSON.parse(after);
 }
 
-function nextPlace(kind: Kind, rows: readonly ScanRow[]): Place | undefined {
+function contentsOf({ digest, size, names }: ScanRow): ContentId[] {
+  if (!names) return [{ digest, size }];
+  const listed: string[] = JSON.parse(names);
+  return listed.flatMap((name) => parseContentName(name) ?? []);
+}
+
+function nextPlace(kind: Kind, rows: readonly ScanRow[], limit: number): Place | undefined {
   const last = rows.at(-1);
-  if (last && rows.length === ROWS) return { kind, path: last.path, number: last.number };
+  if (last && rows.length === limit) return { kind, path: last.path, number: last.number };
   const next = KINDS[KINDS.indexOf(kind) + 1];
   return next && { kind: next, path: "", number: 0 };
 }
 
-function holderOf(kind: Kind, { path, digest, size, name }: ScanRow): ByteHolder {
-  const of = { digest, size };
+function holderOf(kind: Kind, { path, name }: ScanRow, of: ContentId): ByteHolder {
   if (kind === "upload") return { kind, upload: path.split("/")[0] ?? "", path: name, ...of };
   if (kind === "open-commit") return { kind, path, openCommit: name ?? "", ...of };
   return { kind, path, version: name ?? "", ...of };

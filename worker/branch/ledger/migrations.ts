@@ -109,7 +109,7 @@ const SCHEMA = `
     -- JSON, ["<digest>-<size>", ...]: contents of the same generation that own the blobs of this one's chunks. Each is
     -- counted in the refs of the kept content as long as this row is here.
     keeps TEXT,
-    -- 1: a file or an open commit has had this content, so that readers may be at it; set once
+    -- 1: a file or an open commit has had this content, so that readers may be at its blobs, or it came without any; set once
     named INTEGER NOT NULL,
     -- tells the row from an earlier one of the same content, whose blobs were others; null if it has none
     life INTEGER,
@@ -165,7 +165,7 @@ const SCHEMA = `
 
   -- Open uploads. Those of a pipeline's lease have no due: they end when the pipeline says so.
   CREATE TABLE uploads (
-    -- 1: it was not renewed since it was opened, and is no lease's: it has no due, since its id tells when it runs out
+    -- 1: it was not renewed since it was opened, and is no lease's: such ones run out in the order of their ids
     isFresh INTEGER NOT NULL DEFAULT 0,
     id TEXT NOT NULL,
     gen INTEGER NOT NULL,
@@ -180,11 +180,14 @@ const SCHEMA = `
     PRIMARY KEY (isFresh, id)
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX uploads_by_lease ON uploads (lease) WHERE lease IS NOT NULL;
-  CREATE INDEX uploads_by_due ON uploads (due) WHERE due IS NOT NULL;
+  CREATE INDEX uploads_by_due ON uploads (due) WHERE due IS NOT NULL AND isFresh = 0;
+  -- Contents that they hold: one, or a list of what came in one call, whose digest is empty and whose size is its number.
   CREATE TABLE holds (
     upload TEXT NOT NULL,
     digest BLOB NOT NULL,
     size INTEGER NOT NULL,
+    -- of a list, JSON: their names; a content that is in two lists is held twice
+    names TEXT,
     PRIMARY KEY (upload, digest, size)
   ) WITHOUT ROWID;
   -- Uploads that ended, as far as anybody else can see, and still have rows of holds or parts: those go in slices.

@@ -172,7 +172,7 @@ function keepContents(
     );
     if (lacking !== undefined) return puts.find((put) => nameOf(put) === lacking)?.[0];
   }
-  for (const some of kept) contents.keepMany(some, gen);
+  for (const some of kept) contents.keepMany(some, { gen, named: 1 });
   return undefined;
 }
 

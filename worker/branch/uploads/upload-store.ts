@@ -1,9 +1,9 @@
 import { decodeTime } from "ulid";
-import type { ContentId } from "../../../protocol/content.ts";
+import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
+import { earliest } from "../../objects/engine.ts";
 import type { Sql } from "../../objects/sql.ts";
-import { type ContentStore, contentOf } from "../contents/content-store.ts";
-import { readBody, type StoredBody } from "../contents/stored-body.ts";
+import type { ContentStore } from "../contents/content-store.ts";
 import { UPLOAD_LEASE_MS } from "../contract/uploads.ts";
 import { BranchStore } from "../store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
@@ -18,10 +18,17 @@ const ANSWER_BYTES = 8 * 1024 * 1024;
 /** Most contents, and parts, that one transaction takes from uploads that ended. */
 export const RELEASED = 500;
 
-/** Of (?1 upload, ?2 gen, ?3 digest, ?4 size): a content that an upload of the generation holds. */
+/** Most contents of one list: what looks through lists stops after some. */
+const LISTED = 100;
+
+/** Of (?1 upload, ?2 JSON of the names of contents): those that the upload holds. */
 const HELD = `
-  SELECT kind, body, octet_length(body) AS bytes FROM holds CROSS JOIN ${contentOf("holds", "?2")}
-  WHERE holds.upload = ?1 AND holds.digest = unhex(?3) AND holds.size = ?4`;
+  SELECT asked.value AS name FROM json_each(?2) AS asked
+  CROSS JOIN holds ON upload = ?1 AND holds.digest = unhex(substr(asked.value, 1, 64))
+    AND holds.size = CAST(substr(asked.value, 66) AS INTEGER)
+  UNION
+  SELECT listed.value FROM holds CROSS JOIN json_each(holds.names) AS listed
+  WHERE upload = ?1 AND digest = x'' AND listed.value IN (SELECT value FROM json_each(?2))`;
 
 /** Of an upload that several outcomes share (worker/api/runner.ts). */
 const SHARED_LEASE = /^shared\./;
@@ -30,14 +37,10 @@ function ulidOf(id: string): string {
   return id.slice(id.lastIndexOf(".") + 1);
 }
 
-/** When an upload runs out that is no lease's and was not renewed. Those that were opened first come first by their ids, too. */
-function freshDue(id: string): number {
-  return decodeTime(ulidOf(id)) + UPLOAD_LEASE_MS;
-}
-
 /** When the pipeline is to be asked about an upload that was opened for what outcomes share: later than any call takes. */
 function askAt(id: string): number {
-  return Math.ceil(freshDue(id) / ASKED_TOGETHER_MS) * ASKED_TOGETHER_MS;
+  const since = decodeTime(ulidOf(id)) + UPLOAD_LEASE_MS;
+  return Math.ceil(since / ASKED_TOGETHER_MS) * ASKED_TOGETHER_MS;
 }
 
 export interface UploadRow {
@@ -56,6 +59,15 @@ interface UsedStores {
   readonly sweeps: SweepStore;
 }
 
+/** How often each of some contents is named. */
+type Counts = Map<string, number>;
+
+interface HeldList {
+  readonly number: number;
+  /** JSON of the names of contents. */
+  readonly names: string;
+}
+
 /** How an upload that has ended gives up what it holds: so many contents, and parts, at most. */
 interface Giving {
   readonly gen: number;
@@ -63,7 +75,7 @@ interface Giving {
   readonly multipart: 0 | 1;
   readonly atMost: number;
   /** Who takes over the contents, by name, if they are of that generation; else they are kept by one less. */
-  readonly to?: { readonly gen: number; readonly names: Set<string> };
+  readonly to?: { readonly gen: number; readonly names: Counts };
 }
 
 /**
@@ -92,11 +104,12 @@ export class UploadStore extends BranchStore {
     const earlier = lease === null ? undefined : this.#byLease(lease);
     if (earlier?.gen === gen) return earlier.lost ? undefined : earlier.id;
     if (earlier) this.close(earlier.id, now);
+    const due = lease === null ? now + UPLOAD_LEASE_MS : null;
     this.sql.run`
       INSERT INTO uploads (isFresh, id, gen, lease, due, ttl, multipart)
-      VALUES (${Number(lease === null)}, ${id}, ${gen}, ${lease}, NULL, ${UPLOAD_LEASE_MS}, 0)`;
+      VALUES (${Number(lease === null)}, ${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
     this.#remember(id);
-    if (lease === null) this.wake("housekeeping", freshDue(id));
+    if (due !== null) this.wake("housekeeping", due);
     if (lease !== null && SHARED_LEASE.test(lease)) this.wake("shared uploads", askAt(id));
     return id;
   }
@@ -129,7 +142,7 @@ export class UploadStore extends BranchStore {
   /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
   renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
     return this.sql.run`
-      UPDATE uploads SET isFresh = 0, due = iif(isFresh = 0 AND due IS NULL, NULL, ${now} + ttl)
+      UPDATE uploads SET isFresh = 0, due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
       WHERE isFresh IN (0, 1) AND id = ${id} AND gen = ${gen} AND lost = 0`;
   }
 
@@ -167,7 +180,7 @@ export class UploadStore extends BranchStore {
     const forgotten = this.sql.all<{ id: string }>`
       DELETE FROM uploads WHERE isFresh = 0 AND id IN (
         SELECT id FROM uploads INDEXED BY uploads_by_due
-        WHERE due IS NOT NULL AND due <= ${now} AND lost = 1
+        WHERE isFresh = 0 AND due IS NOT NULL AND due <= ${now} AND lost = 1
           AND NOT EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id)
         ORDER BY due LIMIT ${limit})
       RETURNING id`;
@@ -176,24 +189,23 @@ export class UploadStore extends BranchStore {
 
   /** Those that ran out. */
   expired(now: number, limit: number): string[] {
-    const fresh = this.sql.all<{ id: string }>`
-      SELECT id FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT ${limit}`.filter(
-      ({ id }) => freshDue(id) <= now,
+    const fresh = this.sql.all<{ id: string; due: number }>`
+      SELECT id, due FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT ${limit}`.filter(
+      ({ due }) => due <= now,
     );
     const others = this.sql.all<{ id: string }>`
       SELECT id FROM uploads INDEXED BY uploads_by_due
-      WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit - fresh.length}`;
+      WHERE isFresh = 0 AND due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit - fresh.length}`;
     return [...fresh, ...others].map(({ id }) => id);
   }
 
   /** When the next one runs out; undefined if none does. */
   nextDue(): number | undefined {
-    const fresh = this.sql.first<{ id: string }>`
-      SELECT id FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT 1`;
+    const fresh = this.sql.first<{ due: number }>`
+      SELECT due FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT 1`;
     const other = this.sql.first<{ due: number }>`
-      SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`;
-    if (!fresh) return other?.due;
-    return Math.min(freshDue(fresh.id), other?.due ?? Number.POSITIVE_INFINITY);
+      SELECT due FROM uploads INDEXED BY uploads_by_due WHERE isFresh = 0 AND due >= 0 ORDER BY due LIMIT 1`;
+    return earliest(fresh?.due, other?.due);
   }
 
   /**
@@ -228,7 +240,18 @@ export class UploadStore extends BranchStore {
 
   /** Registers contents and keeps them for the upload. */
   add(upload: UploadRow, { contents, now }: { contents: readonly Content[]; now: number }): void {
-    for (const content of contents) this.hold(upload, { content, now });
+    const [only] = contents;
+    if (contents.length === 1 && only) {
+      this.hold(upload, { content: only, now });
+      return;
+    }
+    const held = new Set<string>();
+    for (const content of contents) {
+      if (held.has(contentName(content))) this.#stores.contents.discard(content, now);
+      else this.#stores.contents.add(content, { gen: upload.gen, now, named: 0 });
+      held.add(contentName(content));
+    }
+    this.#list(upload.id, [...held]);
   }
 
   /** Registers one content. */
@@ -243,16 +266,30 @@ export class UploadStore extends BranchStore {
     const held = this.sql.run`
       DELETE FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
     if (held) this.#stores.contents.release({ digest, size, gen });
+    const name = contentName({ digest, size });
+    const lists = this.sql.all<HeldList>`
+      SELECT size AS number, names FROM holds
+      WHERE upload = ${id} AND digest = x'' AND instr(names, ${JSON.stringify(name)}) > 0`;
+    this.#release(
+      lists.flatMap((list) => this.#unlist(id, list, (listed) => listed === name)),
+      gen,
+    );
   }
 
   /** Keeps what is there and returns what is not. */
   reserve(upload: UploadRow, contents: readonly ContentId[]): ContentId[] {
     const missing: ContentId[] = [];
+    const held = new Set<string>();
     for (const { digest, size } of contents) {
       const content = { digest, size, gen: upload.gen };
       if (!this.#stores.contents.has(content)) missing.push({ digest, size });
-      else if (this.#hold(upload.id, content)) this.#stores.contents.keep(content, 0);
+      else held.add(contentName(content));
     }
+    this.#stores.contents.keepMany(
+      [...held].map((name) => [name, 1]),
+      { gen: upload.gen, named: 0 },
+    );
+    this.#list(upload.id, [...held]);
     return missing;
   }
 
@@ -260,11 +297,13 @@ export class UploadStore extends BranchStore {
   bodies({ id, gen }: UploadRow, contents: readonly ContentId[]): Body[] {
     const bodies: Body[] = [];
     let room = ANSWER_BYTES;
-    for (const { digest, size } of contents) {
-      const [held] = this.sql.query<StoredBody & { bytes: number }>(HELD, [id, gen, digest, size]);
-      room -= held?.bytes ?? 0;
-      if (!held || (room < 0 && bodies.length > 0)) break;
-      bodies.push(readBody(held));
+    const asked = JSON.stringify(contents.map(contentName));
+    const held = new Set(this.sql.query<{ name: string }>(HELD, [id, asked]).map(({ name }) => name));
+    for (const content of contents) {
+      const found = held.has(contentName(content)) ? this.#stores.contents.find(content, gen) : undefined;
+      room -= found?.bytes ?? 0;
+      if (!found || (room < 0 && bodies.length > 0)) break;
+      bodies.push(found.body);
     }
     return bodies;
   }
@@ -301,12 +340,22 @@ export class UploadStore extends BranchStore {
     id: string,
     { kept, gen, now }: { kept: ReadonlyMap<string, number>; gen: number; now: number },
   ): void {
-    const to = { gen, names: new Set<string>() };
-    this.#close(id, { now, leaves: "none", atMost: RELEASED, to });
-    const more = [...kept].map(([name, files]) => [name, files - (to.names.has(name) ? 1 : 0)] as const);
-    if (more.length > 0) this.#stores.contents.keepMany(more, gen);
-    const rest = [...to.names].filter((name) => !kept.has(name));
-    this.#release(rest, gen);
+    const { contents } = this.#stores;
+    const names: Counts = new Map();
+    // What is not handed over at once is kept by its file, and released later: two rows more of each content.
+    const atMost = Math.max(RELEASED, kept.size + 1);
+    this.#close(id, { now, leaves: "none", atMost, to: { gen, names } });
+    const refs = [...new Set([...kept.keys(), ...names.keys()])].map(
+      (name) => [name, (kept.get(name) ?? 0) - (names.get(name) ?? 0)] as const,
+    );
+    const more = refs.filter(([, change]) => change > 0);
+    if (more.length > 0) contents.keepMany(more, { gen, named: 1 });
+    const less = refs.flatMap(([name, change]) => (change < 0 ? [[name, -change] as const] : []));
+    if (less.length > 0) contents.releaseMany(less, gen);
+    contents.setNamed(
+      refs.flatMap(([name, change]) => (change <= 0 && kept.has(name) ? [name] : [])),
+      gen,
+    );
   }
 
   /** `its-body`: it ran out, so that the body it was for never came to its end. Parts of one end by themselves. */
@@ -361,14 +410,16 @@ export class UploadStore extends BranchStore {
   /** Gives up what an upload of this generation holds beside the contents of these names. Returns whether that was anything. */
   keepOnly(id: string, { gen, names }: { gen: number; names: readonly string[] }): boolean {
     const given = this.sql.all<{ name: string }>`
-      DELETE FROM holds WHERE upload = ${id}
+      DELETE FROM holds WHERE upload = ${id} AND digest > x''
         AND lower(hex(digest)) || '-' || size NOT IN (SELECT value FROM json_each(${JSON.stringify(names)}))
       RETURNING lower(hex(digest)) || '-' || size AS name`;
-    this.#release(
-      given.map(({ name }) => name),
-      gen,
-    );
-    return given.length > 0;
+    const kept = new Set(names);
+    const lists = this.sql.all<HeldList>`
+      SELECT size AS number, names FROM holds WHERE upload = ${id} AND digest = x''`;
+    const unlisted = lists.flatMap((list) => this.#unlist(id, list, (listed) => !kept.has(listed)));
+    const rest = [...given.map(({ name }) => name), ...unlisted];
+    this.#release(rest, gen);
+    return rest.length > 0;
   }
 
   /** Gives up some more of what uploads that ended hold: so many contents and parts at most. */
@@ -399,20 +450,52 @@ export class UploadStore extends BranchStore {
   /** Returns how many contents or parts those were, whichever are more. */
   #giveSome(id: string, { gen, multipart, atMost, to }: Giving): number {
     const given = this.sql.all<{ name: string }>`
-      DELETE FROM holds WHERE upload = ${id}
-        AND (digest, size) IN (SELECT digest, size FROM holds WHERE upload = ${id} LIMIT ${atMost})
+      DELETE FROM holds WHERE upload = ${id} AND digest > x''
+        AND (digest, size) IN (SELECT digest, size FROM holds WHERE upload = ${id} AND digest > x'' LIMIT ${atMost})
       RETURNING lower(hex(digest)) || '-' || size AS name`;
     const names = given.map(({ name }) => name);
-    if (to?.gen === gen) for (const name of names) to.names.add(name);
+    while (names.length < atMost) {
+      const list = this.sql.first<HeldList>`
+        SELECT size AS number, names FROM holds WHERE upload = ${id} AND digest = x'' ORDER BY size LIMIT 1`;
+      if (!list) break;
+      let room = atMost - names.length;
+      names.push(...this.#unlist(id, list, () => room-- > 0));
+    }
+    if (to?.gen === gen) countNames(names, to.names);
     else this.#release(names, gen);
     const parts = multipart ? this.#stores.multiparts.parts.forget(id, atMost) : 0;
-    return Math.max(given.length, parts);
+    return Math.max(names.length, parts);
   }
 
+  /** As often as each is named. */
   #release(names: readonly string[], gen: number): void {
     if (names.length === 0) return;
-    const once = names.map((name) => [name, 1] as const);
-    this.#stores.contents.releaseMany(once, gen);
+    this.#stores.contents.releaseMany([...countNames(names)], gen);
+  }
+
+  /** The upload holds these contents, each of which is kept once for that. */
+  #list(id: string, names: readonly string[]): void {
+    for (let start = 0; start < names.length; start += LISTED) {
+      this.sql.run`
+        INSERT INTO holds (upload, digest, size, names)
+        SELECT ${id}, x'', ifnull(max(size), 0) + 1, ${JSON.stringify(names.slice(start, start + LISTED))}
+        FROM holds WHERE upload = ${id} AND digest = x''`;
+    }
+  }
+
+  /** Takes the contents out of a list of which that is asked, in their order, and returns their names. */
+  #unlist(id: string, { number, names }: HeldList, isTaken: (name: string) => boolean): string[] {
+    const taken: string[] = [];
+    const rest: string[] = [];
+    for (const name of JSON.parse(names)) (isTaken(name) ? taken : rest).push(name);
+    if (rest.length === 0) {
+      this.sql.run`DELETE FROM holds WHERE upload = ${id} AND digest = x'' AND size = ${number}`;
+    } else if (taken.length > 0) {
+      this.sql.run`
+        UPDATE holds SET names = ${JSON.stringify(rest)}
+        WHERE upload = ${id} AND digest = x'' AND size = ${number}`;
+    }
+    return taken;
   }
 
   #byLease(lease: string): (UploadRow & { readonly lost: 0 | 1 }) | undefined {
@@ -426,4 +509,10 @@ export class UploadStore extends BranchStore {
       INSERT INTO holds (upload, digest, size) VALUES (${id}, unhex(${digest}), ${size})
       ON CONFLICT DO NOTHING`;
   }
+}
+
+/** Counts them on top of what was counted. */
+function countNames(names: readonly string[], counts: Counts = new Map()): Counts {
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
 }

@@ -181,7 +181,7 @@ function writeChanges(
       ? { ok: true, commit: null, modifiedAt: unchangedAt(ledger, { live, now: moment.now }) }
       : writeCommit(tx, ledger, written);
   if (upload === undefined) {
-    if (kept.size > 0) ledger.contents.keepMany([...kept], live.gen);
+    if (kept.size > 0) ledger.contents.keepMany([...kept], { gen: live.gen, named: 1 });
   } else {
     ledger.uploads.handOver(upload, { kept, gen: live.gen, now: moment.now });
     ledger.contents.removeReleased(moment.now);

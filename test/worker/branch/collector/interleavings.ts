@@ -4,6 +4,7 @@ import { contentName } from "../../../../protocol/content.ts";
 import { chunkBlobName } from "../../../../worker/blobs/blob-name.ts";
 import type { Body, Content } from "../../../../worker/blobs/content.ts";
 import { R2BlobStore } from "../../../../worker/blobs/stores.ts";
+import { HELD } from "../held.ts";
 import type { BranchStub } from "../support.ts";
 import { branchOf, chunked, DAY_MS, freshBranch, joined, startOpenCommit } from "../support.ts";
 import { type AnyStub, type Effects, passTime } from "./effects.ts";
@@ -244,9 +245,9 @@ const WRONG_REFS = `
     SELECT count(*) FROM staged JOIN open_commits ON open_commits.number = staged.openCommit
     WHERE gone = 0 AND staged.digest = contents.digest AND staged.size = contents.size AND open_commits.gen = contents.gen
   ) + (
-    SELECT count(*) FROM holds
-    JOIN (SELECT id, gen FROM uploads UNION SELECT upload, gen FROM ended) AS holders ON holders.id = holds.upload
-    WHERE holds.digest = contents.digest AND holds.size = contents.size AND holders.gen = contents.gen
+    SELECT count(*) FROM ${HELD} AS held
+    JOIN (SELECT id, gen FROM uploads UNION SELECT upload, gen FROM ended) AS holders ON holders.id = held.upload
+    WHERE held.digest = contents.digest AND held.size = contents.size AND holders.gen = contents.gen
   ) + (
     SELECT count(*) FROM contents AS keeper CROSS JOIN json_each(keeper.keeps) AS kept
     WHERE kept.value = lower(hex(contents.digest)) || '-' || contents.size AND keeper.gen = contents.gen

@@ -189,7 +189,7 @@ export function importFiles(
     // The contents that came must not stay without anybody who keeps them.
     throw new UndoneError({ ok: false, reason: "no-such-content", path: file?.path ?? "" });
   }
-  contents.keepMany([...refs], gen);
+  contents.keepMany([...refs], { gen, named: 1 });
   const rows = files.map(({ path, born, died, digest, size, attributes, more }) => [
     path,
     born,
