@@ -112,15 +112,42 @@ export interface Touched {
   readonly size: number | null;
   /** 1: something under this directory changed. */
   readonly directory: number;
+  /** The path that names the list that it is in; null: it has a row of its own. */
+  readonly list: string | null;
 }
+
+type ListedFile = readonly [path: string, digest: string, size: number];
 
 const FOUND = 0;
 const TO_BE_BORN = 1;
+const LISTED = 2;
+/** Most files of one list: about two slices of a fill. */
+const FILES_LISTED = 250;
 
-/** What a job has yet to look at: rows come and go with its fill. */
+/**
+ * What a job has yet to look at: rows come and go with its fill. Files that are there now share rows. They are compared last: where
+ * a directory was before, or something that an erasure notes, that has ended by then.
+ */
 export class TouchedStore extends Store {
   /** Notes candidates; a path that is both a file and a directory (one replaced the other) keeps both. */
-  add(job: number, candidates: Iterable<Candidate>): void {
+  add(job: number, candidates: readonly Candidate[]): void {
+    const inputs = new Set(candidates.map(({ input }) => input));
+    for (const input of inputs) {
+      const files: ListedFile[] = [];
+      const others: Candidate[] = [];
+      const own = candidates.filter((candidate) => candidate.input === input);
+      const noted = this.#noted(job, { input, candidates: own });
+      for (const candidate of own) {
+        const { path, file, directory } = candidate;
+        if (file && !directory && !noted.has(path)) files.push([path, file.digest, file.size]);
+        else others.push(candidate);
+      }
+      this.#addRows(job, others);
+      this.#addLists(job, { input, files });
+    }
+  }
+
+  #addRows(job: number, candidates: readonly Candidate[]): void {
     for (const { input, path, file, directory } of candidates) {
       const [flag, digest, size] = [directory ? 1 : 0, file?.digest ?? null, file?.size ?? null];
       this.sql.run`
@@ -132,25 +159,81 @@ export class TouchedStore extends Store {
     }
   }
 
+  #addLists(job: number, { input, files }: { input: number; files: readonly ListedFile[] }): void {
+    for (let start = 0; start < files.length; start += FILES_LISTED) {
+      const some = files.slice(start, start + FILES_LISTED);
+      this.sql.run`
+        INSERT INTO touched (job, stage, input, path, directory, files)
+        VALUES (${job}, ${LISTED}, ${input}, ${some[0]?.[0] ?? ""}, 0, ${JSON.stringify(some)})`;
+    }
+  }
+
+  /** The paths among these that have rows of their own. */
+  #noted(job: number, { input, candidates }: { input: number; candidates: readonly Candidate[] }): Set<string> {
+    const paths = JSON.stringify(candidates.map(({ path }) => path));
+    const rows = this.sql.all<{ path: string }>`
+      SELECT path FROM json_each(${paths}) AS asked
+      CROSS JOIN touched ON job = ${job} AND stage = ${FOUND} AND input = ${input} AND touched.path = asked.value`;
+    return new Set(rows.map(({ path }) => path));
+  }
+
   found(job: number, limit: number): Touched[] {
-    return this.sql.all<Touched>`
-      SELECT input, path, digest, size, directory FROM touched
+    const found = this.sql.all<Touched>`
+      SELECT input, path, digest, size, directory, NULL AS list FROM touched
       WHERE job = ${job} AND stage = ${FOUND} ORDER BY input, path LIMIT ${limit}`;
+    let after = { input: -1, path: "" };
+    while (found.length < limit) {
+      const row = this.sql.first<{ input: number; path: string; files: string }>`
+        SELECT input, path, files FROM touched
+        WHERE job = ${job} AND stage = ${LISTED} AND (input, path) > (${after.input}, ${after.path})
+        ORDER BY input, path LIMIT 1`;
+      if (!row) break;
+      after = row;
+      const { input, path: list } = row;
+      const files: ListedFile[] = JSON.parse(row.files);
+      for (const [path, digest, size] of files.slice(0, limit - found.length))
+        found.push({ input, path, digest, size, directory: 0, list });
+    }
+    return found;
   }
 
-  /** Compared: there is no element any more, or the same one. */
-  drop(job: number, { input, path }: { input: number; path: string }): void {
-    this.sql.run`
-      DELETE FROM touched WHERE job = ${job} AND stage = ${FOUND} AND input = ${input} AND path = ${path}`;
+  /** The first of those that were found were compared: they are looked at no more. */
+  compared(job: number, touched: readonly Touched[]): void {
+    const lists = Map.groupBy(
+      touched.filter(({ list }) => list !== null),
+      ({ input, list }) => JSON.stringify([input, list]),
+    );
+    for (const { input, path, list } of touched) {
+      if (list !== null) continue;
+      this.sql
+        .run`DELETE FROM touched WHERE job = ${job} AND stage = ${FOUND} AND input = ${input} AND path = ${path}`;
+    }
+    for (const [name, files] of lists) {
+      const [input, path]: [number, string] = JSON.parse(name);
+      this.#shorten(job, { input, path, by: files.length });
+    }
   }
 
-  /** Compared: there is a new element. */
+  #shorten(job: number, { input, path, by }: { input: number; path: string; by: number }): void {
+    const row = this.sql.first<{ files: string }>`
+      SELECT files FROM touched WHERE job = ${job} AND stage = ${LISTED} AND input = ${input} AND path = ${path}`;
+    const rest: ListedFile[] = JSON.parse(row?.files ?? "[]").slice(by);
+    if (rest.length > 0) {
+      this.sql.run`
+        UPDATE touched SET files = ${JSON.stringify(rest)}
+        WHERE job = ${job} AND stage = ${LISTED} AND input = ${input} AND path = ${path}`;
+    } else {
+      this.sql
+        .run`DELETE FROM touched WHERE job = ${job} AND stage = ${LISTED} AND input = ${input} AND path = ${path}`;
+    }
+  }
+
+  /** There is a new element at a path that was compared. */
   stage(job: number, { input, element }: { input: number; element: Element }): void {
     const { path, kind, digest, size } = element;
     this.sql.run`
-      UPDATE touched
-      SET stage = ${TO_BE_BORN}, kind = ${kind}, digest = ${digest}, size = ${size}, directory = 0
-      WHERE job = ${job} AND stage = ${FOUND} AND input = ${input} AND path = ${path}`;
+      INSERT OR REPLACE INTO touched (job, stage, input, path, kind, digest, size, directory)
+      VALUES (${job}, ${TO_BE_BORN}, ${input}, ${path}, ${kind}, ${digest}, ${size}, 0)`;
   }
 
   nextBirth(job: number): { input: number; element: Element } | undefined {

@@ -113,7 +113,8 @@ const SCHEMA = `
     acknowledged TEXT
   );
 
-  -- Paths whose element may differ at a job: stage 0 to be compared, stage 1 to be born.
+  -- Paths whose element may differ at a job: stage 0 to be compared, stage 1 to be born, stage 2 files that are to be compared
+  -- after those of stage 0, some in a row: its path is the first that the row began with.
   CREATE TABLE touched (
     job INTEGER NOT NULL,
     stage INTEGER NOT NULL,
@@ -125,6 +126,8 @@ const SCHEMA = `
     size INTEGER,
     -- something under this directory changed
     directory INTEGER NOT NULL,
+    -- of stage 2, JSON: [[path, digest, size], …]
+    files TEXT,
     PRIMARY KEY (job, stage, input, path)
   ) WITHOUT ROWID;
 

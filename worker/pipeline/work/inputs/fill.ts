@@ -255,17 +255,21 @@ class Slice {
 
   /** Returns false if the slice is used up before all were compared. */
   compare(touched: readonly Touched[], now: readonly (Element | undefined)[]): boolean {
+    const count = this.#compare(touched, now);
+    this.#ledger.touched.compared(this.#filling.job.n, touched.slice(0, count));
+    return count === touched.length;
+  }
+
+  /** Returns how many were compared. */
+  #compare(touched: readonly Touched[], now: readonly (Element | undefined)[]): number {
     const { elements, touched: store } = this.#ledger;
     const { n } = this.#filling.job;
     for (const [index, { input, path }] of touched.entries()) {
-      if (this.#left <= 0) return false;
+      if (this.#left <= 0) return index;
       const before = elements.alive(input, path);
       const after = now[index];
-      if (isSame(before, after)) {
-        store.drop(n, { input, path });
-        continue;
-      }
-      if (before && !this.#kill(input, before)) return false;
+      if (isSame(before, after)) continue;
+      if (before && !this.#kill(input, before)) return index;
       if (after && this.#isCross) {
         store.stage(n, { input, element: after });
         this.#resize(input, 1);
@@ -273,11 +277,10 @@ class Slice {
         if (after) this.#bear(input, after);
         // Its only datum is born, also if the slice is used up by that.
         this.#from = null;
-        store.drop(n, { input, path });
       }
       this.#left--;
     }
-    return true;
+    return touched.length;
   }
 
   /** Returns false if the slice is used up before all were born. */
