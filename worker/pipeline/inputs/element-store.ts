@@ -11,6 +11,16 @@ export interface Element {
   readonly size: number;
 }
 
+/** A row's place among all of them. */
+export interface ElementPlace {
+  readonly input: number;
+  readonly path: string;
+  readonly born: number;
+}
+
+/** Before the first one. */
+export const BEFORE_ELEMENTS: ElementPlace = { input: 0, path: "", born: 0 };
+
 /** Elements that an axis reads at once. */
 const AHEAD = 100;
 
@@ -18,8 +28,8 @@ const AHEAD = 100;
 export class ElementStore extends Store {
   alive(input: number, path: string): Element | undefined {
     return this.sql.first<Element>`
-      SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
-      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+      SELECT path, kind, digest, size FROM elements
+      WHERE input = ${input} AND path = ${path} AND died IS NULL ORDER BY born DESC LIMIT 1`;
   }
 
   /** The element as it was at a job. */
@@ -32,7 +42,7 @@ export class ElementStore extends Store {
   /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
   aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
     return this.sql.all<Element>`
-      SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+      SELECT path, kind, digest, size FROM elements
       WHERE input = ${input} AND path >= ${after ?? ""} AND (${after} IS NULL OR path > ${after}) AND died IS NULL
       ORDER BY path LIMIT ${limit}`;
   }
@@ -63,16 +73,26 @@ export class ElementStore extends Store {
 
   kill({ input, path, job }: { input: number; path: string; job: number }): void {
     this.sql.run`
-      UPDATE elements INDEXED BY elements_alive SET died = ${job}
+      UPDATE elements SET died = ${job}
       WHERE input = ${input} AND path = ${path} AND died IS NULL`;
   }
 
-  /** Ends the lives of some that were alive before a job. Returns of how many. */
-  killSome(job: number, limit: number): number {
-    return this.sql.all`
-      UPDATE elements SET died = ${job} WHERE (input, path, born) IN (
-        SELECT input, path, born FROM elements INDEXED BY elements_alive WHERE died IS NULL LIMIT ${limit})
-      RETURNING 1`.length;
+  /**
+   * Ends the lives of those among the next `limit` rows behind a place that are alive. Returns the place to go on after, null at
+   * the end.
+   */
+  killSome(job: number, { after, limit }: { after: ElementPlace; limit: number }): ElementPlace | null {
+    const rows = this.sql.all<ElementPlace & { died: number | null }>`
+      SELECT input, path, born, died FROM elements
+      WHERE (input, path, born) > (${after.input}, ${after.path}, ${after.born})
+      ORDER BY input, path, born LIMIT ${limit}`;
+    for (const { input, path, born, died } of rows) {
+      if (died !== null) continue;
+      this.sql
+        .run`UPDATE elements SET died = ${job} WHERE input = ${input} AND path = ${path} AND born = ${born}`;
+    }
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return last ? { input: last.input, path: last.path, born: last.born } : null;
   }
 
   /** Removes some that died at a job or before. Returns whether there may be more. */
@@ -112,7 +132,7 @@ export interface Touched {
   readonly size: number | null;
   /** 1: something under this directory changed. */
   readonly directory: number;
-  /** The path that names the list that it is in; null: it has a row of its own. */
+  /** The list that it is on; null: it has a row of its own. */
   readonly list: string | null;
 }
 
@@ -126,7 +146,8 @@ const FILES_LISTED = 250;
 
 /**
  * What a job has yet to look at: rows come and go with its fill. Files that are there now share rows. They are compared last: where
- * a directory was before, or something that an erasure notes, that has ended by then.
+ * a directory was before, or something that an erasure notes, that has ended by then. A job that comes to read its inputs whole
+ * lists files twice: the second time nothing differs.
  */
 export class TouchedStore extends Store {
   /** Notes candidates; a path that is both a file and a directory (one replaced the other) keeps both. */
@@ -164,15 +185,19 @@ export class TouchedStore extends Store {
       const some = files.slice(start, start + FILES_LISTED);
       this.sql.run`
         INSERT INTO touched (job, stage, input, path, directory, files)
-        VALUES (${job}, ${LISTED}, ${input}, ${some[0]?.[0] ?? ""}, 0, ${JSON.stringify(some)})`;
+        SELECT ${job}, ${LISTED}, ${input}, printf('%010d', ifnull(max(path), 0) + 1), 0, ${JSON.stringify(some)}
+        FROM touched WHERE job = ${job} AND stage = ${LISTED} AND input = ${input}`;
     }
   }
 
   /** The paths among these that have rows of their own. */
-  #noted(job: number, { input, candidates }: { input: number; candidates: readonly Candidate[] }): Set<string> {
+  #noted(
+    job: number,
+    { input, candidates }: { input: number; candidates: readonly Candidate[] },
+  ): Set<string> {
     const paths = JSON.stringify(candidates.map(({ path }) => path));
     const rows = this.sql.all<{ path: string }>`
-      SELECT path FROM json_each(${paths}) AS asked
+      SELECT touched.path AS path FROM json_each(${paths}) AS asked
       CROSS JOIN touched ON job = ${job} AND stage = ${FOUND} AND input = ${input} AND touched.path = asked.value`;
     return new Set(rows.map(({ path }) => path));
   }

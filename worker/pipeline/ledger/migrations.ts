@@ -142,7 +142,6 @@ const SCHEMA = `
     size INTEGER NOT NULL,
     PRIMARY KEY (input, path, born)
   ) WITHOUT ROWID;
-  CREATE UNIQUE INDEX elements_alive ON elements (input, path) WHERE died IS NULL;
   CREATE INDEX elements_by_died ON elements (died) WHERE died IS NOT NULL;
   -- How many elements each input has, those that are about to be born included.
   CREATE TABLE sizes (input INTEGER PRIMARY KEY, elements INTEGER NOT NULL);
