@@ -284,6 +284,11 @@ describe("an output version that is erased", () => {
       command: (datum) => ({ [`${pathsOf(datum)[0]}.out`]: "the same" }),
     });
     await query("share", "UPDATE results SET upload = (SELECT min(upload) FROM results)");
+    await query(
+      "share",
+      `INSERT INTO result_uploads (upload, number, results)
+       SELECT upload, 1000, json_group_array(json_array(id, salt)) FROM results`,
+    );
     const [{ upload } = { upload: "" }] = await query<{ upload: string }>(
       "share",
       "SELECT upload FROM results",

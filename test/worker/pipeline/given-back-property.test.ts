@@ -52,6 +52,9 @@ async function simulate(ledger: Ledger, random: () => number): Promise<void> {
     sql.run`
       INSERT INTO results (id, salt, job, exitCode, millis, code, upload, finishedAt, died)
       VALUES (${id}, '1', ${from}, 0, 1, 1, ${`u-${id}`}, 1, ${until})`;
+    sql.run`
+      INSERT INTO result_uploads (upload, number, results)
+      VALUES (${`u-${id}`}, 1, ${JSON.stringify([[id, "1"]])})`;
     // Some that were gone are there again.
     if (until === null || random() < 0.1) {
       sql.run`INSERT INTO datums (key, born, died, id, salt) VALUES (${id}, ${from}, NULL, ${id}, '1')`;

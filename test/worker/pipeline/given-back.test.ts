@@ -318,7 +318,8 @@ describe("what outcomes share that were reported together", () => {
 
     // An hour later: the time that is in an id is one of long ago.
     const earlier = (column: string) => `${column} = replace(${column}, '.01', '.00')`;
-    await query("shared", `UPDATE results SET ${earlier("upload")}`);
+    for (const table of ["results", "result_uploads"])
+      await query("shared", `UPDATE ${table} SET ${earlier("upload")}`);
     await runInDurableObject(stub, async (_, { storage }) => {
       storage.sql.exec(`UPDATE uploads SET ${earlier("id")}`);
       storage.sql.exec(`UPDATE holds SET ${earlier("upload")}`);

@@ -30,6 +30,11 @@ export interface ResultOrigin {
   readonly code: number;
 }
 
+/** Of (?1 upload): `r`, the results that came by it. */
+const OF_UPLOAD = `
+  result_uploads AS u CROSS JOIN json_each(u.results) AS named ON u.upload = ?1
+  CROSS JOIN results AS r ON r.id = named.value ->> 0 AND r.salt = named.value ->> 1 AND r.upload = ?1`;
+
 /**
  * Successes and what they wrote, by datum id: a datum that comes back after its death is done already. The first output stands
  * in the row of the result, since most have one.
@@ -37,6 +42,8 @@ export interface ResultOrigin {
 export class ResultStore extends Store {
   readonly #pipeline: PipelineStore;
   readonly #givenUp: GivenUpStore;
+  /** Ids and salts of what was recorded and is on no list yet. */
+  readonly #byUpload = new Map<string, (readonly [id: string, salt: string])[]>();
 
   constructor(sql: Sql, { pipeline, givenUp }: { pipeline: PipelineStore; givenUp: GivenUpStore }) {
     super(sql);
@@ -49,6 +56,7 @@ export class ResultStore extends Store {
     return this.sql.has`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
+  /** Within `recordTogether`. */
   record({ id, job, exitCode, millis, upload, outputs, code, now }: Result): void {
     const salt = this.#pipeline.salt();
     const [first, ...others] = outputs;
@@ -56,11 +64,29 @@ export class ResultStore extends Store {
       INSERT OR REPLACE INTO results (id, salt, job, exitCode, millis, upload, finishedAt, code, path, digest, size)
       VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code},
         ${first?.path ?? null}, ${first?.digest ?? null}, ${first?.size ?? null})`;
+    if (upload !== null) this.#byUpload.set(upload, [...(this.#byUpload.get(upload) ?? []), [id, salt]]);
     for (const { path, digest, size } of others) {
       this.sql.run`
         INSERT OR REPLACE INTO outputs (id, salt, path, digest, size)
         VALUES (${id}, ${salt}, ${path}, ${digest}, ${size})`;
     }
+  }
+
+  /** Of results that are recorded meanwhile, the list of those that came by an upload is written once. */
+  recordTogether(work: () => void): void {
+    this.#byUpload.clear();
+    work();
+    for (const [upload, results] of this.#byUpload) {
+      this.sql.run`
+        INSERT INTO result_uploads (upload, number, results)
+        SELECT ${upload}, ifnull(max(number), 0) + 1, ${JSON.stringify(results)}
+        FROM result_uploads WHERE upload = ${upload}`;
+    }
+  }
+
+  /** No result names the upload any more. */
+  forgetUpload(upload: string): void {
+    this.sql.run`DELETE FROM result_uploads WHERE upload = ${upload}`;
   }
 
   origin({ id, salt }: ResultKey): ResultOrigin | undefined {
@@ -90,10 +116,13 @@ export class ResultStore extends Store {
 
   /** Whether a result has a content by an upload: several results may have come by one. */
   names({ upload, digest, size }: GivenUp): boolean {
-    return this.sql.has`
-      SELECT 1 FROM results AS r INDEXED BY results_by_upload
-      WHERE r.upload = ${upload} AND (r.digest = ${digest} AND r.size = ${size} OR EXISTS (SELECT 1 FROM outputs AS o
-        WHERE o.id = r.id AND o.salt = r.salt AND o.digest = ${digest} AND o.size = ${size})) LIMIT 1`;
+    return (
+      this.sql.query(
+        `SELECT 1 FROM ${OF_UPLOAD} WHERE (r.digest = ?2 AND r.size = ?3 OR EXISTS (SELECT 1 FROM outputs AS o
+          WHERE o.id = r.id AND o.salt = r.salt AND o.digest = ?2 AND o.size = ?3)) LIMIT 1`,
+        [upload, digest, size],
+      ).length > 0
+    );
   }
 
   /** What a result wrote, by path, from one on. */
@@ -107,17 +136,18 @@ export class ResultStore extends Store {
 
   /** Whether a result names an upload. */
   hasUpload(upload: string): boolean {
-    return this.sql.has`SELECT 1 FROM results INDEXED BY results_by_upload WHERE upload = ${upload} LIMIT 1`;
+    return this.sql.query(`SELECT 1 FROM ${OF_UPLOAD} LIMIT 1`, [upload]).length > 0;
   }
 
   /** What results that name an upload wrote, each content once; as many as `limit`. */
   contentsOf(upload: string, limit: number): ContentId[] {
-    return this.sql.all<ContentId>`
-      SELECT digest, size FROM results INDEXED BY results_by_upload WHERE upload = ${upload} AND path IS NOT NULL
-      UNION
-      SELECT o.digest, o.size
-      FROM results AS r INDEXED BY results_by_upload CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt
-      WHERE r.upload = ${upload} LIMIT ${limit}`;
+    return this.sql.query<ContentId>(
+      `SELECT r.digest AS digest, r.size AS size FROM ${OF_UPLOAD} WHERE r.path IS NOT NULL
+       UNION
+       SELECT o.digest, o.size FROM ${OF_UPLOAD}
+       CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt LIMIT ?2`,
+      [upload, limit],
+    );
   }
 
   /**

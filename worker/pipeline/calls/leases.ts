@@ -45,11 +45,12 @@ export const leases: PipelineFacet<LeaseCalls> = {
     if (!ledger.active()) return { lost: outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const some of together(outcomes)) {
-      ledger.transaction((tx) =>
-        ledger.jobs.countTogether(() => {
+      ledger.transaction((tx) => {
+        const record = () => {
           for (const each of some) if (!recordOutcome(tx, reach, each)) lost.push(each.lease);
-        }),
-      );
+        };
+        ledger.jobs.countTogether(() => ledger.results.recordTogether(record));
+      });
     }
     memory.queued.wake();
     return { lost };

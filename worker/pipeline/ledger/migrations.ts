@@ -317,8 +317,16 @@ const SCHEMA = `
     size INTEGER,
     PRIMARY KEY (id, salt)
   ) WITHOUT ROWID;
-  CREATE INDEX results_by_upload ON results (upload) WHERE upload IS NOT NULL;
   CREATE INDEX results_by_end ON results (died) WHERE died IS NOT NULL;
+  -- Which results came by an upload: lists, one for each call that reported some. Results that are named may have another upload
+  -- by now, or be gone.
+  CREATE TABLE result_uploads (
+    upload TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    -- JSON: [[id, salt], …]
+    results TEXT NOT NULL,
+    PRIMARY KEY (upload, number)
+  ) WITHOUT ROWID;
   -- The other outputs of results.
   CREATE TABLE outputs (
     id TEXT NOT NULL,

@@ -69,7 +69,11 @@ export async function endGivenUp({ ledger, peers }: PipelineContext): Promise<vo
       uploads.push({ upload: each.upload, keep: [...new Set(named.map(contentName))] });
     }
     if (uploads.length > 0) await peers.branch(definition.output).uploads.trim({ uploads });
-    ledger.transaction(() => ledger.givenUp.settle(settled));
+    ledger.transaction(() => {
+      ledger.givenUp.settle(settled);
+      for (const { upload } of settled)
+        if (!ledger.results.hasUpload(upload)) ledger.results.forgetUpload(upload);
+    });
     await yieldToOthers();
   }
 }
