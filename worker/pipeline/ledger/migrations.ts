@@ -157,8 +157,15 @@ const SCHEMA = `
     PRIMARY KEY (key, born)
   ) WITHOUT ROWID;
   CREATE INDEX datums_by_id ON datums (id, born);
-  CREATE INDEX datums_by_born ON datums (born, key);
   CREATE INDEX datums_by_died ON datums (died, key) WHERE died IS NOT NULL;
+  -- Which datums each job bore whose output is not committed yet: lists of their keys, as they came. Some may have died since.
+  CREATE TABLE births (
+    job INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    -- JSON
+    keys TEXT NOT NULL,
+    PRIMARY KEY (job, number)
+  ) WITHOUT ROWID;
 
   -- Of a branch, by its bucket: the number of the last erasure that was heard of, and how many times something came that is
   -- to be done about it (of an input: a job is to be made; of the output: it is to be asked).

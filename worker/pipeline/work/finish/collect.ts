@@ -1,5 +1,5 @@
 import type { JobWork } from "../../context.ts";
-import type { Mover } from "../../inputs/datum-store.ts";
+import { justAfter, type Mover } from "../../inputs/datum-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { EndingStep, WalkPlace } from "../../output/draft-store.ts";
 import { endStep } from "../guards.ts";
@@ -13,7 +13,7 @@ type Walk = { readonly step: "died" | "born" } & WalkPlace;
 
 /** Where the walks over what a job changes begin. */
 export function walkFrom(step: Walk["step"], committed: number): Walk {
-  return { step, job: committed + 1, key: "", path: "" };
+  return { step, job: committed + 1, mark: "", path: "" };
 }
 
 /**
@@ -52,11 +52,11 @@ class Collector {
     let place: WalkPlace = from;
     for (let page = this.#page(step, place); page.length > 0; page = this.#page(step, place)) {
       for (const datum of page) {
-        place = { job: datum.job, key: datum.key, path: pathOf(datum, place) };
+        place = { job: datum.job, mark: datum.mark, path: pathOf(datum, place) };
         if (this.#left <= 0 || this.lacking) return { step, ...place };
         const rest = step === "died" ? this.#died(datum, place) : this.#born(datum, place);
         if (rest !== null) return { step, ...place, path: rest };
-        place = { job: datum.job, key: justAfter(datum.key), path: "" };
+        place = { job: datum.job, mark: justAfter(datum.mark), path: "" };
       }
       if (page.length < PAGE) break;
     }
@@ -120,11 +120,6 @@ class Collector {
 }
 
 /** Where to go on with a datum: only the first one of a slice may be half done. */
-function pathOf({ job, key }: Mover, place: WalkPlace): string {
-  return place.job === job && place.key === key ? place.path : "";
-}
-
-/** The least text that a path or key greater than this one can be equal to: paths hold no control characters but the separator. */
-function justAfter(text: string): string {
-  return `${text}\u0001`;
+function pathOf({ job, mark }: Mover, place: WalkPlace): string {
+  return place.job === job && place.mark === mark ? place.path : "";
 }

@@ -251,6 +251,7 @@ class Slice {
   #alive = 0;
   #skipped = 0;
   readonly #toRun: DatumName[] = [];
+  readonly #born: string[] = [];
   #from: readonly string[] | null;
 
   constructor(filling: JobWork) {
@@ -303,8 +304,9 @@ class Slice {
   }
 
   save(done: boolean): void {
-    const { pipeline, jobs, attempts } = this.#ledger;
+    const { pipeline, jobs, datums, attempts } = this.#ledger;
     const { n } = this.#filling.job;
+    datums.listBirths(n, this.#born);
     const total = pipeline.addAlive(this.#alive);
     attempts.add(n, this.#toRun);
     jobs.setFill(n, { fill: done ? { step: "done" } : { step: "settle", from: this.#from }, total });
@@ -347,6 +349,7 @@ class Slice {
     const named = pair.map((element, index) => ({ ...element, input: definition.inputs[index]?.name ?? "" }));
     const id = datumId(named, sha256Hex);
     datums.bear({ id, key, salt: definition.salt }, job.n);
+    this.#born.push(key);
     this.#alive++;
     if (results.has(id, definition.salt)) this.#skipped++;
     else if (job.finishedAt === null) this.#toRun.push({ id, key });

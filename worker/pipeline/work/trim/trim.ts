@@ -50,6 +50,7 @@ const TRIMMED: readonly StoredState[] = ["active", "stopped"];
 export async function trim(context: PipelineContext): Promise<void> {
   const { ledger, peers } = context;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
+  await inSlices(() => ledger.datums.forgetBirths(ledger.pipeline.existing.committed, SLICE));
   await inSlices(() => {
     const dead = ledger.datums.trim(ledger.pipeline.existing.committed, SLICE);
     if (dead.length > 0) ledger.results.outlive(dead);
