@@ -2,8 +2,10 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { monotonicFactory } from "ulid";
 import { describe, expect, test, vi } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
+import type { Content } from "../../../worker/blobs/content.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract/uploads.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
+import { expectRefsRight } from "./large-support.ts";
 import {
   type BranchStub,
   branchOf,
@@ -163,7 +165,7 @@ describe("uploads", () => {
     const [idle, renewed, leftOpen] = [await open(branch), await open(branch), await open(branch)];
     await branch.uploads.add({ upload: idle, contents: [chunked("idle", ["b/idle"])] });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE uploads SET due = ?", Date.now() - 1000);
+      sql.exec("UPDATE uploads SET due = due - ?", UPLOAD_LEASE_MS + 1000);
     });
     expect(await branch.uploads.renew({ upload: renewed })).toMatchObject({ ok: true, upload: renewed });
     await branch.uploads.reserve({ upload: leftOpen, contents: [] });
@@ -172,6 +174,59 @@ describe("uploads", () => {
     expect(await branch.uploads.renew({ upload: renewed })).toMatchObject({ ok: true });
     expect(await branch.uploads.renew({ upload: leftOpen })).toMatchObject({ ok: true });
     expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/idle"] });
+  });
+});
+
+describe("contents that come together", () => {
+  /** More than one list of an upload has. */
+  const many = Array.from({ length: 250 }, (_, n) => inline(`content ${n}`));
+  const [first = inline("")] = many;
+  const ids = (contents: readonly Content[]) => contents.map(({ digest, size }) => ({ digest, size }));
+
+  test("are kept once for each call that brought them, and once they have files by those alone", async () => {
+    const branch = await freshBranch();
+    const upload = await open(branch);
+    const large = chunked("large", ["b/large"]);
+    await branch.uploads.add({ upload, contents: [...many, first, large] });
+    await branch.uploads.add({ upload, contents: [...many.slice(50, 180), chunked("large", ["b/large"])] });
+    const reserved = await branch.uploads.reserve({
+      upload,
+      contents: ids([...many.slice(100, 120), first]),
+    });
+    expect(reserved).toEqual({ ok: true, missing: [] });
+    expect(await ledgerOf(branch)).toMatchObject({ holds: 251 + 131 + 21, condemned: [] });
+    await expectRefsRight(branch);
+    const put = [...many.slice(0, 200), first, large];
+    const operations = put.map(({ digest, size }, n) => ({ put: `file ${n}`, digest, size }));
+    committed(await branch.files.commit({ upload, operations }));
+    const { refs, ...rest } = await ledgerOf(branch);
+    expect(rest).toEqual({ blobs: [["b/large", 1]], condemned: [], holds: 0, uploads: 0 });
+    expect(refs).toHaveLength(201);
+    await expectRefsRight(branch);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      expect(sql.exec("SELECT size FROM contents WHERE named = 0").toArray()).toEqual([]);
+    });
+  });
+
+  test("are read, given up and let go of one by one", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.output.claim({ pipeline: "p", uid: "u" });
+    const upload = await open(branch, "lease");
+    await branch.uploads.add({ upload, contents: many.slice(0, 5) });
+    await branch.uploads.add({ upload, contents: many.slice(3, 8) });
+    const [once, twice, last, other] = [many[0], many[4], many[7], many[9]].map((each) => each ?? first);
+    if (!once || !twice || !last || !other) throw new Error("there are more");
+    const bodies = async (...of: Content[]) => await branch.uploads.bodies({ upload, contents: ids(of) });
+    expect(await bodies(twice, last)).toEqual({ ok: true, bodies: [twice.body, last.body] });
+    expect(await bodies(once, other, last)).toEqual({ ok: true, bodies: [once.body] });
+    await branch.uploads.trim({ uploads: [{ upload, keep: [contentName(once), contentName(twice)] }] });
+    expect(await ledgerOf(branch)).toMatchObject({ holds: 3 });
+    await expectRefsRight(branch);
+    await branch.uploads.letGo({ contents: ids([twice, last]).map((of) => ({ upload, ...of })) });
+    expect(await ledgerOf(branch)).toMatchObject({ holds: 1, refs: [[once.size, 1]] });
+    expect(await bodies(twice)).toEqual({ ok: true, bodies: [] });
+    await branch.uploads.trim({ uploads: [{ upload, keep: [] }] });
+    expect(await ledgerOf(branch)).toMatchObject({ holds: 0, refs: [] });
   });
 });
 
