@@ -168,6 +168,7 @@ describe("a pipeline that crashes", () => {
     await expect
       .poll(async () => {
         await query(name, "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
+        await query(name, "UPDATE lease_calls SET due = 1");
         await workOnce(pipelineOf(name), { worker: "w1" });
         return (await allJobs(pipelineOf(name))).filter(({ state }) => state === "success").length;
       })

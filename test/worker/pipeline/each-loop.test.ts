@@ -234,7 +234,8 @@ async function finish(
   return () => pipeline.leases.finish({ worker: "w1", outcomes: [outcome] });
 }
 
-const EXPIRE = "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL";
+const EXPIRE =
+  "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL; UPDATE lease_calls SET due = 1";
 
 const SCENARIOS: readonly Scenario[] = [
   {

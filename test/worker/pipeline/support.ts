@@ -116,6 +116,7 @@ export async function dueLoops(name: string): Promise<string[]> {
 /** Makes every lease of a pipeline run out, as if its workers had been silent for long. */
 export async function expireLeases(name: string): Promise<void> {
   await query(name, "UPDATE attempts SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
+  await query(name, "UPDATE lease_calls SET due = 1");
   await query(name, "UPDATE tasks SET leaseUntil = 1 WHERE leaseUntil IS NOT NULL");
 }
 

@@ -16,6 +16,8 @@ export interface AttemptRow {
 
 /** One that a lease holds. */
 export interface HeldAttempt extends AttemptRow {
+  /** The lease call that it is of. */
+  readonly call: number;
   readonly node: string | null;
   /** The version of the specification that its job was made for. */
   readonly revision: number;
@@ -75,6 +77,11 @@ function placeOf(lease: string): { readonly job: number; readonly id: string } {
 const OPEN = `
   SELECT a.job, a.state FROM (SELECT born AS job FROM datums WHERE id = ?1 UNION SELECT ?2) AS had
   CROSS JOIN attempts AS a ON a.job = had.job AND a.id = ?1 WHERE a.finishedAt IS NULL ORDER BY a.job`;
+
+/** Of lease calls `c`: `a`, the attempts that are leased still which they leased. A later call may have leased one, too. */
+export const LEASED = `
+  lease_calls AS c CROSS JOIN json_each(c.attempts) AS named
+  CROSS JOIN attempts AS a ON a.job = named.value ->> 0 AND a.id = named.value ->> 1 AND a.leaseUntil IS NOT NULL`;
 
 /**
  * What runs, and what failed, per job. Of all open attempts of one datum id at most one is queued or running, that of
@@ -158,14 +165,21 @@ export class AttemptStore extends Store {
     return found;
   }
 
+  /** Leases queued attempts to a worker, by one call. */
   run(
-    attempt: AttemptRow,
-    { lease, worker, node, until }: { lease: string; worker: string; node: string; until: number },
+    leased: readonly (AttemptRow & { readonly lease: string })[],
+    { worker, node, until }: { worker: string; node: string; until: number },
   ): void {
-    this.sql.run`
-      UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
-        leaseUntil = ${until}
-      WHERE job = ${attempt.job} AND id = ${attempt.id} AND state = 'queued'`;
+    if (leased.length === 0) return;
+    const attempts = JSON.stringify(leased.map(({ job, id }) => [job, id]));
+    const call = this.sql.number`
+      INSERT INTO lease_calls (worker, due, attempts) VALUES (${worker}, ${until}, ${attempts}) RETURNING call`;
+    for (const { job, id, lease } of leased) {
+      this.sql.run`
+        UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
+          leaseUntil = ${until}, call = ${call}
+        WHERE job = ${job} AND id = ${id} AND state = 'queued'`;
+    }
     this.wake("leases", until);
   }
 
@@ -176,7 +190,7 @@ export class AttemptStore extends Store {
   held(lease: string, now: number): HeldAttempt | undefined {
     const { job, id } = placeOf(lease);
     return this.sql.first<HeldAttempt>`
-      SELECT job, attempts.id, key, tries, troubles, lost, node, revision
+      SELECT job, attempts.id, key, tries, troubles, lost, node, call, revision
       FROM attempts CROSS JOIN jobs ON n = attempts.job AND job = ${job} AND attempts.id = ${id}
       WHERE lease = ${lease} AND leaseUntil > ${now} AND attempts.state = 'running'
         AND jobs.finishedAt IS NULL`;
@@ -193,15 +207,41 @@ export class AttemptStore extends Store {
       RETURNING job`?.job;
   }
 
+  /** Attempts whose lease ran out. Once they were seen to, `settleDue` is to follow. */
   expired(now: number, limit: number): AttemptRow[] {
-    return this.sql.all<AttemptRow>`
-      SELECT job, id, key, tries, troubles, lost FROM attempts
-      WHERE leaseUntil IS NOT NULL AND leaseUntil <= ${now} ORDER BY leaseUntil LIMIT ${limit}`;
+    return this.sql.query<AttemptRow>(
+      `SELECT DISTINCT a.job AS job, a.id AS id, a.key AS key, a.tries AS tries, a.troubles AS troubles, a.lost AS lost
+       FROM ${LEASED} WHERE c.due <= ?1 AND a.leaseUntil <= ?1 LIMIT ?2`,
+      [now, limit],
+    );
   }
 
+  /** Calls that were due are so when the next lease of them runs out; those go of which nothing is leased. */
+  settleDue(now: number): void {
+    if ((this.nextExpiry() ?? Number.POSITIVE_INFINITY) > now) return;
+    const calls = this.sql.query<{ call: number; due: number }>(
+      `SELECT c.call AS call, min(a.leaseUntil) AS due FROM ${LEASED} WHERE c.due <= ?1 GROUP BY c.call`,
+      [now],
+    );
+    const kept = JSON.stringify(calls.map(({ call }) => call));
+    this.sql
+      .run`DELETE FROM lease_calls WHERE due <= ${now} AND call NOT IN (SELECT value FROM json_each(${kept}))`;
+    for (const { call, due } of calls)
+      this.sql.run`UPDATE lease_calls SET due = ${due} WHERE call = ${call} AND due <> ${due}`;
+  }
+
+  /** Those of some calls go of which nothing is leased any more. */
+  settle(calls: ReadonlySet<number>): void {
+    for (const call of calls) {
+      const isLeased = this.sql.query(`SELECT 1 FROM ${LEASED} WHERE c.call = ? LIMIT 1`, [call]).length > 0;
+      if (!isLeased) this.sql.run`DELETE FROM lease_calls WHERE call = ${call}`;
+    }
+  }
+
+  /** No lease runs out before; undefined if there is none. */
   nextExpiry(): number | undefined {
-    return this.sql.first<{ leaseUntil: number }>`
-      SELECT leaseUntil FROM attempts WHERE leaseUntil IS NOT NULL ORDER BY leaseUntil LIMIT 1`?.leaseUntil;
+    return this.sql.first<{ due: number }>`
+      SELECT due FROM lease_calls INDEXED BY lease_calls_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 
   /**
@@ -209,9 +249,12 @@ export class AttemptStore extends Store {
    * datums looks for leases that ran out, and the alarm that stands comes later at most.
    */
   setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
-    this.sql.run`
-      UPDATE attempts INDEXED BY attempts_by_expiry SET leaseUntil = ${until}
-      WHERE leaseUntil IS NOT NULL AND leaseUntil > ${isAhead ? 0 : until}`;
+    this.sql.execute(
+      `UPDATE attempts SET leaseUntil = ?1
+       WHERE (job, id) IN (SELECT a.job, a.id FROM ${LEASED}) AND leaseUntil > ?2`,
+      [until, isAhead ? 0 : until],
+    );
+    this.sql.run`UPDATE lease_calls SET due = ${until} WHERE due > ${isAhead ? 0 : until}`;
   }
 
   /** Back into the queue, with what it has behind it. */
@@ -265,16 +308,19 @@ export class AttemptStore extends Store {
    * runs it. Returns what the next slice comes after; null: that was the last.
    */
   callOff(job: number, { after, limit, now }: { after: string; limit: number; now: number }): string | null {
-    const rows = this.sql.all<{ id: string; finishedAt: number | null }>`
-      SELECT id, finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
+    const rows = this.sql.all<{ id: string; finishedAt: number | null; call: number | null }>`
+      SELECT id, finishedAt, call FROM attempts WHERE job = ${job} AND id > ${after}
       ORDER BY id LIMIT ${limit}`;
-    for (const { id } of rows.filter(({ finishedAt }) => finishedAt === null)) {
+    const calls = new Set<number>();
+    for (const { id, call } of rows.filter(({ finishedAt }) => finishedAt === null)) {
+      if (call !== null) calls.add(call);
       this.#lost.ofAttempt({ job, id });
       this.sql.run`
         UPDATE attempts SET state = 'killed', lease = NULL, leaseUntil = NULL, finishedAt = ${now}
         WHERE job = ${job} AND id = ${id}`;
       this.#promote(id);
     }
+    this.settle(calls);
     return rows.length < limit ? null : (rows.at(-1)?.id ?? null);
   }
 
@@ -327,9 +373,11 @@ export class AttemptStore extends Store {
 
   /** The ULID of the first lease under which a datum of a job runs now. */
   firstLease(job: number): string | undefined {
-    return this.sql.first<{ lease: string }>`
-      SELECT lease FROM attempts INDEXED BY attempts_by_expiry WHERE leaseUntil IS NOT NULL AND job = ${job}
-      ORDER BY lease LIMIT 1`?.lease.slice(0, ULID_LENGTH);
+    const [first] = this.sql.query<{ lease: string }>(
+      `SELECT a.lease AS lease FROM ${LEASED} WHERE a.job = ? ORDER BY a.lease LIMIT 1`,
+      [job],
+    );
+    return first?.lease.slice(0, ULID_LENGTH);
   }
 
   /** What a job ran or is to run, by id, after one. */

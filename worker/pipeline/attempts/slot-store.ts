@@ -1,4 +1,5 @@
 import { Store } from "../../objects/store.ts";
+import { LEASED } from "./attempt-store.ts";
 
 export interface SlotRequest {
   readonly worker: string;
@@ -41,10 +42,12 @@ export class SlotStore extends Store {
   setExpiry(until: number, { isAhead }: { isAhead: boolean }): void {
     this.sql.run`UPDATE slots SET until = ${until} WHERE until > ${until}`;
     if (!isAhead) return;
-    this.sql.run`
-      UPDATE slots SET until = ${until} WHERE until < ${until} AND worker IN (
-        SELECT worker FROM attempts INDEXED BY attempts_by_expiry WHERE leaseUntil IS NOT NULL
-        UNION ALL SELECT worker FROM tasks INDEXED BY tasks_by_expiry WHERE leaseUntil IS NOT NULL)`;
+    this.sql.execute(
+      `UPDATE slots SET until = ?1 WHERE until < ?1 AND worker IN (
+        SELECT a.worker FROM ${LEASED}
+        UNION ALL SELECT worker FROM tasks INDEXED BY tasks_by_expiry WHERE leaseUntil IS NOT NULL)`,
+      [until],
+    );
   }
 
   /** Why a worker can't work, kept as long as its slot; null: it can. Does nothing if it has none. */
@@ -70,13 +73,15 @@ export class SlotStore extends Store {
    * since, or holds a lease: then it is at work, and only its connection broke.
    */
   vacate(worker: string, visit: string): boolean {
-    return this.sql.has`
-      DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
-        AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
-          WHERE leaseUntil IS NOT NULL AND worker = ${worker})
+    const freed = this.sql.query(
+      `DELETE FROM slots WHERE worker = ?1 AND visit = ?2
+        AND NOT EXISTS (SELECT 1 FROM ${LEASED} WHERE c.worker = ?1 AND a.worker = ?1)
         AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
-          WHERE leaseUntil IS NOT NULL AND worker = ${worker})
-      RETURNING worker`;
+          WHERE leaseUntil IS NOT NULL AND worker = ?1)
+      RETURNING worker`,
+      [worker, visit],
+    );
+    return freed.length > 0;
   }
 
   release(worker: string): void {

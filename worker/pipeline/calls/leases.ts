@@ -46,10 +46,13 @@ export const leases: PipelineFacet<LeaseCalls> = {
     const lost: string[] = [];
     for (const some of together(outcomes)) {
       ledger.transaction((tx) => {
+        const calls = new Set<number>();
         const record = () => {
-          for (const each of some) if (!recordOutcome(tx, reach, each)) lost.push(each.lease);
+          for (const each of some)
+            if (!recordOutcome(tx, reach, { outcome: each, calls })) lost.push(each.lease);
         };
         ledger.jobs.countTogether(() => ledger.results.recordTogether(record));
+        ledger.attempts.settle(calls);
       });
     }
     memory.queued.wake();
@@ -207,9 +210,11 @@ function takeDatums(
   const ended = ledger.jobs.toCallOff(MAX_PASSED_OVER);
   const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
   const jobs = new Map<number, JobRow>();
-  return ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
-    const lease = leaseOf(peers.id(definition.uid), attempt);
-    ledger.attempts.run(attempt, { lease, worker, node, until });
+  const leased = ledger.attempts
+    .next(Math.min(share, max), ended)
+    .map((attempt) => ({ ...attempt, lease: leaseOf(peers.id(definition.uid), attempt) }));
+  ledger.attempts.run(leased, { worker, node, until });
+  return leased.map(({ lease, ...attempt }) => {
     const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
     if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);
     jobs.set(attempt.job, job);
@@ -259,14 +264,19 @@ function together(outcomes: readonly Outcome[]): Outcome[][] {
 
 /**
  * Records what became of one lease, of a datum or of a task; returns false if it is lost. The lease is the fence: a
- * worker that was given up and comes back late changes no row, whatever it thinks it finished.
+ * worker that was given up and comes back late changes no row, whatever it thinks it finished. `calls`: gets the lease call.
  */
-function recordOutcome(tx: Tx, context: PipelineContext, outcome: Outcome): boolean {
+function recordOutcome(
+  tx: Tx,
+  context: PipelineContext,
+  { outcome, calls }: { outcome: Outcome; calls: Set<number> },
+): boolean {
   const { ledger, peers } = context;
   const now = peers.now();
   keepTime(tx, context, now);
   const attempt = ledger.attempts.held(outcome.lease, now);
   if (attempt) {
+    calls.add(attempt.call);
     recordDatum(tx, context, { attempt, outcome, now });
     return true;
   }

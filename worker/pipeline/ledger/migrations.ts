@@ -113,8 +113,8 @@ const SCHEMA = `
     acknowledged TEXT
   );
 
-  -- Paths whose element may differ at a job: stage 0 to be compared, stage 1 to be born, stage 2 files that are to be compared
-  -- after those of stage 0, some in a row: its path is the first that the row began with.
+  -- Paths whose element may differ at a job: stage 0 to be compared, stage 1 to be born, stage 2 lists of files that are to be
+  -- compared after those of stage 0: their path is the number of the list.
   CREATE TABLE touched (
     job INTEGER NOT NULL,
     stage INTEGER NOT NULL,
@@ -288,6 +288,8 @@ const SCHEMA = `
     -- names job and id, too
     lease TEXT,
     leaseUntil INTEGER,
+    -- of lease_calls: which one leased it last
+    call INTEGER,
     -- The last fault stays while it is tried again.
     exitCode INTEGER,
     reason TEXT,
@@ -298,9 +300,18 @@ const SCHEMA = `
     PRIMARY KEY (job, id)
   ) WITHOUT ROWID;
   CREATE INDEX attempts_queued ON attempts (job, key) WHERE state = 'queued';
-  CREATE INDEX attempts_by_expiry ON attempts (leaseUntil) WHERE leaseUntil IS NOT NULL;
   CREATE INDEX attempts_failed ON attempts (job, key) WHERE state = 'failed';
   CREATE INDEX attempts_killed ON attempts (job, key) WHERE state = 'killed';
+  -- What each lease call leased, until none of it is leased any more.
+  CREATE TABLE lease_calls (
+    call INTEGER PRIMARY KEY,
+    worker TEXT NOT NULL,
+    -- none of these leases runs out before; they may have been renewed since
+    due INTEGER NOT NULL,
+    -- JSON: [[job, id], …]
+    attempts TEXT NOT NULL
+  );
+  CREATE INDEX lease_calls_by_due ON lease_calls (due);
   -- Leases that ended without a result. The output branch is yet to be told of them: what was uploaded under them is nobody's.
   CREATE TABLE lost_leases (lease TEXT PRIMARY KEY) WITHOUT ROWID;
 

@@ -43,6 +43,7 @@ export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
       ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now, bad: false });
     }
   }
+  ledger.attempts.settleDue(now);
   if (expired.length === 0 && !sweptTasks) return false;
   memory.queued.wake();
   return true;
