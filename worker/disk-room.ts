@@ -134,6 +134,7 @@ type Explain = (error: unknown) => Promise<unknown>;
 export class RoomyStore implements BlobStore {
   readonly manifestBound?: number;
   readonly putsAtOnce?: number;
+  readonly readsAhead?: number;
   readonly #store: BlobStore;
   readonly #room: DiskRoom;
   readonly #explain: Explain;
@@ -148,6 +149,7 @@ export class RoomyStore implements BlobStore {
     this.#explain = explain;
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
     if (store.putsAtOnce !== undefined) this.putsAtOnce = store.putsAtOnce;
+    if (store.readsAhead !== undefined) this.readsAhead = store.readsAhead;
   }
 
   admit(bytes?: number): Promise<void> {

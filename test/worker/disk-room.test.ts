@@ -95,12 +95,20 @@ test("an object that could not be made found no room if a disk has none, and els
 });
 
 describe("a store that keeps a reserve", () => {
-  test("passes on what the store says of manifests and of puts at once", () => {
+  test("passes on what the store says of manifests, of puts at once and of reads ahead", () => {
     const { room } = diskOf(100);
-    const bounded = Object.assign(new MemoryStore(), { manifestBound: 700, putsAtOnce: 3 });
-    expect(new RoomyStore(bounded, room)).toMatchObject({ manifestBound: 700, putsAtOnce: 3 });
+    const bounded = Object.assign(new MemoryStore(), { manifestBound: 700, putsAtOnce: 3, readsAhead: 2 });
+    expect(new RoomyStore(bounded, room)).toMatchObject({
+      manifestBound: 700,
+      putsAtOnce: 3,
+      readsAhead: 2,
+    });
     const plain = new RoomyStore(new MemoryStore(), room);
-    expect([plain.manifestBound, plain.putsAtOnce]).toEqual([undefined, undefined]);
+    expect([plain.manifestBound, plain.putsAtOnce, plain.readsAhead]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   test("looks anew once bytes were taken back or did not come in, so that they are no longer counted", async () => {

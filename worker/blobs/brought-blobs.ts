@@ -11,6 +11,7 @@ const MAX_REMEMBERED = 20_000;
 export class BroughtBlobs implements BlobStore {
   readonly manifestBound?: number;
   readonly putsAtOnce?: number;
+  readonly readsAhead?: number;
   readonly #store: BlobStore;
   readonly #underWay = new Set<Promise<void>>();
   #names: string[] = [];
@@ -21,6 +22,7 @@ export class BroughtBlobs implements BlobStore {
     this.#store = store;
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
     if (store.putsAtOnce !== undefined) this.putsAtOnce = store.putsAtOnce;
+    if (store.readsAhead !== undefined) this.readsAhead = store.readsAhead;
   }
 
   /** Does work that brings blobs to a store. What it brought is removed if it fails. */

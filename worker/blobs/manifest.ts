@@ -86,11 +86,18 @@ export async function* chunksFrom(
   }
 }
 
-/** The parts of chunks, each the range [from, to) of its bytes, that make up a range of a content, in order. */
+/** The bytes [from, to) of a chunk. */
+export interface ChunkPart {
+  readonly chunk: Chunk;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The parts of chunks that make up a range of a content, in order. */
 export async function* chunksWithin(
   store: BlobStore,
   { body, range }: { body: ChunkedBody; range: ByteRange },
-): AsyncGenerator<{ readonly chunk: Chunk; readonly from: number; readonly to: number }> {
+): AsyncGenerator<ChunkPart> {
   const end = range.offset + range.length;
   for await (const { start, chunk } of chunksFrom(store, { body, from: range.offset })) {
     if (start >= end) return;

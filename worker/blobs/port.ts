@@ -4,6 +4,8 @@ export interface BlobStore {
   readonly manifestBound?: number;
   /** How many puts of one content are worth having under way at once. Absent: one. */
   readonly putsAtOnce?: number;
+  /** How many blobs of one content are worth opening before it is their turn to be read. Absent: one. */
+  readonly readsAhead?: number;
   /**
    * Rejects with a DiskFullError if no new content is to be taken. `bytes`: how many will go elsewhere than into `put`, which
    * asks by itself. Absent: any is taken.

@@ -39,12 +39,15 @@ const R2_DELETED_AT_ONCE = 1000;
 const R2_LISTED_AT_ONCE = 1000;
 /** A put takes long there and costs little here. Two more calls of a request can be under way beside these. */
 const R2_PUTS_AT_ONCE = 4;
+/** The first byte of a get takes long there. One more is being read, and one call of the request can be under way beside these. */
+const R2_READS_AHEAD = 4;
 /** Calls to the disk service at a time: the platform lets one request have no more under way. */
 const DISK_DELETED_AT_ONCE = 6;
 
 /** Blobs as objects in an R2 bucket. */
 export class R2BlobStore implements BlobStore {
   readonly putsAtOnce = R2_PUTS_AT_ONCE;
+  readonly readsAhead = R2_READS_AHEAD;
   readonly #bucket: R2Bucket;
 
   constructor(bucket: R2Bucket) {

@@ -26,6 +26,27 @@ export const MEMORY: Invariant = {
       tests: [inWorker("blobs/budget")],
     },
     {
+      name: "Chunks are opened before their turn however short memory is",
+      file: "worker/blobs/read/read-content.ts",
+      text: "if (held > 0 && !(this.#budget.isAmple(held) && this.#budget.tryTake(held))) return;",
+      replacement: "if (held > 0 && !this.#budget.tryTake(held)) return;",
+      tests: [inWorker("blobs/read-content")],
+    },
+    {
+      name: "A reader that leaves keeps what was opened for it",
+      file: "worker/blobs/read/read-content.ts",
+      text: "          await (await stream).cancel();\n",
+      replacement: "          await stream;\n",
+      tests: [inWorker("blobs/read-content")],
+    },
+    {
+      name: "A reader that leaves never gives back what it took of the budget",
+      file: "worker/blobs/read/read-content.ts",
+      text: "          this.#budget.give(held);\n",
+      replacement: "          void held;\n",
+      tests: [inWorker("blobs/read-content")],
+    },
+    {
       name: "The first of the line is served though what is free is not enough",
       file: "worker/blobs/budget.ts",
       text: "if (!first || first.bytes > this.#free) return;",

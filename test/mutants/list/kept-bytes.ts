@@ -184,8 +184,8 @@ export const WHOLE_BODIES: Invariant = {
     {
       name: "A body ends where a blob of it is missing",
       file: "worker/blobs/read/read-content.ts",
-      text: "    if (stream === null) throw new MissingBlobError(chunk.blob);\n",
-      replacement: "    if (stream === null) return;\n",
+      text: "  if (stream === null) throw new MissingBlobError(blob);\n",
+      replacement: "  if (stream === null) return new Blob([]).stream();\n",
       tests: [inWorker("blobs/read-content")],
     },
     {

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
+import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Body, Chunk } from "../../../worker/blobs/content.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
 import type { BlobStore, ByteRange } from "../../../worker/blobs/port.ts";
@@ -173,5 +174,159 @@ describe("a reader", () => {
     await reader.cancel();
     await cancelled.promise;
     expect(opened).toEqual(["a", "b"]);
+  });
+});
+
+describe("blobs that are opened early", () => {
+  const MIB = 1024 * 1024;
+  const BLOBS = Array.from({ length: 12 }, (_, index) => `ahead/${index}.U`);
+  const CONTENT = {
+    body: { kind: "chunks", chunks: BLOBS.map((blob) => ({ blob, offset: 0, length: MIB, leaves: "" })) },
+    size: BLOBS.length * MIB,
+    hold: null,
+  } as const;
+
+  beforeAll(async () => {
+    for (const [index, blob] of BLOBS.entries()) await store.put(blob, new Uint8Array(MIB).fill(index));
+  });
+
+  /** The bucket, which answers for all blobs but the first one only when `go` is called. */
+  function stalling({ readsAhead }: { readsAhead?: number } = {}) {
+    const { promise, resolve: go } = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    const here = new Set<string>();
+    const open = new Set<string>();
+    const stalled: BlobStore = {
+      ...(readsAhead !== undefined && { readsAhead }),
+      put: (name, blob) => store.put(name, blob),
+      delete: (names) => store.delete(names),
+      list: (request) => store.list(request),
+      async get(name, range) {
+        asked.push(name);
+        open.add(name);
+        if (name !== BLOBS[0]) await promise;
+        const stream = await store.get(name, range);
+        const reader = stream?.getReader();
+        here.add(name);
+        const source: UnderlyingSource<Uint8Array> = {
+          async pull(controller) {
+            const step = await reader?.read();
+            if (step?.value) return controller.enqueue(step.value);
+            open.delete(name);
+            controller.close();
+          },
+          async cancel() {
+            await reader?.cancel();
+            open.delete(name);
+          },
+        };
+        return new ReadableStream(source, { highWaterMark: 0 });
+      },
+    };
+    return { store: stalled, asked, here, open, go };
+  }
+
+  /** Somebody who reads an answer as far as one likes. */
+  async function readerOf(store: BlobStore, budget: ByteBudget) {
+    const body = (await readContent(store, { ...CONTENT, budget })) as ReadableStream<
+      Uint8Array<ArrayBuffer>
+    >;
+    const reader = body.getReader({ mode: "byob" });
+    const read = async (length: number): Promise<Uint8Array> => {
+      const { value } = await reader.readAtLeast(length, new Uint8Array(length));
+      return value ?? new Uint8Array(0);
+    };
+    return { read, leave: () => reader.cancel() };
+  }
+
+  /** Whatever the reading has begun goes on as far as it can. */
+  const settled = () => env.BLOBS.head("none");
+
+  test.each([
+    { what: "that says nothing", wanted: {}, mebibytes: 24, ahead: 1 },
+    { what: "that wants four ahead", wanted: { readsAhead: 4 }, mebibytes: 24, ahead: 4 },
+    { what: "that does, when memory is short", wanted: { readsAhead: 4 }, mebibytes: 1, ahead: 1 },
+    { what: "that does, when there is memory for one", wanted: { readsAhead: 4 }, mebibytes: 2, ahead: 2 },
+  ])("are $ahead while a store $what stalls, and all bytes come when it goes on", async ({
+    wanted,
+    mebibytes,
+    ahead,
+  }) => {
+    const budget = new ByteBudget(mebibytes * MIB);
+    const { store, asked, open, go } = stalling(wanted);
+    const { read } = await readerOf(store, budget);
+    await read(MIB);
+    await expect.poll(() => open.size).toBe(1 + ahead);
+    await settled();
+    expect([...open]).toEqual(BLOBS.slice(1, 2 + ahead));
+    expect(budget.free).toBe((mebibytes - (ahead - 1)) * MIB);
+    go();
+    for (const index of BLOBS.keys()) {
+      if (index > 0) expect(sameBytes(await read(MIB), new Uint8Array(MIB).fill(index))).toBe(true);
+    }
+    expect((await read(1)).length).toBe(0);
+    expect(asked).toEqual(BLOBS);
+    expect(budget.free).toBe(mebibytes * MIB);
+  });
+
+  test("are one as long as each is there at its turn, and one again when all have come early", async () => {
+    const { store, asked, here, go } = stalling({ readsAhead: 4 });
+    const { read } = await readerOf(store, new ByteBudget(24 * MIB));
+    await read(1);
+    await settled();
+    expect(asked).toEqual(BLOBS.slice(0, 2));
+    await read(MIB - 1);
+    await expect.poll(() => asked.length).toBe(6);
+    go();
+    await expect.poll(() => here.size).toBe(6);
+    await read(4 * MIB + 1);
+    await settled();
+    expect(asked).toEqual(BLOBS.slice(0, 7));
+  });
+
+  test("are given back if the reader leaves, at once if they have come", async () => {
+    const budget = new ByteBudget(24 * MIB);
+    const { store, asked, open, go } = stalling({ readsAhead: 4 });
+    const { read, leave } = await readerOf(store, budget);
+    await read(MIB);
+    await expect.poll(() => asked.length).toBe(6);
+    go();
+    await read(1);
+    expect(open.size).toBe(5);
+    expect(budget.free).toBe(21 * MIB);
+    await leave();
+    await expect.poll(() => open.size).toBe(0);
+    expect(budget.free).toBe(24 * MIB);
+    expect(asked).toEqual(BLOBS.slice(0, 6));
+  });
+
+  test("are given back if the reader leaves while none has come, as they come", async () => {
+    const budget = new ByteBudget(24 * MIB);
+    const { store, asked, open, go } = stalling({ readsAhead: 4 });
+    const { read, leave } = await readerOf(store, budget);
+    await read(MIB);
+    await expect.poll(() => asked.length).toBe(6);
+    await leave();
+    go();
+    await expect.poll(() => open.size).toBe(0);
+    expect(budget.free).toBe(24 * MIB);
+    expect(asked).toEqual(BLOBS.slice(0, 6));
+  });
+
+  test("are given back if one of them is missing", async () => {
+    const budget = new ByteBudget(24 * MIB);
+    const { store: stalled, open, go } = stalling({ readsAhead: 4 });
+    const broken: BlobStore = {
+      ...stalled,
+      get: async (name, range) => (name === BLOBS[3] ? null : await stalled.get(name, range)),
+    };
+    const { read } = await readerOf(broken, budget);
+    await read(MIB);
+    await expect.poll(() => open.size).toBe(4);
+    go();
+    await read(2 * MIB);
+    await expect(read(MIB)).rejects.toThrow(BLOBS[3]);
+    await expect.poll(() => open.size).toBe(0);
+    expect(budget.free).toBe(24 * MIB);
   });
 });

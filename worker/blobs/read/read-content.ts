@@ -1,5 +1,7 @@
+import { waitUntil } from "cloudflare:workers";
+import { type ByteBudget, isolateBudget } from "../budget.ts";
 import type { Body, ChunkedBody } from "../content.ts";
-import { chunksWithin, MissingBlobError } from "../manifest.ts";
+import { type ChunkPart, chunksWithin, MissingBlobError } from "../manifest.ts";
 import type { BlobStore, ByteRange } from "../port.ts";
 import type { ReadHold } from "./read-hold.ts";
 
@@ -10,6 +12,8 @@ export interface ContentToRead {
   readonly range?: ByteRange;
   /** Keeps what is still to be read if that takes long. Absent: somebody else does. */
   readonly hold: ReadHold | null;
+  /** What blobs are counted against that are opened early. Absent: the isolate's. */
+  readonly budget?: ByteBudget;
 }
 
 /**
@@ -19,20 +23,24 @@ export interface ContentToRead {
  */
 export async function readContent(
   store: BlobStore,
-  { body, size, range = { offset: 0, length: size }, hold }: ContentToRead,
+  { body, size, range = { offset: 0, length: size }, hold, budget = isolateBudget }: ContentToRead,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
   if (body.kind === "inline") return body.bytes.slice(range.offset, range.offset + range.length);
-  const streams = blobStreams(store, { body, range });
-  const first = await streams.next();
-  if (first.done) return new Uint8Array(0);
-  if (first.value.length === range.length) return first.value.stream;
+  const blobs = new OpenBlobs(store, { body, range, budget });
+  await blobs.openFirst();
+  const { first } = blobs;
+  if (!first) return new Uint8Array(0);
+  const stream = await first.stream;
+  if (first.length === range.length) return stream;
   // Never `new TransformStream()`: it passes every byte through JavaScript, at twenty times the cost.
   const { readable, writable } = new FixedLengthStream(range.length);
   let sent = 0;
   const end = hold?.begin(store, { body, unread: () => blobsWithin(body, range).slice(sent) });
-  pump(streams, { first: first.value, writable, onSent: () => sent++ })
+  const pumped = pump(blobs, { writable, onSent: () => sent++ })
     .catch(() => {})
     .finally(end);
+  // The platform may drop a request whose reader is gone; this one must first give back what it took of the budget.
+  waitUntil(pumped);
   return readable;
 }
 
@@ -49,51 +57,137 @@ function blobsWithin(body: ChunkedBody, { offset, length }: ByteRange): string[]
   return blobs;
 }
 
-interface BlobStream {
-  readonly stream: ReadableStream<Uint8Array>;
-  readonly length: number;
-}
-
 interface Pumping {
-  readonly first: BlobStream;
   readonly writable: WritableStream<Uint8Array>;
   /** Called when all bytes of a blob were taken. */
   readonly onSent: () => void;
 }
 
-/** Sends one blob while it opens the next one. */
-async function pump(
-  streams: AsyncGenerator<BlobStream>,
-  { first, writable, onSent }: Pumping,
-): Promise<void> {
-  let next: Promise<IteratorResult<BlobStream>> = Promise.resolve({ done: false, value: first });
+/** Sends one blob while it opens the next ones. */
+async function pump(blobs: OpenBlobs, { writable, onSent }: Pumping): Promise<void> {
   try {
-    for (let step = await next; !step.done; step = await next) {
-      next = streams.next();
-      next.catch(() => {});
-      await step.value.stream.pipeTo(writable, { preventClose: true });
+    for (let { first } = blobs; first; first = blobs.first) {
+      const opening = blobs.openAhead();
+      opening.catch(() => {});
+      await (await first.stream).pipeTo(writable, { preventClose: true });
+      await opening;
+      blobs.shift();
       onSent();
     }
     await writable.close();
   } catch (error) {
-    await Promise.allSettled([writable.abort(error), discard(next)]);
+    await Promise.allSettled([writable.abort(error), blobs.close()]);
     throw error;
   }
 }
 
-async function discard(next: Promise<IteratorResult<BlobStream>>): Promise<void> {
-  const step = await next;
-  if (!step.done) await step.value.stream.cancel();
+/** A blob that was asked for. */
+interface OpenBlob {
+  /** Rejects if there is no such blob, or if it is too short. */
+  readonly stream: Promise<ReadableStream<Uint8Array>>;
+  readonly length: number;
+  /** Whether it has come, so that nobody waits for it. */
+  isHere: boolean;
+  /** Bytes of the budget that it holds. */
+  held: number;
 }
 
-async function* blobStreams(
-  store: BlobStore,
-  { body, range }: { body: ChunkedBody; range: ByteRange },
-): AsyncGenerator<BlobStream> {
-  for await (const { chunk, from, to } of chunksWithin(store, { body, range })) {
-    const length = to - from;
-    const stream = await store.get(chunk.blob, { offset: chunk.offset + from, length });
-    if (stream === null) throw new MissingBlobError(chunk.blob);
-    yield { stream, length };
+interface OpenBlobsOptions {
+  readonly body: ChunkedBody;
+  readonly range: ByteRange;
+  readonly budget: ByteBudget;
+}
+
+/**
+ * The blobs of a range that are open, in order. One is sent and one waits behind it, however short memory is. More wait if one
+ * came later than its turn, as many as the store wants, until all that wait have come early: a slow client keeps no streams
+ * open that it does not need. They are counted against the budget, and opened only while half of that is left to others.
+ */
+class OpenBlobs {
+  readonly #store: BlobStore;
+  readonly #budget: ByteBudget;
+  readonly #parts: AsyncGenerator<ChunkPart>;
+  readonly #open: OpenBlob[] = [];
+  /** The next part, which is not open yet. */
+  #next: IteratorResult<ChunkPart> | undefined;
+  /** How many are opened before their turn. */
+  #ahead = 1;
+  #isClosed = false;
+
+  constructor(store: BlobStore, { body, range, budget }: OpenBlobsOptions) {
+    this.#store = store;
+    this.#budget = budget;
+    this.#parts = chunksWithin(store, { body, range });
   }
+
+  /** The one whose turn it is to be sent; undefined if no more are open. */
+  get first(): OpenBlob | undefined {
+    return this.#open[0];
+  }
+
+  /** Opens the first one, if there is one. */
+  openFirst(): Promise<void> {
+    return this.#openUpTo(1);
+  }
+
+  /** Opens some more at the turn of the first one. Rejects if the list of chunks can't be read. */
+  openAhead(): Promise<void> {
+    if (!this.first?.isHere) this.#ahead = this.#store.readsAhead ?? 1;
+    else if (this.#open.every(({ isHere }) => isHere)) this.#ahead = Math.max(1, this.#ahead - 1);
+    return this.#openUpTo(1 + this.#ahead);
+  }
+
+  async #openUpTo(most: number): Promise<void> {
+    while (this.#open.length < most) {
+      this.#next ??= await this.#parts.next();
+      if (this.#next.done || this.#isClosed) return;
+      const { chunk, from, to } = this.#next.value;
+      const length = to - from;
+      const held = this.#open.length < 2 ? 0 : length;
+      if (held > 0 && !(this.#budget.isAmple(held) && this.#budget.tryTake(held))) return;
+      const stream = openBlob(this.#store, { blob: chunk.blob, offset: chunk.offset + from, length });
+      const opened = { stream, length, isHere: false, held };
+      this.#open.push(opened);
+      stream.then(
+        () => {
+          opened.isHere = true;
+        },
+        // It is told at its turn.
+        () => {},
+      );
+      this.#next = undefined;
+    }
+  }
+
+  /** The first one was sent. */
+  shift(): void {
+    this.#open.shift();
+    const second = this.#open[1];
+    if (!second) return;
+    this.#budget.give(second.held);
+    second.held = 0;
+  }
+
+  /** Nothing more will be sent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(
+      this.#open.splice(0).map(async ({ stream, held }) => {
+        try {
+          await (await stream).cancel();
+        } finally {
+          this.#budget.give(held);
+        }
+      }),
+    );
+  }
+}
+
+async function openBlob(
+  store: BlobStore,
+  { blob, ...range }: { readonly blob: string } & ByteRange,
+): Promise<ReadableStream<Uint8Array>> {
+  const stream = await store.get(blob, range);
+  if (stream === null) throw new MissingBlobError(blob);
+  return stream;
 }
