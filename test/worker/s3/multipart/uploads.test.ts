@@ -1,6 +1,6 @@
 import { env, evictDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { failure, good, s3, xml } from "../support.ts";
 import { begin, bytes, complete, completed, expectedEtag, MIB, part, SMALLEST } from "./support.ts";
 
@@ -8,6 +8,10 @@ const BUCKET = "/master.multipart";
 
 beforeAll(async () => {
   await good(`PUT ${BUCKET}`);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
 });
 
 const md5 = (data: Uint8Array): string => createHash("md5").update(data).digest("hex");
@@ -242,3 +246,62 @@ describe("the same content", () => {
 async function concat(pieces: readonly Uint8Array<ArrayBuffer>[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob([...pieces]).arrayBuffer());
 }
+
+describe("an object in parts, of which the store is asked", () => {
+  const path = `${BUCKET}/asked`;
+  /** Two chunks each, of 4 MiB and of 1 MiB, but for the last. */
+  const SIZES = [SMALLEST, SMALLEST, 3];
+
+  beforeAll(async () => {
+    const upload = await begin(path);
+    const parts = SIZES.map((size, index) => part(upload, index + 1, bytes(size, index)));
+    await completed(complete(upload, await Promise.all(parts)));
+  });
+
+  /** How many bytes each call to the bucket asks for in order; the name of a call that is no read. */
+  async function asked(line: string, headers: Record<string, string>): Promise<unknown[]> {
+    const methods = Object.getPrototypeOf(env.BLOBS);
+    const calls: unknown[] = [];
+    for (const name of ["get", "head", "put", "list", "delete"]) {
+      const real = methods[name];
+      vi.spyOn(methods, name).mockImplementation(function (this: unknown, ...args: unknown[]) {
+        const { range } = (args[1] ?? {}) as { range?: { length: number } };
+        calls.push(name === "get" ? range?.length : name);
+        return real.apply(this, args);
+      });
+    }
+    await (await good(line, { headers })).arrayBuffer();
+    vi.restoreAllMocks();
+    return calls;
+  }
+
+  test.each([
+    { what: "the whole", query: "", headers: {}, chunks: [4 * MIB, MIB, 4 * MIB, MIB, 3] },
+    { what: "a part", query: "?partNumber=2", headers: {}, chunks: [4 * MIB, MIB] },
+    { what: "the last part", query: "?partNumber=3", headers: {}, chunks: [3] },
+    {
+      what: "a range across parts",
+      query: "",
+      headers: { range: `bytes=${SMALLEST - 2}-${SMALLEST + 4}` },
+      chunks: [2, 5],
+    },
+    { what: "a range within a chunk", query: "", headers: { range: "bytes=7-16" }, chunks: [10] },
+    { what: "its end", query: "", headers: { range: "bytes=-4" }, chunks: [1, 3] },
+  ])("gives $what for a read of each chunk that it is in, and HEAD of it for none", async ({
+    query,
+    headers,
+    chunks,
+  }) => {
+    expect(await asked(`GET ${path}${query}`, headers)).toEqual(chunks);
+    expect(await asked(`HEAD ${path}${query}`, headers)).toEqual([]);
+  });
+
+  test("answers what a condition refuses without a read", async () => {
+    const response = await good(`HEAD ${path}`);
+    const headers = { "if-none-match": response.headers.get("etag") ?? "" };
+    const methods = Object.getPrototypeOf(env.BLOBS);
+    const gets = vi.spyOn(methods, "get");
+    expect((await s3(`GET ${path}`, { headers })).status).toBe(304);
+    expect(gets).not.toHaveBeenCalled();
+  });
+});
