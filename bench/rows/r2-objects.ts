@@ -1,4 +1,4 @@
-import { bigBody } from "../support/big-body.ts";
+import { type BigBody, bigBody } from "../support/big-body.ts";
 import { getRates, multipartRates, putRates } from "../support/object-rates.ts";
 import { interleaved } from "../support/pairs.ts";
 import { startR2Gateway } from "../support/r2-gateway.ts";
@@ -8,6 +8,8 @@ import { startBareWorker } from "../support/servers.ts";
 /** Less than the disk service gets: the simulator of R2 is slow. */
 const SIZE_BYTES = { full: 256 * 1024 ** 2, quick: 64 * 1024 ** 2 } as const;
 const PARTS = 8;
+/** How long R2 takes to the first byte of a read, in a data centre. */
+const FAR_MS = 60;
 
 /** Large files through the R2 adapter: what it adds to R2. */
 export const r2Objects: Row = {
@@ -38,12 +40,26 @@ export const r2Objects: Row = {
           what: what(`multipart, ${PARTS} parts at once,`),
           pairs: await interleaved(pairs, multipartRates(contest, parts)),
         },
+        await farRow({ pairs, body, what: what(`GET, each read answered ${FAR_MS} ms late,`) }),
       ];
     } finally {
       await Promise.all([gateway.stop(), bare.stop()]);
     }
   },
 };
+
+/** The bare Worker has one read ahead, the gateway up to four. */
+async function farRow({ pairs, body, what }: { pairs: number; body: BigBody; what: string }) {
+  const far = { store: "r2", farMs: FAR_MS } as const;
+  const gateway = await startR2Gateway(far);
+  const bare = await startBareWorker("streaming", far);
+  try {
+    const rates = await getRates({ gateway, bare }, body);
+    return { ...COMMON, what, pairs: await interleaved(pairs, rates), target: { atLeast: 2 } };
+  } finally {
+    await Promise.all([gateway.stop(), bare.stop()]);
+  }
+}
 
 const COMMON = {
   unit: "MB/s",

@@ -30,10 +30,13 @@ export async function startOwnGateway({
   entry,
   store,
   dataDir,
+  bindings,
 }: {
   entry: URL;
   store: Store;
   dataDir: string;
+  /** Beside the gateway's own. */
+  bindings?: Record<string, Binding>;
 }): Promise<OwnGateway> {
   const stateDir = join(dataDir, "state");
   mkdirSync(stateDir);
@@ -51,6 +54,7 @@ export async function startOwnGateway({
       ...blobBinding(store, dataDir),
       SLUICE_ACCESS_KEY_ID: { type: "text", value: ROOT_KEY.accessKeyId },
       SLUICE_SECRET_ACCESS_KEY: { type: "text", value: ROOT_KEY.secretAccessKey },
+      ...bindings,
     },
     objectClasses: ["Branch", "Pipeline"],
     listen: { host: HOST, port },

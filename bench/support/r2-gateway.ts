@@ -1,13 +1,18 @@
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 import { startOwnGateway } from "./own-gateway.ts";
-import { type BenchGateway, inFolder } from "./servers.ts";
+import { type BenchGateway, farBinding, inFolder } from "./servers.ts";
 
 const GATEWAY = new URL("../../worker/index.ts", import.meta.url);
+const FAR_GATEWAY = new URL("../workers/far-r2.js", import.meta.url);
 
-/** The gateway with its blobs in R2's simulator, on the same kind of host as the embedded one: `wrangler dev` would be what is measured. */
-export async function startR2Gateway(): Promise<BenchGateway> {
+/**
+ * The gateway with its blobs in R2's simulator, on the same kind of host as the embedded one: `wrangler dev` would be what is
+ * measured. `farMs`: by how much the bucket answers reads late.
+ */
+export async function startR2Gateway({ farMs = 0 }: { farMs?: number } = {}): Promise<BenchGateway> {
   const dataDir = scratchFolder();
-  const started = startOwnGateway({ entry: GATEWAY, store: "r2", dataDir });
+  const entry = farMs === 0 ? GATEWAY : FAR_GATEWAY;
+  const started = startOwnGateway({ entry, store: "r2", dataDir, bindings: farBinding(farMs) });
   const { door, stop } = await started.catch((error: unknown) => {
     removeScratch(dataDir);
     throw error;

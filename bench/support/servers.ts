@@ -67,7 +67,7 @@ const R2_BUCKET = "blobs";
 /** A Worker of `bench/workers` on the same kind of host as the gateway, with the same disk service as `DISK`, or a bucket of R2's simulator as `BLOBS`. */
 export async function startBareWorker(
   name: keyof typeof BARE_WORKERS,
-  { store = "disk" }: { store?: Store } = {},
+  { store = "disk", farMs = 0 }: { store?: Store; farMs?: number } = {},
 ): Promise<Server> {
   const dataDir = scratchFolder();
   const port = await claimPort(HOST, 0);
@@ -78,7 +78,7 @@ export async function startBareWorker(
     code: readFileSync(BARE_WORKERS[name], "utf8"),
     stateDir,
     workerdEnv: workerdEnvironment(dataDir),
-    bindings: blobBinding(store, dataDir),
+    bindings: { ...blobBinding(store, dataDir), ...farBinding(farMs) },
     objectClasses: [],
     listen: { host: HOST, port },
     log,
@@ -95,6 +95,11 @@ export function blobBinding(store: Store, dataDir: string): Record<string, Bindi
   const path = join(dataDir, "blobs");
   mkdirSync(path);
   return { DISK: { type: "disk", path, writable: true } };
+}
+
+/** Says to a Worker of `bench/workers` by how many milliseconds its bucket answers reads late. */
+export function farBinding(farMs: number): Record<string, Binding> {
+  return { FAR_MS: { type: "text", value: String(farMs) } };
 }
 
 /** What servers over a data folder have in common. */

@@ -1,13 +1,13 @@
 /**
- * Streams to and from the disk service (DISK) or an R2 bucket (BLOBS) and does nothing else: no names, no hashes, no
+ * Streams to and from the disk service (DISK) or an R2 bucket (BLOBS), which answers reads FAR_MS late, and does nothing else: no names, no hashes, no
  * signatures. The fastest way that bodies go through a Worker on this host: in, read into two 4 MiB buffers, of which
  * one is on its way while the other fills; out, stream after stream, without touching the bytes.
  */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
 export default {
-  fetch(request, { DISK, BLOBS }) {
-    const store = BLOBS ? bucket(BLOBS) : folder(DISK);
+  fetch(request, { DISK, BLOBS, FAR_MS }) {
+    const store = BLOBS ? bucket(BLOBS, Number(FAR_MS ?? 0)) : folder(DISK);
     const { pathname } = new URL(request.url);
     return request.method === "PUT" ? take(request, { store, pathname }) : send({ store, pathname });
   },
@@ -61,10 +61,11 @@ function folder(disk) {
   };
 }
 
-function bucket(blobs) {
+function bucket(blobs, farMs) {
   return {
     put: (name, body) => blobs.put(name, body),
     async get(name) {
+      if (farMs > 0) await scheduler.wait(farMs);
       return (await blobs.get(name)).body;
     },
   };
