@@ -27,7 +27,7 @@ import { justAfter } from "../../tree/path-ranges.ts";
  */
 
 /** Most rows of files that one slice looks at: what a transaction of some milliseconds takes. */
-const ROWS = 300;
+const ROWS = 40;
 /** Most rows of other kinds. */
 const OTHERS = 1000;
 
