@@ -78,6 +78,15 @@ const OPEN = `
   SELECT a.job, a.state FROM (SELECT born AS job FROM datums WHERE id = ?1 UNION SELECT ?2) AS had
   CROSS JOIN attempts AS a ON a.job = had.job AND a.id = ?1 WHERE a.finishedAt IS NULL ORDER BY a.job`;
 
+/** Most attempts of one list of the queue, all of which are read whenever some of them are leased. */
+const LISTED = 50;
+
+/** Of (?1 JSON of ids, ?2 job): those attempts of the job that are queued, by key. */
+const QUEUED = `
+  SELECT a.job AS job, a.id AS id, a.key AS key, a.tries AS tries, a.troubles AS troubles, a.lost AS lost
+  FROM json_each(?1) AS named CROSS JOIN attempts AS a ON a.job = ?2 AND a.id = named.value AND a.state = 'queued'
+  ORDER BY a.key`;
+
 /** Of lease calls `c`: `a`, the attempts that are leased still which they leased. A later call may have leased one, too. */
 export const LEASED = `
   lease_calls AS c CROSS JOIN json_each(c.attempts) AS named
@@ -104,21 +113,36 @@ export class AttemptStore extends Store {
 
   /** Datums that a job has to run. Does nothing about those that the job has already. */
   add(job: number, datums: readonly DatumName[]): void {
-    const open = datums.filter((datum) => this.#add(job, datum)).length;
+    const states = datums.map((datum) => this.#add(job, datum));
+    const open = states.filter((state) => state !== undefined).length;
     if (open > 0) this.#jobs.count(job, { open });
+    this.#queue(
+      job,
+      datums.flatMap(({ id }, index) => (states[index] === "queued" ? [id] : [])),
+    );
   }
 
-  /** Returns false if the job has it already. */
-  #add(job: number, { id, key }: DatumName): boolean {
-    if (this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return false;
+  /** Returns undefined if the job has it already. */
+  #add(job: number, { id, key }: DatumName): "queued" | "waiting" | undefined {
+    if (this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return undefined;
     const other = this.#open(id).find(({ state }) => state !== "waiting");
     const overtakes = other?.state === "queued" && other.job > job;
     if (overtakes)
       this.sql.run`UPDATE attempts SET state = 'waiting' WHERE job = ${other.job} AND id = ${id}`;
+    const state = other && !overtakes ? "waiting" : "queued";
     this.sql.run`
-      INSERT INTO attempts (job, id, key, state, tries, lost)
-      VALUES (${job}, ${id}, ${key}, ${other && !overtakes ? "waiting" : "queued"}, 0, 0)`;
-    return true;
+      INSERT INTO attempts (job, id, key, state, tries, lost) VALUES (${job}, ${id}, ${key}, ${state}, 0, 0)`;
+    return state;
+  }
+
+  /** These attempts of a job are queued: they are found by their lists. */
+  #queue(job: number, ids: readonly string[]): void {
+    for (let start = 0; start < ids.length; start += LISTED) {
+      this.sql.run`
+        INSERT INTO queue (job, number, ids)
+        SELECT ${job}, ifnull(max(number), 0) + 1, ${JSON.stringify(ids.slice(start, start + LISTED))}
+        FROM queue WHERE job = ${job}`;
+    }
   }
 
   /** Queues a datum again whose result was lost after it had succeeded. */
@@ -131,6 +155,7 @@ export class AttemptStore extends Store {
     }
     this.sql.run`
       UPDATE attempts SET state = 'queued', tries = 0, troubles = 0, finishedAt = NULL WHERE job = ${job} AND id = ${id}`;
+    this.#queue(job, [id]);
     this.#jobs.count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
@@ -144,25 +169,34 @@ export class AttemptStore extends Store {
   /** How many are queued, counted up to `limit`. */
   queued(limit: number): number {
     return this.sql.number`
-      SELECT count(*) FROM (SELECT 1 FROM attempts WHERE state = 'queued' LIMIT ${limit})`;
+      SELECT count(*) FROM (
+        SELECT DISTINCT a.job, a.id FROM queue CROSS JOIN json_each(queue.ids) AS named
+        CROSS JOIN attempts AS a ON a.job = queue.job AND a.id = named.value AND a.state = 'queued' LIMIT ${limit})`;
   }
 
-  /** The next ones to run: oldest job first, then by key; none of the jobs `but`, which are in ascending order. */
+  /**
+   * The next ones to run: oldest job first, then as they were queued; none of the jobs `but`, which are in ascending order. Lists
+   * of which nothing is queued any more go.
+   */
   next(limit: number, but: readonly number[]): AttemptRow[] {
-    const found: AttemptRow[] = [];
-    let after = 0;
+    const found = new Map<string, AttemptRow>();
+    let after = { job: 0, number: 0 };
     // By ranges between them: what is queued in a job that has ended may be more than could be passed over.
     for (const before of [...but, Number.MAX_SAFE_INTEGER]) {
-      if (found.length === limit) break;
-      found.push(
-        ...this.sql.all<AttemptRow>`
-          SELECT job, id, key, tries, troubles, lost FROM attempts INDEXED BY attempts_queued
-          WHERE state = 'queued' AND job > ${after} AND job < ${before}
-          ORDER BY job, key LIMIT ${limit - found.length}`,
-      );
-      after = before;
+      while (found.size < limit) {
+        const list = this.sql.first<{ job: number; number: number; ids: string }>`
+          SELECT job, number, ids FROM queue WHERE (job, number) > (${after.job}, ${after.number}) AND job < ${before}
+          ORDER BY job, number LIMIT 1`;
+        if (!list) break;
+        after = list;
+        const { job, number, ids } = list;
+        const queued = this.sql.query<AttemptRow>(QUEUED, [ids, job]);
+        if (queued.length === 0) this.sql.run`DELETE FROM queue WHERE job = ${job} AND number = ${number}`;
+        for (const attempt of queued) if (found.size < limit) found.set(`${job}.${attempt.id}`, attempt);
+      }
+      after = { job: before, number: Number.MAX_SAFE_INTEGER };
     }
-    return found;
+    return [...found.values()];
   }
 
   /** Leases queued attempts to a worker, by one call. */
@@ -264,6 +298,7 @@ export class AttemptStore extends Store {
       UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, leaseUntil = NULL,
         tries = ${tries}, troubles = ${troubles}, lost = ${lost}
       WHERE job = ${job} AND id = ${id}`;
+    this.#queue(job, [id]);
   }
 
   /** Keeps what went wrong with a try, while it is tried again and after it has failed. */
@@ -395,6 +430,7 @@ export class AttemptStore extends Store {
 
   /** Removes some rows of jobs before one; returns false if none is left. */
   trim(before: number, limit: number): boolean {
+    this.sql.run`DELETE FROM queue WHERE job < ${before}`;
     const rows = this.sql.all`
       DELETE FROM attempts WHERE (job, id) IN (
         SELECT job, id FROM attempts WHERE job < ${before} ORDER BY job, id LIMIT ${limit})
@@ -408,6 +444,7 @@ export class AttemptStore extends Store {
     const [oldest] = open;
     if (!oldest || open.some(({ state }) => state !== "waiting")) return;
     this.sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
+    this.#queue(oldest.job, [id]);
   }
 
   #open(id: string): { readonly job: number; readonly state: string }[] {

@@ -299,9 +299,16 @@ const SCHEMA = `
     finishedAt INTEGER,
     PRIMARY KEY (job, id)
   ) WITHOUT ROWID;
-  CREATE INDEX attempts_queued ON attempts (job, key) WHERE state = 'queued';
   CREATE INDEX attempts_failed ON attempts (job, key) WHERE state = 'failed';
   CREATE INDEX attempts_killed ON attempts (job, key) WHERE state = 'killed';
+  -- Which attempts of each job were queued, until none of a list is queued any more. One that was queued twice is on two lists.
+  CREATE TABLE queue (
+    job INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    -- JSON: their ids
+    ids TEXT NOT NULL,
+    PRIMARY KEY (job, number)
+  ) WITHOUT ROWID;
   -- What each lease call leased, until none of it is leased any more.
   CREATE TABLE lease_calls (
     call INTEGER PRIMARY KEY,

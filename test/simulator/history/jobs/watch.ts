@@ -113,8 +113,15 @@ export class PipelineWatch {
     );
     for (const { id, jobs } of twice)
       this.#wrong.add(`the datum ${id} ran for the jobs ${jobs} at the same time`);
+    const unlisted = storage.read<{ job: number; id: string }>(
+      `SELECT job, id FROM attempts WHERE state = 'queued' AND NOT EXISTS (
+         SELECT 1 FROM queue CROSS JOIN json_each(queue.ids) AS listed
+         WHERE queue.job = attempts.job AND listed.value = attempts.id)`,
+    );
+    for (const { job, id } of unlisted)
+      this.#wrong.add(`the datum ${id} is queued for job ${job} on no list`);
     const [queued] = storage.read(
-      `SELECT 1 FROM attempts INDEXED BY attempts_queued JOIN jobs ON jobs.n = attempts.job
+      `SELECT 1 FROM attempts JOIN jobs ON jobs.n = attempts.job
        WHERE attempts.state = 'queued' AND jobs.finishedAt IS NULL
          AND (SELECT state FROM pipeline) = 'active' LIMIT 1`,
     );
