@@ -52,6 +52,7 @@ export default defineConfig(async () => ({
                 SLUICE_ACCESS_KEY_ID: "test-root",
                 SLUICE_SECRET_ACCESS_KEY: "test-root-secret",
                 SLUICE_REQUEST_LOG: "off",
+                SLUICE_BLOB_CACHE: "off",
               },
             },
           }),

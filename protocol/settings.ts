@@ -67,6 +67,8 @@ export const Settings = z.object({
   SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** Whether an embedded gateway answers GET and HEAD out of memory where it can, without asking the branch. */
   SLUICE_READ_MEMORY: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** Whether a gateway on Cloudflare takes the bytes of files through the cache of the reader's data center. No other has one. */
+  SLUICE_BLOB_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
    * asks for S3's own encryption (AES256) asks for what is so.

@@ -1,5 +1,7 @@
+import { exports as entrypoints } from "cloudflare:workers";
 import { type BranchAddress, bucketName, parseBucketName } from "../protocol/names.ts";
-import type { BlobStore } from "./blobs/port.ts";
+import { type BlobCache, EntrypointCache, NearReads } from "./blobs/near/near.ts";
+import type { BlobReader, BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
 import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract/api.ts";
@@ -63,6 +65,8 @@ export interface Context {
   readonly event: RequestEvent;
   readonly config: Config;
   readonly blobs: BlobStore;
+  /** Copies of blobs near the reader; undefined: there are none. */
+  readonly blobCache: BlobCache | undefined;
   /** What is free on the disk of an embedded gateway; undefined elsewhere. */
   readonly room: DiskRoom | undefined;
   /** The file handles of an embedded gateway; undefined elsewhere. */
@@ -121,6 +125,7 @@ function openShared(env: Env, config: Config): Shared {
   return {
     config,
     blobs: room ? new RoomyStore(blobs, room, { explain }) : blobs,
+    blobCache: config.cachesBlobs ? new EntrypointCache(() => entrypoints.Blobs) : undefined,
     room,
     handles,
     catalogue,
@@ -148,6 +153,18 @@ function openShared(env: Env, config: Config): Shared {
       }),
     pipeline: pipelines,
   };
+}
+
+/** Through what a request reads the bytes of files: a cache near the reader, if there is one. The log is told where the first came from. */
+export function blobsNear({
+  blobs,
+  blobCache,
+  event,
+}: Pick<Context, "blobs" | "blobCache" | "event">): BlobReader {
+  if (!blobCache) return blobs;
+  return new NearReads(blobs, blobCache, (from) => {
+    event.bytesFrom ??= from;
+  });
 }
 
 function secretsOf([first, ...others]: Config["rootKeys"]): [string, ...string[]] {

@@ -89,6 +89,8 @@ export interface Config {
   readonly requestLog: boolean;
   /** Whether the entry answers out of what the objects read (branch/tree/read-cache.ts). It must be in their process. */
   readonly sharesReads: boolean;
+  /** Whether reads take blobs through the cache of the data center (blobs/near/near.ts). Only Cloudflare has one. */
+  readonly cachesBlobs: boolean;
 }
 
 type ReadConfig =
@@ -142,6 +144,7 @@ function checkVars(env: Env): ReadConfig {
       requestLog: data.SLUICE_REQUEST_LOG === "on",
       // On Cloudflare an object may be on another machine than the entry. There is no host.
       sharesReads: env.HOST !== undefined && data.SLUICE_READ_MEMORY === "on",
+      cachesBlobs: env.DISK === undefined && data.SLUICE_BLOB_CACHE === "on",
     },
   };
 }

@@ -15,6 +15,7 @@ import { handleS3 } from "./s3/gateway.ts";
 import { isBucketHost } from "./s3/request/address.ts";
 import { authorityOf } from "./s3/request/target.ts";
 
+export { Blobs } from "./blobs/near/entrypoint.ts";
 export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
 

@@ -1,3 +1,4 @@
+import type { BytesFrom } from "./blobs/near/near.ts";
 import type { Config } from "./env.ts";
 
 /** What became known of a request while it was answered. Filled in on the way, told once. */
@@ -13,6 +14,8 @@ export interface RequestEvent {
   bytesOut?: number;
   /** Of GET and HEAD of an object: whether its branch was asked, or memory had it. */
   read?: "memory" | "call";
+  /** Of a file whose bytes lie in blobs: whether the first of them came from a cache near the reader. */
+  bytesFrom?: BytesFrom;
 }
 
 /** A client may send much as its name. */
@@ -34,7 +37,7 @@ export function logRequest(
   }: { request: Request; answer: Response; event: RequestEvent; requestId: string; ms: number },
 ): void {
   if (!requestLog) return;
-  const { operation, bucket, key, code, bytesOut, read } = event;
+  const { operation, bucket, key, code, bytesOut, read, bytesFrom } = event;
   console.log(
     JSON.stringify({
       event: "request",
@@ -47,6 +50,7 @@ export function logRequest(
       bytesIn: lengthOf(request),
       bytesOut,
       read,
+      bytesFrom,
       ms,
       key,
       agent: request.headers.get("user-agent")?.slice(0, MAX_AGENT),

@@ -18,6 +18,7 @@ import {
   type UploadOpened,
 } from "../../protocol/files.ts";
 import { type BranchAddress, parseUploadId } from "../../protocol/names.ts";
+import { blobsNear } from "../app.ts";
 import { sentBody } from "../blobs/body-reader.ts";
 import { BroughtBlobs } from "../blobs/brought-blobs.ts";
 import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
@@ -202,7 +203,11 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
     "x-content-type-options": "nosniff",
     "content-security-policy": "sandbox",
   };
-  const { blobs, hold } = asked.context;
-  const bytes = await readContent(blobs, { body: found.body, size: id.size, hold: hold(address) });
+  const { hold } = asked.context;
+  const bytes = await readContent(blobsNear(asked.context), {
+    body: found.body,
+    size: id.size,
+    hold: hold(address),
+  });
   return new Response(bytes, { headers });
 }

@@ -2,7 +2,7 @@ import { toHex } from "../../protocol/digest.ts";
 import { type BlobOwner, manifestBlobName } from "./blob-name.ts";
 import type { Chunk, ChunkedBody } from "./content.ts";
 import { sha256 } from "./hash/tree-stack.ts";
-import type { BlobStore, ByteRange } from "./port.ts";
+import type { BlobReader, BlobStore, ByteRange } from "./port.ts";
 
 /** Most bytes of JSON that a list of chunks takes in a row or in one page of a manifest. */
 const MANIFEST_BOUND_BYTES = 1024 * 1024;
@@ -75,7 +75,7 @@ export interface PlacedChunk {
 
 /** The chunks of a content in order. Pages that end at or before `from` are not read. */
 export async function* chunksFrom(
-  store: BlobStore,
+  store: BlobReader,
   { body, from }: { body: ChunkedBody; from: number },
 ): AsyncGenerator<PlacedChunk> {
   if (body.kind === "chunks") return yield* placed(body.chunks, 0);
@@ -95,7 +95,7 @@ export interface ChunkPart {
 
 /** The parts of chunks that make up a range of a content, in order. */
 export async function* chunksWithin(
-  store: BlobStore,
+  store: BlobReader,
   { body, range }: { body: ChunkedBody; range: ByteRange },
 ): AsyncGenerator<ChunkPart> {
   const end = range.offset + range.length;
@@ -114,12 +114,12 @@ export interface JsonBlob {
 }
 
 /** The pages of a manifest; undefined if the manifest is not there. */
-export async function manifestPages(store: BlobStore, manifest: JsonBlob): Promise<JsonBlob[] | undefined> {
+export async function manifestPages(store: BlobReader, manifest: JsonBlob): Promise<JsonBlob[] | undefined> {
   return await readIfThere<ManifestPage[]>(store, manifest);
 }
 
 /** The blobs that a page names; undefined if the page is not there. */
-export async function pageBlobs(store: BlobStore, page: JsonBlob): Promise<string[] | undefined> {
+export async function pageBlobs(store: BlobReader, page: JsonBlob): Promise<string[] | undefined> {
   const chunks = await readIfThere<Chunk[]>(store, page);
   return chunks && [...new Set(chunks.map(({ blob }) => blob))];
 }
@@ -166,14 +166,17 @@ function* placed(chunks: readonly Chunk[], from: number): Generator<PlacedChunk>
 }
 
 /** Reads JSON that this file wrote. */
-async function readJson<T>(store: BlobStore, { blob, length }: { blob: string; length: number }): Promise<T> {
+async function readJson<T>(
+  store: BlobReader,
+  { blob, length }: { blob: string; length: number },
+): Promise<T> {
   const found = await readIfThere<T>(store, { blob, length });
   if (found === undefined) throw new MissingBlobError(blob);
   return found;
 }
 
 async function readIfThere<T>(
-  store: BlobStore,
+  store: BlobReader,
   { blob, length }: { blob: string; length: number },
 ): Promise<T | undefined> {
   const stream = await store.get(blob, { offset: 0, length });

@@ -30,6 +30,9 @@ export interface BlobStore {
   list(request: ListBlobs): Promise<BlobPage>;
 }
 
+/** What reads need of a store. */
+export type BlobReader = Pick<BlobStore, "get" | "readsAhead">;
+
 export interface ListBlobs {
   readonly prefix: string;
   /** A name with that prefix. Absent: from the first one on. */

@@ -100,6 +100,7 @@ export class Simulation {
       SLUICE_ACCESS_KEY_ID: ROOT.keyId,
       SLUICE_SECRET_ACCESS_KEY: ROOT.secret,
       SLUICE_REQUEST_LOG: "off",
+      SLUICE_BLOB_CACHE: "off",
       ...vars,
     };
   }

@@ -9,6 +9,11 @@ export class DurableObject {
   }
 }
 
+export class WorkerEntrypoint extends DurableObject {}
+
+/** The entrypoints of the Worker, of which a simulation has none. */
+export const exports = {};
+
 export function waitUntil(work: Promise<unknown>): void {
   work.catch(() => {});
 }

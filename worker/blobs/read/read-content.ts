@@ -2,7 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import { type ByteBudget, isolateBudget } from "../budget.ts";
 import type { Body, ChunkedBody } from "../content.ts";
 import { type ChunkPart, chunksWithin, MissingBlobError } from "../manifest.ts";
-import type { BlobStore, ByteRange } from "../port.ts";
+import type { BlobReader, ByteRange } from "../port.ts";
 import type { ReadHold } from "./read-hold.ts";
 
 export interface ContentToRead {
@@ -22,7 +22,7 @@ export interface ContentToRead {
  * the reader sees a broken transfer and never wrong bytes.
  */
 export async function readContent(
-  store: BlobStore,
+  store: BlobReader,
   { body, size, range = { offset: 0, length: size }, hold, budget = isolateBudget }: ContentToRead,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
   if (body.kind === "inline") return body.bytes.slice(range.offset, range.offset + range.length);
@@ -104,7 +104,7 @@ interface OpenBlobsOptions {
  * open that it does not need. They are counted against the budget, and opened only while half of that is left to others.
  */
 class OpenBlobs {
-  readonly #store: BlobStore;
+  readonly #store: BlobReader;
   readonly #budget: ByteBudget;
   readonly #parts: AsyncGenerator<ChunkPart>;
   readonly #open: OpenBlob[] = [];
@@ -114,7 +114,7 @@ class OpenBlobs {
   #ahead = 1;
   #isClosed = false;
 
-  constructor(store: BlobStore, { body, range, budget }: OpenBlobsOptions) {
+  constructor(store: BlobReader, { body, range, budget }: OpenBlobsOptions) {
     this.#store = store;
     this.#budget = budget;
     this.#parts = chunksWithin(store, { body, range });
@@ -184,7 +184,7 @@ class OpenBlobs {
 }
 
 async function openBlob(
-  store: BlobStore,
+  store: BlobReader,
   { blob, ...range }: { readonly blob: string } & ByteRange,
 ): Promise<ReadableStream<Uint8Array>> {
   const stream = await store.get(blob, range);

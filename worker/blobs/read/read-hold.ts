@@ -1,6 +1,6 @@
 import type { ChunkedBody } from "../content.ts";
 import { manifestPages, pageBlobs } from "../manifest.ts";
-import type { BlobStore } from "../port.ts";
+import type { BlobReader } from "../port.ts";
 
 /** How often a long read asks that what it has still to read be kept: a few times within the grace that readers have. */
 export const HOLD_EVERY_MS = 30_000;
@@ -53,7 +53,7 @@ export class ReadHold {
   }
 
   /** Holds until the function that it returns is called. */
-  begin(store: BlobStore, reading: Reading): () => void {
+  begin(store: BlobReader, reading: Reading): () => void {
     let isAsking = false;
     return this.#every(HOLD_EVERY_MS, () => {
       if (isAsking) return;
@@ -68,7 +68,7 @@ export class ReadHold {
   }
 
   /** Holds all of a body while `work` goes on. */
-  async during<T>(store: BlobStore, body: ChunkedBody, work: () => Promise<T>): Promise<T> {
+  async during<T>(store: BlobReader, body: ChunkedBody, work: () => Promise<T>): Promise<T> {
     const end = this.begin(store, { body, unread: () => blobsOf(body) });
     try {
       return await work();
@@ -77,7 +77,7 @@ export class ReadHold {
     }
   }
 
-  async #renew(store: BlobStore, { body, unread }: Reading): Promise<void> {
+  async #renew(store: BlobReader, { body, unread }: Reading): Promise<void> {
     if (body.kind === "chunks") {
       await this.#keep(unread());
       return;

@@ -1,3 +1,4 @@
+import { blobsNear } from "../../app.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import { readContent } from "../../blobs/read/read-content.ts";
 import type { FileRead, PartLayout } from "../../branch/contract/files.ts";
@@ -20,9 +21,10 @@ export const getObject: Operation<ObjectRequest> = {
   async handle(request) {
     const { status, headers, file, range } = await selectObject(request);
     if (status === 304) return new Response(null, { status, headers });
-    const { blobs, hold, event } = request.context;
+    const { hold, event } = request.context;
     event.bytesOut = range.length;
     const { body: kept, size } = file;
+    const blobs = blobsNear(request.context);
     const body = await readContent(blobs, { body: kept, size, range, hold: hold(request.address) });
     // The platform would compress bytes that a Content-Encoding says are compressed already.
     return new Response(body, { status, headers, encodeBody: "manual" });
