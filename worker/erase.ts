@@ -21,7 +21,8 @@
  *     when all have read it (branch/erasures/news.ts). Only then the path is named nowhere.
  *  8. The blob reaper deletes bytes that nothing keeps, after the grace for readers (branch/contents/content-store.ts). A
  *     fork that needs bytes no more tells its parent (branch/work/outbox.ts), whose hold ends then. If
- *     it never does, the parent asks (branch/work/forks/fork-check.ts).
+ *     it never does, the parent asks (branch/work/forks/fork-check.ts). Copies of the blobs in caches near readers are forgotten then, and
+ *     once more ten minutes later [cache_purges] (branch/work/cache-purger.ts).
  *  9. Each object that owes it is written anew, so that its file has no remains of the names (objects/rewrite.ts).
  *
  * Who wins:
@@ -41,6 +42,7 @@
  *    from the version. A job that has not: the erasure.
  *  - News that come while a pipeline acts on earlier ones: both. It counts how often it was told, and rests only if it has
  *    acted on as many.
+ *  - A read that fills a cache near the reader while the blob is deleted: the second purge.
  *  - A fetch of a node that began before the node heard: the erasure. What it brings is not kept in the cache.
  */
 

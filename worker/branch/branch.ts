@@ -26,6 +26,7 @@ import type { BranchApi } from "./contract/api.ts";
 import type { WakeUpCalls } from "./contract/pipelines.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { blobReaper } from "./work/blob-reaper.ts";
+import { cachePurger } from "./work/cache-purger.ts";
 import { forkCheck } from "./work/forks/fork-check.ts";
 import { Forker } from "./work/forks/forker.ts";
 import { HistoryGc } from "./work/history-gc/history-gc.ts";
@@ -100,7 +101,12 @@ export class Branch extends DurableObject<Env> implements Faceted {
         outbox,
         housekeeping(context),
         sharedUploads({ ...context, pipeline }),
-        blobReaper({ ...context, remove: (unwanted) => removeUnwanted(this.env, unwanted) }),
+        blobReaper({
+          ...context,
+          remove: (unwanted) => removeUnwanted(this.env, unwanted),
+          hasCopies: () => read.ok && read.config.cachesBlobs,
+        }),
+        cachePurger({ ...context, purge: (tags) => ctx.exports.Blobs.purge(tags) }),
         orphanScan({ ...context, store: () => openBlobStore(this.env), bucket }),
         applier({ ...context, committer, gate }),
         new Forker({ ...context, committer, bucket, branch }),

@@ -6,6 +6,7 @@ export type BranchLoop =
   | "housekeeping"
   | "shared uploads"
   | "blob reaper"
+  | "cache purge"
   | "orphan scan"
   | "large commit"
   | "forks"

@@ -61,6 +61,41 @@ export const CACHES: Invariant = {
   id: "10k",
   mutants: [
     {
+      name: "Copies that a read under way left near its reader stay there, since they are purged but once",
+      file: "worker/branch/outbox/cache-purge-store.ts",
+      text: "const PURGE_AGAIN_MS = 10 * 60 * 1000;",
+      replacement: "const PURGE_AGAIN_MS = 0;",
+      tests: [inWorker("branch/cache-purges")],
+    },
+    {
+      name: "A blob that is deleted while copies are purged is taken for purged",
+      file: "worker/branch/outbox/cache-purge-store.ts",
+      text: "marks = marks + 1",
+      replacement: "marks = marks",
+      tests: [inWorker("branch/cache-purges")],
+    },
+    {
+      name: "Copies of whatever is deleted are purged, until Cloudflare takes no more",
+      file: "worker/branch/work/blob-reaper.ts",
+      text: "    else if (erased.has(blob)) tags.add(write);\n",
+      replacement: "    else tags.add(write);\n",
+      tests: [inWorker("branch/cache-purges")],
+    },
+    {
+      name: "Copies of a deleted branch stay in caches",
+      file: "worker/branch/work/blob-reaper.ts",
+      text: "    if (isDeleted.get(uid)) tags.add(uid);\n    else if",
+      replacement: "    if",
+      tests: [inWorker("branch/cache-purges")],
+    },
+    {
+      name: "Copies stay that Cloudflare did not purge, since it was asked too often",
+      file: "worker/blobs/near/entrypoint.ts",
+      text: "if (purged && !purged.success)",
+      replacement: "if (!purged)",
+      tests: [inWorker("blobs/near-reads")],
+    },
+    {
       name: "What a fetch brings that began before the erasure is kept",
       file: "runner/cache/erasures.ts",
       text: "      underway.erase(names);\n",

@@ -1,11 +1,12 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { ulid } from "ulid";
-import { expect, vi } from "vitest";
+import { afterAll, expect, vi } from "vitest";
 import type { ArchivedCommit } from "../../../protocol/archives.ts";
 import { parseBucketName } from "../../../protocol/names.ts";
 import { RootStore } from "../../../worker/branch/forks/root-store.ts";
 import { GenerationStore } from "../../../worker/branch/tree/generation-store.ts";
 import type { LifecycleRule } from "../../../worker/core/lifecycle-rules.ts";
+import { type Env, readConfig } from "../../../worker/env.ts";
 import { exec, type Scenario, testLoops } from "../objects/loop-tests.ts";
 import { killBranch } from "../pipeline/kill.ts";
 import { forkOf } from "./fork-support.ts";
@@ -14,6 +15,7 @@ import { api, contentOf, erase, idOf, pathOf, withCopies, write } from "./on-loa
 import {
   type BranchStub,
   begin as beginMultipart,
+  blobNameIn,
   branchOf,
   chunked,
   commitFiles,
@@ -29,6 +31,23 @@ import {
 /** Whether a query finds nothing. */
 const isEmpty = (bucket: string, text: string) => async () =>
   (await exec(branchOf(bucket), text)).length === 0;
+
+const changed: { cachesBlobs: boolean }[] = [];
+
+afterAll(() => {
+  for (const config of changed) config.cachesBlobs = false;
+});
+
+/** From now on objects write down which copies of blobs are to be purged, as on Cloudflare. */
+async function cachesBlobs(branch: BranchStub): Promise<void> {
+  await runInDurableObject(branch, (object) => {
+    const read = readConfig((object as unknown as { env: Env }).env);
+    if (!read.ok) throw new Error(read.problem);
+    const config: { cachesBlobs: boolean } = read.config;
+    config.cachesBlobs = true;
+    changed.push(config);
+  });
+}
 
 /** The alarm rings, whether one stands or not: then a pass of history GC may follow soon after another one. */
 async function ring(branch: BranchStub): Promise<void> {
@@ -255,6 +274,30 @@ const SCENARIOS: readonly Scenario[] = [
         begin: () => branch.uploads.abort({ upload }),
         passes: "UPDATE pending_deletions SET due = 1",
         isDone: isEmpty(bucket, "SELECT 1 FROM pending_deletions"),
+      };
+    },
+  },
+  {
+    loop: "cache purge",
+    what: "blobs of an erased version are deleted",
+    wokenBy: ["CachePurgeStore.add"],
+    async prepare() {
+      const bucket = freshBucket();
+      const branch = await freshBranch(bucket);
+      await cachesBlobs(branch);
+      const content = chunked("one", [await blobNameIn(branch, "one")]);
+      const version = committed(await branch.files.put({ path: "a", content, attributes: {} })) ?? "";
+      await branch.erasures.erase({ versions: [{ path: "a", version }] });
+      return {
+        name: bucket,
+        begin: async () => {
+          await exec(branch, "UPDATE pending_deletions SET due = 1");
+          await ring(branch);
+        },
+        isDone: isEmpty(
+          bucket,
+          "SELECT 1 FROM pending_deletions UNION ALL SELECT 1 FROM cache_purges WHERE due < last",
+        ),
       };
     },
   },

@@ -122,7 +122,7 @@ describe("what runs out", () => {
         ledger.transaction(() => ledger.pendingDeletions.keepForReaders(["b/1"], now));
         throw new Error("the store is away");
       };
-      await blobReaper({ ledger, now: () => now, remove }).step();
+      await blobReaper({ ledger, now: () => now, remove, hasCopies: () => false }).step();
       const rows = storage.sql.exec<{ blob: string; due: number }>(
         "SELECT blob, due FROM pending_deletions ORDER BY blob",
       );
@@ -145,7 +145,7 @@ describe("what runs out", () => {
         throw new Error("the store is away");
       };
       for (let tries = 0; tries < 30; tries++) {
-        await blobReaper({ ledger, now: () => now, remove }).step();
+        await blobReaper({ ledger, now: () => now, remove, hasCopies: () => false }).step();
         const due = ledger.pendingDeletions.nextDue() ?? 0;
         waits.push((due - now) / 1000);
         now = due;
@@ -167,7 +167,7 @@ describe("what runs out", () => {
         // The object dies before the store has answered.
         return new Promise<never>(() => {});
       };
-      void blobReaper({ ledger, now: () => 1, remove }).step();
+      void blobReaper({ ledger, now: () => 1, remove, hasCopies: () => false }).step();
       expect(asked).toEqual(["b/1"]);
       const next = new Ledger(storage, { almostFull() {} });
       return next.transaction(() => next.pendingDeletions.due(1, 10));

@@ -1,6 +1,8 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
+import { ulid } from "ulid";
 import { expect } from "vitest";
+import { chunkBlobName, newWrite } from "../../../worker/blobs/blob-name.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import type { Refused } from "../../../worker/branch/contract/answers.ts";
@@ -74,6 +76,15 @@ export async function freshBranch(bucket = freshBucket()): Promise<BranchStub> {
 export function inline(text: string): Content {
   const bytes = new TextEncoder().encode(text);
   return { ...idOf(bytes), body: { kind: "inline", bytes } };
+}
+
+/** The name of a fresh blob of a branch, for a text. */
+export async function blobNameIn(branch: BranchStub, text: string): Promise<string> {
+  const uid = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+    String(sql.exec("SELECT uid FROM generations ORDER BY gen DESC LIMIT 1").one().uid),
+  );
+  const { digest, size } = idOf(new TextEncoder().encode(text));
+  return chunkBlobName({ digest, size }, { uid, upload: `master.data.${ulid()}`, write: newWrite() });
 }
 
 /** A content whose bytes are said to be in these blobs. */

@@ -5,7 +5,7 @@ import { renewRewrite } from "../../objects/rewrite.ts";
 import type { Sql } from "../../objects/sql.ts";
 import type { ContentOnLoan } from "../contract/forks.ts";
 import { BranchStore } from "../store.ts";
-import type { Named, PendingDeletionStore } from "./pending-deletion-store.ts";
+import type { Erased, Named, PendingDeletionStore } from "./pending-deletion-store.ts";
 import {
   INLINE_KIND,
   isBorrowed,
@@ -63,9 +63,9 @@ const RELEASE = `
   WHERE contents.digest = unhex(substr(released.key, 1, 64))
     AND contents.size = CAST(substr(released.key, 66) AS INTEGER) AND contents.gen = ?1`;
 
-/** Of (?1 JSON of how many more keep contents, or less, by their rowids). A file has them, or had. */
+/** Of (?1 JSON of how many more keep contents, or less, by their rowids). A file has them, or had, and a version of them was erased. */
 const CHANGE_REFS = `
-  UPDATE contents SET refs = refs + changed.value, named = 1 FROM json_each(?1) AS changed
+  UPDATE contents SET refs = refs + changed.value, named = 1, erased = 1 FROM json_each(?1) AS changed
   WHERE contents.rowid = CAST(changed.key AS INTEGER)`;
 
 /** Of (?1 gen, ?2 JSON of rowids by the names of contents): the names whose content is not at that rowid. */
@@ -160,6 +160,7 @@ interface DeadRow extends StoredBody {
   readonly gen: number;
   readonly keeps: string | null;
   readonly named: Named;
+  readonly erased: Erased;
   readonly made: string | null;
 }
 
@@ -252,7 +253,7 @@ export class ContentStore extends BranchStore {
       ON CONFLICT DO NOTHING`;
     if (isNew) {
       this.#registerBlobs(registeredBlobs({ digest, size, body, keeps, made }));
-      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0 });
+      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0, erased: 0 });
     } else {
       this.keep({ digest, size, gen }, named);
       if (!this.#leaveRow(content, gen)) this.discard(content, now);
@@ -288,7 +289,12 @@ export class ContentStore extends BranchStore {
   /** The content is here already: the blobs that this one brought are to be deleted, unless they are the ones that are used. */
   discard({ body, keeps, made = [] }: Content, now: number): void {
     const brought = { body, keeps: namesOf(keeps), made };
-    this.#pendingDeletions.add(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
+    this.#pendingDeletions.add(ownBlobs(brought), {
+      now,
+      named: 0,
+      erased: 0,
+      borrowed: isBorrowed(brought),
+    });
   }
 
   /** One more file or upload keeps a content that is here. Throws if it is not: a name must not point at missing bytes. */
@@ -335,7 +341,7 @@ export class ContentStore extends BranchStore {
     this.sql.execute(RELEASE, [gen, refsText(named)]);
   }
 
-  /** So many more files keep each of these contents, given by rowid, or less. Returns those that nothing keeps any more. */
+  /** So many more files keep each of these contents, given by rowid, or less, since versions were erased. Returns those that nothing keeps any more. */
   changeRefs(by: ReadonlyMap<number, number>): ReadonlySet<number> {
     const changed = [...by].filter(([, refs]) => refs !== 0);
     if (changed.length > 0) this.sql.execute(CHANGE_REFS, [JSON.stringify(Object.fromEntries(changed))]);
@@ -498,20 +504,20 @@ export class ContentStore extends BranchStore {
   /** Returns how many blobs it had. */
   #removeOne(id: number, now: number): number {
     const dead = this.sql.first<DeadRow>`
-      DELETE FROM contents WHERE rowid = ${id} RETURNING gen, kind, body, keeps, named, made`;
+      DELETE FROM contents WHERE rowid = ${id} RETURNING gen, kind, body, keeps, named, erased, made`;
     return dead ? this.#letGo(dead, now) : 0;
   }
 
-  #letGo({ gen, keeps, named, made, ...stored }: DeadRow, now: number): number {
+  #letGo({ gen, keeps, named, erased, made, ...stored }: DeadRow, now: number): number {
     // Whoever reads it reads the blobs of those that it keeps.
-    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named });
+    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named, erased });
     const dead = { body: readBody(stored), keeps, made: made === null ? [] : JSON.parse(made) };
     const blobs = ownBlobs(dead);
     if (blobs.length === 0) return 0;
     const names = JSON.stringify(blobs);
     this.sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
     this.sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
-    this.#pendingDeletions.add(blobs, { now, named, borrowed: isBorrowed(dead) });
+    this.#pendingDeletions.add(blobs, { now, named, erased, borrowed: isBorrowed(dead) });
     return blobs.length;
   }
 
@@ -522,10 +528,14 @@ export class ContentStore extends BranchStore {
   }
 
   /** `names`: JSON of the names of contents that are here. */
-  #addRefs(names: string, { gen, refs, named }: { gen: number; refs: 1 | -1; named: Named }): void {
+  #addRefs(
+    names: string,
+    { gen, refs, named, erased }: { gen: number; refs: 1 | -1; named: Named; erased: Erased },
+  ): void {
     if (refs < 0) this.#released();
     this.sql.run`
-      UPDATE contents SET refs = refs + ${refs}, named = max(named, ${named}) FROM json_each(${names}) AS kept
+      UPDATE contents SET refs = refs + ${refs}, named = max(named, ${named}), erased = max(erased, ${erased})
+      FROM json_each(${names}) AS kept
       WHERE contents.digest = unhex(substr(kept.value, 1, 64))
         AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
   }

@@ -28,20 +28,28 @@ const OWNED = `
 /** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
 export type Named = 0 | 1;
 
+/** Whether a version that had a content was erased, whatever else had it: then no copy of its blobs is to stay in a cache. */
+export type Erased = 0 | 1;
+
+/** A blob whose time has come. */
+export interface DueBlob extends UnwantedBlob {
+  readonly erased: Erased;
+}
+
 /** Blobs that are deleted when they are due (content-store.ts tells how it comes to that, and work/blob-reaper.ts how they go). */
 export class PendingDeletionStore extends BranchStore {
   /** Leaves out those that a content owns. */
   add(
     blobs: readonly string[],
-    { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
+    { now, named, erased, borrowed }: { now: number; named: Named; erased: Erased; borrowed: boolean },
   ): void {
     if (blobs.length === 0) return;
     const owned = this.owned(blobs);
     const unowned = JSON.stringify(blobs.filter((blob) => !owned.has(blob)));
     const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
     const some = this.sql.run`
-      INSERT INTO pending_deletions (blob, due, borrowed)
-      SELECT value, ${due}, ${Number(borrowed)} FROM json_each(${unowned}) WHERE true ON CONFLICT DO NOTHING`;
+      INSERT INTO pending_deletions (blob, due, borrowed, erased)
+      SELECT value, ${due}, ${Number(borrowed)}, ${erased} FROM json_each(${unowned}) WHERE true ON CONFLICT DO NOTHING`;
     if (some) this.wake("blob reaper", due);
   }
 
@@ -56,9 +64,9 @@ export class PendingDeletionStore extends BranchStore {
   }
 
   /** Some of those whose time has come. None of them should be in a content: one that is is let off. */
-  due(now: number, limit: number): UnwantedBlob[] {
-    const due = this.sql.all<UnwantedBlob>`
-      SELECT blob, borrowed
+  due(now: number, limit: number): DueBlob[] {
+    const due = this.sql.all<DueBlob>`
+      SELECT blob, borrowed, erased
       FROM pending_deletions INDEXED BY pending_deletions_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
     const owned = this.owned(due.map(({ blob }) => blob));
     this.forget([...owned]);

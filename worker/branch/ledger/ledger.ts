@@ -14,6 +14,7 @@ import { RootStore } from "../forks/root-store.ts";
 import { ApplyingStore } from "../open-commits/applying-store.ts";
 import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import { StagedStore } from "../open-commits/staged-store.ts";
+import { CachePurgeStore } from "../outbox/cache-purge-store.ts";
 import { ErasedContentStore } from "../outbox/erased-content-store.ts";
 import { ErasureStore } from "../outbox/erasure-store.ts";
 import { GiveBackStore } from "../outbox/give-back-store.ts";
@@ -70,6 +71,7 @@ export class Ledger extends ObjectLedger<BranchLoop> {
   readonly giveBacks = new GiveBackStore(this.sql);
   readonly erasures = new ErasureStore(this.sql);
   readonly erasedContents = new ErasedContentStore(this.sql);
+  readonly cachePurges = new CachePurgeStore(this.sql);
   readonly exports = new ExportStore(this.sql);
   readonly imports = new ImportStore(this.sql);
   readonly claim = new ClaimStore(this.sql);

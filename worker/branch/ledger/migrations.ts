@@ -619,5 +619,23 @@ const SHARED_UPLOADS = `
     WHERE isNamed = 0 AND lost = 0 AND lease >= 'shared.' AND lease < 'shared/';
 `;
 
+/** Copies of erased blobs, and of those of a branch that was deleted, which caches near readers are to forget. */
+const CACHE_PURGES = `
+  -- 1: a version that had it was erased
+  ALTER TABLE contents ADD COLUMN erased INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE pending_deletions ADD COLUMN erased INTEGER NOT NULL DEFAULT 0;
+
+  -- What copies of deleted blobs are tagged with.
+  CREATE TABLE cache_purges (
+    tag TEXT PRIMARY KEY,
+    due INTEGER NOT NULL,
+    -- when it is purged for the last time
+    last INTEGER NOT NULL,
+    -- how often blobs with the tag were deleted since the row is there
+    marks INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX cache_purges_by_due ON cache_purges (due);
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS];
+export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS, CACHE_PURGES];

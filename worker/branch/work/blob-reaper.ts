@@ -1,6 +1,9 @@
+import { parseBlobName } from "../../blobs/blob-name.ts";
 import type { Removed, UnwantedBlob } from "../../blobs/port.ts";
 import type { NamedLoop, Next } from "../../objects/loop.ts";
+import type { DueBlob } from "../contents/pending-deletion-store.ts";
 import type { BranchContext } from "../context.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { BranchLoop } from "../store.ts";
 
 /** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
@@ -9,6 +12,8 @@ const BLOBS = 1000;
 interface BlobReaperOptions extends Pick<BranchContext, "ledger" | "now"> {
   /** Deletes blobs. */
   readonly remove: (unwanted: readonly UnwantedBlob[]) => Promise<Removed>;
+  /** Whether caches near readers may have copies. */
+  readonly hasCopies: () => boolean;
 }
 
 /**
@@ -25,14 +30,18 @@ interface BlobReaperOptions extends Pick<BranchContext, "ledger" | "now"> {
  * If a blob can't be deleted, it is tried again after 10 seconds, and then after twice as long each time, at most an hour.
  * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
  * that can't be read. What it lists goes with it then, or with a sweep (work/orphan-scan.ts), which finds that nothing names it.
+ *
+ * Of copies in caches near readers, those of erased contents and of deleted branches are to be forgotten (cache-purger.ts).
+ * Nothing names the others any more, and they go by themselves.
  */
-export function blobReaper({ ledger, now, remove }: BlobReaperOptions): NamedLoop {
+export function blobReaper({ ledger, now, remove, hasCopies }: BlobReaperOptions): NamedLoop {
   async function step(): Promise<Next> {
     const due = ledger.transaction(() => ledger.pendingDeletions.due(now(), BLOBS));
     if (due.length === 0) return false;
     const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
     const waits = ledger.transaction(() => {
       ledger.pendingDeletions.forget(gone);
+      if (hasCopies()) ledger.cachePurges.add(tagsToPurge(ledger, { due, gone }), now());
       return held.map(({ blobs }) => ledger.pendingDeletions.postpone(blobs, now()));
     });
     for (const [index, { blobs, error }] of held.entries()) {
@@ -49,6 +58,24 @@ export function blobReaper({ ledger, now, remove }: BlobReaperOptions): NamedLoo
     due: () => ledger.pendingDeletions.nextDue(),
     step,
   };
+}
+
+/** What copies of blobs that are gone are purged by: all of a branch's at once if it is deleted, else those of a write. */
+function tagsToPurge(
+  { generations }: Pick<Ledger, "generations">,
+  { due, gone }: { due: readonly DueBlob[]; gone: readonly string[] },
+): string[] {
+  const erased = new Set(due.flatMap((each) => (each.erased ? [each.blob] : [])));
+  const tags = new Set<string>();
+  const isDeleted = new Map<string, boolean>();
+  for (const blob of gone) {
+    const { uid, write } = parseBlobName(blob) ?? {};
+    if (uid === undefined || write === undefined) continue;
+    if (!isDeleted.has(uid)) isDeleted.set(uid, (generations.byUid(uid)?.deletedAt ?? null) !== null);
+    if (isDeleted.get(uid)) tags.add(uid);
+    else if (erased.has(blob)) tags.add(write);
+  }
+  return [...tags];
 }
 
 /** No blob was so much as tried. */
