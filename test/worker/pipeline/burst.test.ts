@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../protocol/runner.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import type { Element } from "../../../worker/pipeline/inputs/element-store.ts";
 import { JobStore, oldestShown } from "../../../worker/pipeline/jobs/job-store.ts";
 import { Ledger } from "../../../worker/pipeline/ledger/ledger.ts";
 import { REST } from "../../support/suite.ts";
@@ -102,6 +103,36 @@ describe("the oldest job that keeps what it ran", () => {
       const read = statements.mock.results.map(({ value }) => value.rowsRead as number);
       statements.mockRestore();
       expect(read.reduce((sum, rows) => sum + rows)).toBeLessThan(10);
+    });
+  });
+});
+
+describe("a file that a thousand jobs found changed, beside a thousand files that are gone", () => {
+  it("is compared, ended and born again without looking at what was before", async () => {
+    await runInDurableObject(env.PIPELINE.getByName("often-changed"), (_, { storage }) => {
+      const ledger = new Ledger(storage);
+      ledger.makeTables();
+      const file = (path: string): Element => ({ path, kind: "file", digest: "d".repeat(64), size: 1 });
+      const { elements } = ledger;
+      for (let job = 1; job <= 1000; job++) {
+        for (const path of ["changed", `gone-${String(job).padStart(4, "0")}`]) {
+          elements.bear(file(path), { input: 0, job });
+          elements.kill({ input: 0, path, job: job + 1 });
+        }
+      }
+      elements.bear(file("changed"), { input: 0, job: 1001 });
+      elements.bear(file("last"), { input: 0, job: 1001 });
+      const statements = vi.spyOn(Sql.prototype, "execute");
+      expect(elements.alive(0, "changed")?.path).toBe("changed");
+      expect(elements.alive(0, "gone-0001")).toBeUndefined();
+      expect(elements.aliveAfter({ input: 0, after: "changed", limit: 10 }).map(({ path }) => path)).toEqual([
+        "last",
+      ]);
+      elements.kill({ input: 0, path: "changed", job: 1002 });
+      const read = statements.mock.results.map(({ value }) => value.rowsRead as number);
+      statements.mockRestore();
+      expect(read.reduce((sum, rows) => sum + rows)).toBeLessThan(10);
+      expect(elements.at({ input: 0, path: "changed", job: 1001 })?.path).toBe("changed");
     });
   });
 });

@@ -73,7 +73,7 @@ describe("a datum of a job", () => {
     await workUntil(pipeline, { jobs: 4 });
     // What the first job read is kept no more, but in the branch.
     await expect
-      .poll(() => query("again", "SELECT count(*) AS n FROM elements WHERE died IS NOT NULL AND died < 4"))
+      .poll(() => query("again", "SELECT count(*) AS n FROM ended_elements WHERE died < 4"))
       .toEqual([{ n: 0 }]);
     for (const path of ["file", "dir", "file-2"]) {
       const lease = leased.get(path);

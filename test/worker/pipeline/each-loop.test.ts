@@ -396,7 +396,7 @@ const SCENARIOS: readonly Scenario[] = [
       return {
         name,
         begin: await finish(pipeline, { name, datum } as never),
-        isDone: isEmpty(name, "SELECT 1 FROM elements WHERE died IS NOT NULL"),
+        isDone: isEmpty(name, "SELECT 1 FROM ended_elements"),
       };
     },
   },
@@ -636,7 +636,7 @@ const SCENARIOS: readonly Scenario[] = [
       return {
         name,
         begin: () => pipeline.lifecycle.stop(),
-        isDone: isEmpty(name, "SELECT 1 FROM elements WHERE died IS NOT NULL"),
+        isDone: isEmpty(name, "SELECT 1 FROM ended_elements"),
       };
     },
   },

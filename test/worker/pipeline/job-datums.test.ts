@@ -128,7 +128,7 @@ async function whyOf(name: string, n: number): Promise<Record<string, JobDatum["
       query(
         name,
         `SELECT (SELECT count(*) FROM datums WHERE died IS NOT NULL) + (
-           SELECT count(*) FROM elements WHERE died IS NOT NULL) AS dead`,
+           SELECT count(*) FROM ended_elements) AS dead`,
       ),
     )
     .toEqual([{ dead: 0 }]);

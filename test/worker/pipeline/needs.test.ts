@@ -124,7 +124,11 @@ describe("a pipeline whose input keeps one commit", () => {
     await query("lost", "UPDATE sources SET seq = 1");
     await query("lost", "DELETE FROM jobs WHERE n > 1");
     await query("lost", "DELETE FROM elements WHERE born > 1");
-    await query("lost", "UPDATE elements SET died = NULL");
+    await query(
+      "lost",
+      "INSERT INTO elements SELECT input, path, born, kind, digest, size FROM ended_elements WHERE born = 1",
+    );
+    await query("lost", "DELETE FROM ended_elements");
     await query("lost", "DELETE FROM datums WHERE born > 1");
     await query("lost", "UPDATE datums SET died = NULL");
     await query(

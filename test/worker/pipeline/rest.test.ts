@@ -46,9 +46,7 @@ describe("a pipeline with nothing to do comes to rest: no alarm stands", () => {
     for (const text of ["1", "2", "3"]) await commit("ended-in", { a: text, b: text });
     await workUntil(pipeline, { jobs: 3 });
     await expectRest("ended");
-    expect(await query("ended", "SELECT path FROM elements WHERE died IS NOT NULL AND died <= 2")).toEqual(
-      [],
-    );
+    expect(await query("ended", "SELECT path FROM ended_elements WHERE died <= 2")).toEqual([]);
   });
 
   it("while it waits for data, or for a runner", async () => {

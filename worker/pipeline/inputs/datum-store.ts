@@ -37,7 +37,7 @@ export function justAfter(text: string): string {
 
 /** Where the key of a datum is among the lists of its job. Marks are in the order of those places. */
 function markOf(number: number, index: number): string {
-  return `${String(number).padStart(10, "0")}.${String(index).padStart(4, "0")}`;
+  return `${String(number).padStart(10, "0")}.${String(index).padStart(5, "0")}`;
 }
 
 /** The first place that is not before a mark. */

@@ -11,39 +11,33 @@ export interface Element {
   readonly size: number;
 }
 
-/** A row's place among all of them. */
-export interface ElementPlace {
-  readonly input: number;
-  readonly path: string;
-  readonly born: number;
-}
-
-/** Before the first one. */
-export const BEFORE_ELEMENTS: ElementPlace = { input: 0, path: "", born: 0 };
-
 /** Elements that an axis reads at once. */
 const AHEAD = 100;
 
-/** What the globs match, by births and deaths. */
+/** What the globs match, by births and deaths. Those that ended are elsewhere: nothing that is asked of the alive ones passes by them. */
 export class ElementStore extends Store {
   alive(input: number, path: string): Element | undefined {
     return this.sql.first<Element>`
-      SELECT path, kind, digest, size FROM elements
-      WHERE input = ${input} AND path = ${path} AND died IS NULL ORDER BY born DESC LIMIT 1`;
+      SELECT path, kind, digest, size FROM elements WHERE input = ${input} AND path = ${path}`;
   }
 
   /** The element as it was at a job. */
   at({ input, path, job }: { input: number; path: string; job: number }): Element | undefined {
-    return this.sql.first<Element>`
-      SELECT path, kind, digest, size FROM elements
-      WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    return (
+      this.sql.first<Element>`
+        SELECT path, kind, digest, size FROM elements
+        WHERE input = ${input} AND path = ${path} AND born <= ${job}` ??
+      this.sql.first<Element>`
+        SELECT path, kind, digest, size FROM ended_elements
+        WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`
+    );
   }
 
   /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
   aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
     return this.sql.all<Element>`
       SELECT path, kind, digest, size FROM elements
-      WHERE input = ${input} AND path >= ${after ?? ""} AND (${after} IS NULL OR path > ${after}) AND died IS NULL
+      WHERE input = ${input} AND path >= ${after ?? ""} AND (${after} IS NULL OR path > ${after})
       ORDER BY path LIMIT ${limit}`;
   }
 
@@ -64,43 +58,34 @@ export class ElementStore extends Store {
     };
   }
 
-  /** Does nothing if it was born at this job already. */
+  /** Does nothing if it is alive already. */
   bear(element: Element, { input, job }: { input: number; job: number }): void {
     this.sql.run`
-      INSERT OR IGNORE INTO elements (input, path, born, died, kind, digest, size)
-      VALUES (${input}, ${element.path}, ${job}, NULL, ${element.kind}, ${element.digest}, ${element.size})`;
+      INSERT OR IGNORE INTO elements (input, path, born, kind, digest, size)
+      VALUES (${input}, ${element.path}, ${job}, ${element.kind}, ${element.digest}, ${element.size})`;
   }
 
   kill({ input, path, job }: { input: number; path: string; job: number }): void {
     this.sql.run`
-      UPDATE elements SET died = ${job}
-      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+      INSERT OR REPLACE INTO ended_elements (input, path, born, died, kind, digest, size)
+      SELECT input, path, born, ${job}, kind, digest, size FROM elements WHERE input = ${input} AND path = ${path}`;
+    this.sql.run`DELETE FROM elements WHERE input = ${input} AND path = ${path}`;
   }
 
-  /**
-   * Ends the lives of those among the next `limit` rows behind a place that are alive. Returns the place to go on after, null at
-   * the end.
-   */
-  killSome(job: number, { after, limit }: { after: ElementPlace; limit: number }): ElementPlace | null {
-    const rows = this.sql.all<ElementPlace & { died: number | null }>`
-      SELECT input, path, born, died FROM elements
-      WHERE (input, path, born) > (${after.input}, ${after.path}, ${after.born})
-      ORDER BY input, path, born LIMIT ${limit}`;
-    for (const { input, path, born, died } of rows) {
-      if (died !== null) continue;
-      this.sql
-        .run`UPDATE elements SET died = ${job} WHERE input = ${input} AND path = ${path} AND born = ${born}`;
-    }
-    const last = rows.length < limit ? undefined : rows.at(-1);
-    return last ? { input: last.input, path: last.path, born: last.born } : null;
+  /** Ends the lives of some that were alive before a job. Returns of how many. */
+  killSome(job: number, limit: number): number {
+    const alive = this.sql.all<{ input: number; path: string }>`
+      SELECT input, path FROM elements ORDER BY input, path LIMIT ${limit}`;
+    for (const { input, path } of alive) this.kill({ input, path, job });
+    return alive.length;
   }
 
   /** Removes some that died at a job or before. Returns whether there may be more. */
   trim(job: number, limit: number): boolean {
     const rows = this.sql.all`
-      DELETE FROM elements WHERE (input, path, born) IN (
-        SELECT input, path, born FROM elements INDEXED BY elements_by_died
-        WHERE died IS NOT NULL AND died <= ${job} ORDER BY died LIMIT ${limit})
+      DELETE FROM ended_elements WHERE (input, path, born) IN (
+        SELECT input, path, born FROM ended_elements INDEXED BY ended_elements_by_died
+        WHERE died <= ${job} ORDER BY died LIMIT ${limit})
       RETURNING 1`;
     return rows.length === limit;
   }

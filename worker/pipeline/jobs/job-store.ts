@@ -4,7 +4,6 @@ import type { OutboxStore } from "../../objects/outbox.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { BornPlace } from "../inputs/datum-store.ts";
-import type { ElementPlace } from "../inputs/element-store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**
@@ -14,7 +13,7 @@ import type { Position } from "../inputs/source-store.ts";
  * at hand got.
  */
 export type Fill =
-  | { step: "forget"; datums?: BornPlace | null; elements?: ElementPlace }
+  | { step: "forget"; datums?: BornPlace | null }
   | { step: "snapshot"; view: number; after: string }
   | { step: "changes"; after: string }
   | { step: "clear"; input: number; after: string | null }

@@ -131,18 +131,28 @@ const SCHEMA = `
     PRIMARY KEY (job, stage, input, path)
   ) WITHOUT ROWID;
 
-  -- What each input's glob matches.
+  -- What each input's glob matches now.
   CREATE TABLE elements (
     input INTEGER NOT NULL,
     path TEXT NOT NULL,
     born INTEGER NOT NULL,
-    died INTEGER,
+    kind TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (input, path)
+  ) WITHOUT ROWID;
+  -- What it matched before.
+  CREATE TABLE ended_elements (
+    input INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    died INTEGER NOT NULL,
     kind TEXT NOT NULL,
     digest TEXT NOT NULL,
     size INTEGER NOT NULL,
     PRIMARY KEY (input, path, born)
   ) WITHOUT ROWID;
-  CREATE INDEX elements_by_died ON elements (died) WHERE died IS NOT NULL;
+  CREATE INDEX ended_elements_by_died ON ended_elements (died);
   -- How many elements each input has, those that are about to be born included.
   CREATE TABLE sizes (input INTEGER PRIMARY KEY, elements INTEGER NOT NULL);
 

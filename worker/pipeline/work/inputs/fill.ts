@@ -13,7 +13,7 @@ import type { DatumName } from "../../attempts/attempt-store.ts";
 import type { JobWork, PipelineContext } from "../../context.ts";
 import { candidates, inputsOf, readersOf } from "../../inputs/candidates.ts";
 import { BEFORE_ALL } from "../../inputs/datum-store.ts";
-import { BEFORE_ELEMENTS, type Element, type Touched } from "../../inputs/element-store.ts";
+import type { Element, Touched } from "../../inputs/element-store.ts";
 import { ALL_COLLECTED, type Fill } from "../../jobs/job-store.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { fillingStep } from "../guards.ts";
@@ -68,20 +68,14 @@ async function fillStep(filling: JobWork): Promise<boolean> {
  * The job reads its inputs whole: what was there before ends, and what is still there is born again. A datum that has a
  * result keeps it, and the output commit is the difference between results, so nothing is run or written in vain.
  */
-function forget(
-  filling: JobWork,
-  { datums: after = BEFORE_ALL, elements = BEFORE_ELEMENTS }: Extract<Fill, { step: "forget" }>,
-): void {
+function forget(filling: JobWork, { datums: after = BEFORE_ALL }: Extract<Fill, { step: "forget" }>): void {
   const { ledger, job } = filling;
   fillingStep(filling, () => {
     const { count, next } =
       after === null ? { count: 0, next: null } : ledger.datums.killSome(job.n, { after, limit: PAGE });
-    const rest = next === null ? ledger.elements.killSome(job.n, { after: elements, limit: PAGE }) : elements;
-    if (rest === null) ledger.elements.clearSizes();
-    const fill: Fill =
-      rest === null
-        ? { step: "snapshot", view: 0, after: "" }
-        : { step: "forget", datums: next, elements: rest };
+    const done = next === null && ledger.elements.killSome(job.n, PAGE) < PAGE;
+    if (done) ledger.elements.clearSizes();
+    const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget", datums: next };
     ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-count) });
   });
 }
