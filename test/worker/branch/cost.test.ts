@@ -45,6 +45,15 @@ describe("what is read for a page", () => {
     expect(await rowsRead(large, call)).toBe(await rowsRead(small, call));
   });
 
+  test("of common prefixes is two rows each, which is what finding the next one takes", async () => {
+    const branch = await freshBranch();
+    const paths = Array.from({ length: 200 }, (_, n) => `${100 + Math.floor(n / 2)}/${n}`);
+    await commitFiles(branch, { puts: Object.fromEntries(paths.map((path) => [path, ""])) });
+    const page = { ...folded, limit: 90 };
+    expect(await rowsRead(branch, (object) => object.files.list(page))).toBeLessThan(2 * 90 + 10);
+    expect(await rowsRead(branch, (object) => object.files.versions(page))).toBeLessThan(2 * 90 + 10);
+  });
+
   test("of files, flat, is what the page shows, wherever in the tree", async () => {
     const branch = await withFolder(1500, 1);
     for (const after of ["", "dir/00700"]) {

@@ -25,9 +25,9 @@ const VERSIONS = `
   WHERE gen = ?1 AND path >= ?2 AND path < ?3 AND version IS NOT 0 ORDER BY path, born LIMIT ?4`;
 
 /**
- * As VERSIONS, but of a folder that begins with a "/" at or after character ?5 only the first row: a walk over paths
- * and folders, one seek each. "0" is the byte after "/", and paths hold no control characters. Rows come as the walk
- * goes: in order, and no further than the limit.
+ * As VERSIONS, but of a folder that begins with a "/" at or after character ?5 only its first path, and nothing of the rows of
+ * that: a walk over paths and folders, one seek each. "0" is the byte after "/", and paths hold no control characters. Rows
+ * come as the walk goes: in order, and no further than the limit.
  */
 const VERSIONS_FOLDED = `
   WITH RECURSIVE walk (path) AS (
@@ -46,17 +46,11 @@ const VERSIONS_FOLDED = `
     )
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT one.path AS path, one.born AS born, one.died AS died, lower(hex(one.digest)) AS digest, one.size AS size,
+  SELECT walk.path AS path, one.born AS born, one.died AS died, lower(hex(one.digest)) AS digest, one.size AS size,
     one.version AS version, one.unmarked AS unmarked, one.kind AS kind, ${CHECKSUM}
-  FROM walk CROSS JOIN files AS one ON one.gen = ?1 AND one.path = walk.path AND one.version IS NOT 0
-    AND one.born <= CASE instr(substr(walk.path, ?5), '/')
-      WHEN 0 THEN 9007199254740991
-      ELSE (
-        SELECT born FROM files
-        WHERE gen = ?1 AND path = walk.path AND version IS NOT 0 ORDER BY born LIMIT 1
-      )
-    END
-  LIMIT ?4`;
+  FROM walk LEFT JOIN files AS one ON one.gen = ?1 AND one.version IS NOT 0
+    AND one.path = CASE instr(substr(walk.path, ?5), '/') WHEN 0 THEN walk.path END
+  WHERE walk.path IS NOT NULL LIMIT ?4`;
 
 /** Of (?1 gen, ?2 path, ?3 seq, ?4 limit): the rows of one path that were born before `seq`, the newest first. */
 const OLDER_VERSIONS = `

@@ -17,8 +17,8 @@ const ALIVE = `
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
- * As ALIVE, but behind a path with a "/" at or after character ?6 it goes on behind the folder that ends there. "0"
- * is the byte after "/", and paths hold no control characters.
+ * As ALIVE, but behind a path with a "/" at or after character ?6 it goes on behind the folder that ends there, and has nothing
+ * but the path of it: its row is not looked up. "0" is the byte after "/", and paths hold no control characters.
  */
 const ALIVE_FOLDED = `
   WITH RECURSIVE walk (path) AS (
@@ -37,11 +37,12 @@ const ALIVE_FOLDED = `
     )
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
+  SELECT walk.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
     ifnull(alive.version, alive.born) AS version, alive.bytesAt AS bytesAt, alive.renewed AS renewed
-  FROM walk CROSS JOIN files AS alive INDEXED BY head
-    ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
-  LIMIT ?5`;
+  FROM walk LEFT JOIN files AS alive INDEXED BY head
+    ON alive.gen = ?1 AND alive.died IS NULL
+      AND alive.path = CASE instr(substr(walk.path, ?6), '/') WHEN 0 THEN walk.path END
+  WHERE walk.path IS NOT NULL LIMIT ?5`;
 
 /** What was alive at the commit and died since. Sorts all of it. */
 export const DIED_SINCE = `
@@ -129,7 +130,10 @@ interface WalkOptions {
   readonly commit: CommitRow | undefined;
   readonly head: Head;
   readonly range: PathRange;
-  /** Set if the caller will fold: of the paths in one folder below this prefix, those after the first may be left out. */
+  /**
+   * Set if the caller will fold: of the paths in one folder below this prefix, those after the first may be left out, and so may
+   * all but the path of that. Not with `since`.
+   */
   readonly foldBelow?: string | undefined;
   /** How many rows the caller means to use. */
   readonly rows: number;
@@ -154,14 +158,13 @@ export function openWalk(sql: Sql, options: WalkOptions): Walk {
   const { gen, seq } = position;
   const { lower, upper } = range;
   const after = since?.seq ?? 0;
+  const fetched = (text: string, page: number, ...more: number[]) => ({
+    fetch: (from: string, limit: number) => sql.query<WalkRow>(text, [gen, from, upper, seq, limit, ...more]),
+    lower,
+    page,
+  });
   const shows = ({ digest, born, version }: WalkRow) => digest !== "" && born <= seq && version > after;
-  const paged = (text: string, page: number, ...more: number[]) =>
-    new PagedWalk({
-      fetch: (from, limit) => sql.query<WalkRow>(text, [gen, from, upper, seq, limit, ...more]),
-      lower,
-      page,
-      shows,
-    });
+  const paged = (...query: Parameters<typeof fetched>) => new PagedWalk({ ...fetched(...query), shows });
   if (commit?.kind !== "commit") return new PagedWalk({ fetch: () => [], lower, page: rows });
   if (since && commit.births - since.births <= NEAR_BIRTHS) return paged(BORN_SINCE, MAX_PAGE, after);
   // The caller skips much of what is fetched: begin with little.
@@ -176,7 +179,7 @@ export function openWalk(sql: Sql, options: WalkOptions): Walk {
   const alive =
     foldBelow === undefined
       ? paged(ALIVE, rows)
-      : paged(ALIVE_FOLDED, rows, Array.from(foldBelow).length + 1);
+      : new PagedWalk(fetched(ALIVE_FOLDED, rows, Array.from(foldBelow).length + 1));
   // Each fetch of the dead sorts all of them: it had better bring many.
   return head.deaths === commit.deaths ? alive : new MergedWalk(alive, paged(DIED_SINCE, MAX_PAGE));
 }
