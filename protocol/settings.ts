@@ -65,7 +65,7 @@ export const Settings = z.object({
   SLUICE_DELETE: z.enum(["any", "empty-only"], { error: "must be 'any' or 'empty-only'" }).default("any"),
   /** Whether each request is told in the log, as one line of JSON. `sluice dev` tells none unless it is asked to. */
   SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
-  /** Whether an embedded gateway answers GET and HEAD out of memory where it can, without asking the branch. */
+  /** Whether an embedded gateway answers GET, HEAD and listings out of memory where it can, without asking the branch. */
   SLUICE_READ_MEMORY: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** Whether a gateway on Cloudflare takes the bytes of files through the cache of the reader's data center. No other has one. */
   SLUICE_BLOB_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),

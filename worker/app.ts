@@ -5,7 +5,7 @@ import type { BlobReader, BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
 import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract/api.ts";
-import { type NewestRead, sharedRead } from "./branch/tree/read-cache.ts";
+import { type SharedReads, sharedReads } from "./branch/tree/read-cache.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
@@ -79,8 +79,8 @@ export interface Context {
   /** The host, if the gateway is one that has one. It answers JSON. */
   readonly askHost: AskHost | undefined;
   branch(address: BranchAddress): BranchApi;
-  /** A read of a branch's newest state that its object has answered before; undefined: it must be asked. */
-  sharedRead(address: BranchAddress, request: NewestRead): ReturnType<typeof sharedRead>;
+  /** What a branch's object has answered before of its newest state; undefined: none of it is here. */
+  shared(address: BranchAddress): SharedReads | undefined;
   /** Keeps what is read of a branch, for one read. */
   hold(address: BranchAddress): ReadHold;
   pipeline(name: string): PipelineApi;
@@ -141,8 +141,7 @@ function openShared(env: Env, config: Config): Shared {
     hiddenRepos: openHiddenRepos(catalogue),
     askHost,
     branch,
-    sharedRead: (address, request) =>
-      config.sharesReads ? sharedRead(bucketName(address), request) : undefined,
+    shared: (address) => (config.sharesReads ? sharedReads(bucketName(address)) : undefined),
     hold: (address) =>
       new ReadHold({
         bucket: bucketName(address),

@@ -12,7 +12,7 @@ export interface RequestEvent {
   code?: string;
   /** Bytes of a file that the answer has. */
   bytesOut?: number;
-  /** Of GET and HEAD of an object: whether its branch was asked, or memory had it. */
+  /** Of GET and HEAD of an object, and of listings of objects: whether its branch was asked, or memory had it. */
   read?: "memory" | "call";
   /** Of a file whose bytes lie in blobs: whether the first of them came from a cache near the reader. */
   bytesFrom?: BytesFrom;

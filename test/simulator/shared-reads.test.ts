@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ReadCache } from "../../worker/branch/tree/read-cache.ts";
 import { REST } from "../support/suite.ts";
+import { digestOf } from "./history/bytes.ts";
 import { planOf } from "./history/plan.ts";
 import { runHistory } from "./history/run.ts";
 import { Simulation } from "./platform/simulation.ts";
@@ -26,9 +27,10 @@ afterEach(() => {
 });
 
 test("what is answered out of memory is never stale: in 60 histories", async () => {
-  const { wrong, answered } = await histories({ from: 0, to: 60 });
+  const { wrong, files, pages } = await histories({ from: 0, to: 60 });
   expect(wrong).toEqual([]);
-  expect(answered).toBeGreaterThan(100);
+  expect(files).toBeGreaterThan(100);
+  expect(pages).toBeGreaterThan(100);
 });
 
 test("what is answered out of memory is never stale: in 600 more", REST, async () => {
@@ -53,13 +55,21 @@ async function crash(seed: number): Promise<{ seen: number[]; written: number; l
   const seen: number[] = [];
   let written = 0;
   let isOver = false;
-  const put = (body: string) =>
-    simulation.s3({ method: "PUT", bucket: BUCKET, key: "a", body: new TextEncoder().encode(body) });
+  const numbers = new Map<string | undefined, number>();
+  const put = (body: string) => {
+    numbers.set(digestOf(body), Number(body));
+    return simulation.s3({ method: "PUT", bucket: BUCKET, key: "a", body: new TextEncoder().encode(body) });
+  };
   const read = async () => {
     const answer = await simulation.s3({ method: "GET", bucket: BUCKET, key: "a" });
     const number = answer.status === 200 ? Number(await answer.text()) : -1;
     if (!isOver) seen.push(number);
     return number;
+  };
+  const list = async () => {
+    const answer = await simulation.s3({ method: "GET", bucket: BUCKET, query: { "list-type": "2" } });
+    const [, digest] = /([0-9a-f]{64})-/.exec(await answer.text()) ?? [];
+    if (!isOver) seen.push(numbers.get(digest) ?? -1);
   };
   const writer = async () => {
     while (!isOver) await put(String(++written));
@@ -68,7 +78,7 @@ async function crash(seed: number): Promise<{ seen: number[]; written: number; l
   const reader = async () => {
     const reads: Promise<unknown>[] = [];
     while (!isOver) {
-      reads.push(read());
+      reads.push(random.chance(0.5) ? read() : list());
       await scheduler.wait(random.next());
     }
     await Promise.allSettled(reads);
@@ -92,18 +102,22 @@ async function crash(seed: number): Promise<{ seen: number[]; written: number; l
   }
 }
 
-/** What is wrong in the histories of some seeds, and how often memory answered. */
+/** What is wrong in the histories of some seeds, and how often memory answered of a file, and of a listing. */
 async function histories({ from, to }: { from: number; to: number }): Promise<{
   wrong: string[];
-  answered: number;
+  files: number;
+  pages: number;
 }> {
   const find = vi.spyOn(ReadCache.prototype, "find");
+  const findPage = vi.spyOn(ReadCache.prototype, "findPage");
   const wrong: string[] = [];
   for (let seed = from; seed < to; seed++) {
     const plan = planOf(seed, { clients: 4, steps: 25, weights: WEIGHTS });
     const { faults } = await runHistory(plan);
     if (faults.length > 0) wrong.push(`seed ${seed}: ${faults.join("\n")}`);
   }
-  const answered = find.mock.results.filter(({ value }) => value !== undefined).length;
-  return { wrong, answered };
+  const [files, pages] = [find, findPage].map(
+    ({ mock }) => mock.results.filter(({ value }) => value !== undefined).length,
+  );
+  return { wrong, files: files ?? 0, pages: pages ?? 0 };
 }

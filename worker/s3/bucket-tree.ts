@@ -13,7 +13,7 @@ type Narrowed = "read" | "list" | "put" | "commit" | "setTags";
 type Absent = Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
-type SharedRead = Parameters<Context["sharedRead"]>[1];
+type Shared = ReturnType<Context["shared"]>;
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */
@@ -26,8 +26,8 @@ interface BucketStatus extends Pick<ViewShown, "modifiedAt"> {
 export interface BucketTree extends Pick<FileCalls, Narrowed> {
   /** Whether it is there, and what it is. */
   status(request?: PublicRead): Promise<Status | Absent>;
-  /** What `read` would answer, out of memory; undefined: it must be asked. */
-  shared(request: SharedRead): ReturnType<Context["sharedRead"]>;
+  /** What `read`, `list` and the branch's `versions` would answer, as far as memory has it. */
+  readonly shared: Shared;
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
@@ -55,18 +55,13 @@ export interface BesideTree extends Omit<BranchApi, "lifecycle" | "files" | "upl
 export function openTree(
   branch: BranchApi,
   { view, ...address }: BucketAddress,
-  sharedRead: Context["sharedRead"] = noneShared,
+  shared?: Shared,
 ): BucketTree {
   if (view !== undefined) return viewTree(branch, { ...address, view });
-  return headTree(branch, (request) => sharedRead(address, request));
+  return headTree(branch, shared);
 }
 
-const noneShared = (): undefined => undefined;
-
-function headTree(
-  { lifecycle, files, uploads, multipart }: BranchApi,
-  shared: BucketTree["shared"],
-): BucketTree {
+function headTree({ lifecycle, files, uploads, multipart }: BranchApi, shared: Shared): BucketTree {
   return {
     shared,
     status: (request) => lifecycle.status(request),
@@ -83,10 +78,14 @@ function headTree(
 
 /** A tree for somebody without a key: each read is done only if the branch, when it reads, is public. */
 export function publicTree(tree: BucketTree): BucketTree {
+  const { shared } = tree;
   const noWrite = () => Promise.reject(new Error("a request without a signature was about to write"));
   return {
     status: () => tree.status({ publicOnly: true }),
-    shared: (request) => tree.shared({ ...request, publicOnly: true }),
+    shared: shared && {
+      read: (request) => shared.read({ ...request, publicOnly: true }),
+      page: (listing) => shared.page({ ...listing, publicOnly: true }),
+    },
     read: (request) => tree.read({ ...request, publicOnly: true }),
     list: (request) => tree.list({ ...request, publicOnly: true }),
     put: noWrite,
@@ -116,7 +115,7 @@ function viewTree({ files, uploads, multipart }: BranchApi, address: ViewAddress
   const status = (request?: PublicRead) => told(files.view({ view, ...request }));
   return {
     status,
-    shared: noneShared,
+    shared: undefined,
     read: (request) => told(files.read({ ...request, ...named })),
     list: (request) => told(files.list({ ...request, ...named })),
     put: (request) => told(files.put({ ...request, ...named })),

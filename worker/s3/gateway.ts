@@ -277,7 +277,7 @@ function openBucket(
   const { context } = asked;
   const address = addressOf(bucket, by);
   const branch = context.branch(address);
-  const tree = openTree(branch, address, context.sharedRead);
+  const tree = openTree(branch, address, context.shared(address));
   const shown = isAnybody(asked) ? publicTree(tree) : tree;
   return { ...asked, bucket, address, by, tree: shown, branch };
 }

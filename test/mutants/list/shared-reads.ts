@@ -20,8 +20,8 @@ export const SHARED_READS: Invariant = {
     {
       name: "The time of the newest commit is told out of memory after the next one",
       file: CACHE,
-      text: "    this.#record = undefined;\n    if (changes",
-      replacement: "    if (changes",
+      text: "    this.#record = undefined;\n    this.#pageEpoch++;",
+      replacement: "    this.#pageEpoch++;",
       tests: [inWorker("branch/shared-reads"), HISTORIES],
     },
     {
@@ -83,8 +83,50 @@ export const SHARED_READS: Invariant = {
     {
       name: "Whoever has no key reads out of memory what is public no more",
       file: CACHE,
-      text: " || (publicOnly && !record.isPublic)",
-      replacement: " || publicOnly === undefined",
+      text: "publicOnly && !record?.isPublic ?",
+      replacement: "publicOnly && !record ?",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "Whoever has no key lists out of memory what is not public",
+      file: "worker/s3/bucket-tree.ts",
+      text: "shared.page({ ...listing, publicOnly: true })",
+      replacement: "shared.page(listing)",
+      tests: [inWorker("s3/public/public", "out of memory")],
+    },
+    {
+      name: "A page of a listing is answered out of memory after a transaction",
+      file: CACHE,
+      text: "    this.#pageEpoch++;\n",
+      replacement: "",
+      tests: [inWorker("branch/shared-reads"), HISTORIES],
+    },
+    {
+      name: "Files are listed out of memory with the times that somebody else asked for",
+      file: CACHE,
+      text: "[of, prefix, delimiter, after, limit, modified]",
+      replacement: "[of, prefix, delimiter, after, limit, modified && null]",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "A page of an open commit is answered as one of the newest state",
+      file: "worker/branch/read/tree.ts",
+      text: "view.isHead && !view.openCommit",
+      replacement: "view.isHead",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "A page of a commit is answered as one of the newest state",
+      file: "worker/branch/read/tree.ts",
+      text: "view.isHead && !view.openCommit",
+      replacement: "!view.openCommit",
+      tests: [inWorker("branch/shared-reads")],
+    },
+    {
+      name: "A page that is not on the disk, or while a large commit is applied, is shared",
+      file: "worker/branch/ledger/ledger.ts",
+      text: "live && this.mayShare()",
+      replacement: "live",
       tests: [inWorker("branch/shared-reads")],
     },
     {

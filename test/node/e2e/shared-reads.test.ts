@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { MAX_COMMIT_OPERATIONS, SessionOpened, UploadOpened } from "../../../protocol/files.ts";
 import { Control } from "../../support/control.ts";
@@ -8,7 +9,7 @@ import { seededRandom } from "../../support/random.ts";
 import { REST } from "../../support/suite.ts";
 
 /*
- * The embedded gateway answers GET and HEAD out of what its objects have read. Here many clients read, write, delete, erase
+ * The embedded gateway answers GET, HEAD and listings out of what its objects have read. Here many clients read, write, delete, erase
  * and set things at the same time, and each answer must be one that a gateway could give that does one thing after the other.
  */
 
@@ -22,6 +23,8 @@ const LARGE_COMMITS = 3;
 type Four = [string, string, string, string];
 const TAGS = "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>";
 const KEYS = ["a", "b"];
+/** What many ask for alike. */
+const LISTING = "list-type=2&delimiter=%2F";
 
 /** Something that gives a key another text, or takes it away (null), between two moments. */
 interface Change {
@@ -39,6 +42,12 @@ interface Seen {
   readonly ended: number;
 }
 
+/** The keys that a listing has, with the digests of what is there. */
+function digestsIn(text: string): [key: string, digest: string][] {
+  const rows = text.matchAll(/<Contents><Key>([^<]*)<.*?<ETag>&quot;([0-9a-f]{64})-/g);
+  return [...rows].map(([, key = "", digest = ""]) => [key, digest]);
+}
+
 class History {
   readonly changes: Change[] = [];
   readonly reads: Seen[] = [];
@@ -49,6 +58,12 @@ class History {
 
   moment(): number {
     return ++this.#moment;
+  }
+
+  /** The text of a digest that something was changed to. */
+  textOf(digest: string): string {
+    const texts = this.changes.flatMap(({ text }) => text ?? []);
+    return texts.find((text) => createHash("sha256").update(text).digest("hex") === digest) ?? digest;
   }
 
   /** Notes what a request changes, unless it is refused. */
@@ -82,6 +97,20 @@ class History {
     const text = answer.status === 200 ? textOf(answer) : null;
     this.reads.push({ key, text, begun, ended: this.moment() });
     return answer;
+  }
+
+  /** A listing is a read of each of its keys: `textsOf` says what it has. */
+  async list(
+    keys: readonly string[],
+    request: () => Promise<Answer>,
+    textsOf: (answer: Answer) => ReadonlyMap<string, string>,
+  ): Promise<void> {
+    const begun = this.moment();
+    const answer = await request().catch(() => undefined);
+    if (answer === undefined || answer.status >= 500) return;
+    const texts = answer.status === 200 ? textsOf(answer) : new Map<string, string>();
+    const ended = this.moment();
+    for (const key of keys) this.reads.push({ key, text: texts.get(key) ?? null, begun, ended });
   }
 
   /** The reads that no order of the changes explains. */
@@ -164,6 +193,17 @@ async function register(server: DevServer, steps: number): Promise<History> {
       () => ask("HEAD", `/${bucket}/${key}`),
       ({ headers }) => headers["x-amz-meta-text"] ?? "",
     );
+  const list = (bucket: string) =>
+    history.list(
+      KEYS.map((key) => `${bucket}/${key}`),
+      () => ask("GET", `/${bucket}?${LISTING}`),
+      ({ text }) => {
+        const listed = digestsIn(text).map(
+          ([key, digest]) => [`${bucket}/${key}`, history.textOf(digest)] as const,
+        );
+        return new Map(listed);
+      },
+    );
   const put = (bucket: string, key: string, id: string, headers = {}) =>
     history.change([`${bucket}/${key}`], `text ${id}`, async () => {
       const meta = { "x-amz-meta-text": `text ${id}`, ...headers };
@@ -198,12 +238,14 @@ async function register(server: DevServer, steps: number): Promise<History> {
     const often: [times: number, step: Step][] = [
       [45, () => get(bucket, key)],
       [20, () => head(bucket, key)],
+      [30, () => list(bucket)],
       [7, (id) => put(bucket, key, id)],
       [4, (id) => put(BUCKET, key, id, { "if-match": tags.get(key) ?? '"none"' })],
       [3, () => remove(bucket, key)],
       [2, tear],
       [2, () => settle(pick(random, ["private", "public-read"]))],
       [6, () => published.read(() => unsigned(`/${BUCKET}/${key}`))],
+      [6, () => published.read(() => unsigned(`/${BUCKET}?${LISTING}`))],
       [7, () => erased.read(() => ask("GET", `/${ERASED}/e`))],
       [3, eraseOne],
     ];
@@ -396,6 +438,72 @@ test("what memory had answered before is never answered once it is so no more", 
   });
 });
 
+test("what memory had listed before is never listed once it is so no more", async () => {
+  await withServer(async (server) => {
+    const { ask, unsigned } = doors(server);
+    const listings = [`/${BUCKET}?${LISTING}`, `/${BUCKET}?versions`] as const;
+    const answers: string[] = [];
+    let asked = 1000;
+    /** Whether memory has both listings now, and both are what a call says of another one that has as much. */
+    const areTrue = async () => {
+      for (const listing of listings) {
+        const call = (await ask("GET", `${listing}&max-keys=${--asked}`)).text.replace(
+          `>${asked}<`,
+          ">1000<",
+        );
+        expect((await ask("GET", listing)).text).toBe(call);
+        await answeredByMemory(server, `/${BUCKET}/other`);
+        expect((await ask("GET", listing)).text).toBe(call);
+        const { text } = await answeredByMemory(server, listing);
+        expect(text).toBe(call);
+        answers.push(text);
+      }
+    };
+    const object = (key: string) => `/${BUCKET}/${key}`;
+    let version = "";
+    const changes: Record<string, () => Promise<unknown>> = {
+      "a new key": () => ask("PUT", object("a"), { body: "first" }),
+      "another body": async () => {
+        version = (await ask("PUT", object("a"), { body: "second" })).headers["x-amz-version-id"] ?? "";
+      },
+      "a version that is erased": () => ask("DELETE", `${object("a")}?versionId=${version}`),
+      "a new folder": () => ask("PUT", object("folder/b"), { body: "b" }),
+      "many keys": async () => {
+        await commitLarge(server, { id: "many", history: new History() });
+        const isMade = async () => (await ask("GET", object("a"))).text === "text many";
+        await eventually("the large commit is made", isMade);
+      },
+      "a key that is deleted": () => ask("DELETE", object("b")),
+      "a runtime that was killed": async () => {
+        await server.killRuntime();
+        await eventually("it answers again", async () => (await ask("HEAD", object("a"))).status === 200);
+        await ask("PUT", object("a"), { body: "after the kill" });
+      },
+      "a branch that was deleted and made again": async () => {
+        await ask("DELETE", `/${BUCKET}`);
+        expect((await ask("GET", listings[0])).status).toBe(404);
+        await ask("PUT", `/${BUCKET}`);
+        await ask("PUT", object("other"), { body: "other" });
+      },
+    };
+    await ask("PUT", object("other"), { body: "other" });
+    await areTrue();
+    for (const [what, change] of Object.entries(changes)) {
+      const before = answers.slice(-2);
+      await change();
+      await areTrue();
+      expect(answers.slice(-2), what).not.toEqual(before);
+    }
+
+    await ask("PUT", `/${BUCKET}?acl`, { headers: { "x-amz-acl": "public-read" } });
+    await answeredByMemory(server, listings[0]);
+    expect((await unsigned(listings[0])).status).toBe(200);
+    await ask("PUT", `/${BUCKET}?acl`, { headers: { "x-amz-acl": "private" } });
+    await answeredByMemory(server, listings[0]);
+    expect((await unsigned(listings[0])).status).toBe(403);
+  });
+});
+
 test("an answer out of memory is that of a call, byte for byte, and SLUICE_READ_MEMORY=off is a call each time", async () => {
   const requests = [
     {},
@@ -410,16 +518,22 @@ test("an answer out of memory is that of a call, byte for byte, and SLUICE_READ_
     { key: "large" },
     { key: "dir/" },
   ];
+  const listings = [
+    ...["?list-type=2", "?list-type=2&delimiter=%2F&encoding-type=url", "?list-type=2&fetch-owner=true"],
+    ...["?list-type=2&prefix=l&max-keys=1", "?list-type=2&max-keys=1", "?list-type=2&start-after=b"],
+    ...["", "?delimiter=%2F&marker=a&max-keys=1", "?versions", "?versions&delimiter=%2F&max-keys=1"],
+  ];
   const answersOf = async (server: DevServer) => {
     const { ask } = doors(server);
     const answers: object[] = [];
-    for (const { key = "a", query = "", headers = {} } of requests) {
-      for (const method of ["GET", "HEAD"]) {
-        const { status, headers: said, text } = await ask(method, `/${BUCKET}/${key}${query}`, { headers });
-        const { date: _, "x-amz-request-id": id = "", ...same } = said;
-        answers.push({ status, said: same, text: text.replaceAll(id, "ID") });
-      }
-    }
+    const add = async (method: string, target: string, headers = {}) => {
+      const { status, headers: said, text } = await ask(method, `/${BUCKET}${target}`, { headers });
+      const { date: _, "x-amz-request-id": id = "", ...same } = said;
+      answers.push({ status, said: same, text: text.replaceAll(id, "ID") });
+    };
+    for (const { key = "a", query = "", headers = {} } of requests)
+      for (const method of ["GET", "HEAD"]) await add(method, `/${key}${query}`, headers);
+    for (const query of listings) await add("GET", query);
     return answers;
   };
   await withServer(async (server) => {
@@ -428,9 +542,9 @@ test("an answer out of memory is that of a call, byte for byte, and SLUICE_READ_
     await ask("PUT", `/${BUCKET}/a`, { body: "0123456789", headers });
     await ask("PUT", `/${BUCKET}/large`, { body: "x".repeat(10_000) });
     await ask("PUT", `/${BUCKET}/dir/`);
-    // The first answers are from calls, the next ones find that all is on the disk, and the last ones are from memory.
-    await answersOf(server);
-    await answersOf(server);
+    // The first answers are from calls, the next ones find that all is on the disk, or that a listing is asked for again, and
+    // the last ones are from memory.
+    for (let times = 0; times < 3; times++) await answersOf(server);
     const before = told(server).call;
     const shared = await answersOf(server);
     expect(told(server).call).toBe(before);

@@ -27,7 +27,7 @@ import type { BranchLoop } from "../store.ts";
 import { CommitStore, LineageStore } from "../tree/commit-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
 import { GenerationStore, type Live } from "../tree/generation-store.ts";
-import { ReadCache } from "../tree/read-cache.ts";
+import { type BranchRecord, type Listing, type Pages, ReadCache } from "../tree/read-cache.ts";
 import { TagStore } from "../tree/tag-store.ts";
 import { CompletionStore, MultipartStore } from "../uploads/multipart-store.ts";
 import { SweepStore } from "../uploads/sweep-store.ts";
@@ -136,12 +136,24 @@ export class Ledger extends ObjectLedger<BranchLoop> {
     if (bucket !== undefined) this.reads.share(bucket);
   }
 
+  /** What answers of HEAD say beside what they are of. */
+  recordOf({ gen, head: { modifiedAt } }: Live): BranchRecord {
+    const { modified, isPublic } = this.settings.of(gen);
+    return { gen, modifiedAt, modified, isPublic };
+  }
+
   /** Whether what is read now may be told without asking, until it is withdrawn: a crash does not take it back, and no large commit is applied. */
   mayShare(): boolean {
     if (!this.reads.isShared || this.applying.get() !== null) return false;
     if (this.transactions.areDurable) return true;
     this.transactions.settle();
     return false;
+  }
+
+  /** Shares a page of a listing of the newest state, if it may be. */
+  sharePage<Of extends keyof Pages>(listing: Listing<Of>, page: Pages[Of]): void {
+    const { live } = this;
+    if (live && this.mayShare()) this.reads.publishPage(this.recordOf(live), listing, page);
   }
 
   protected override withdraw(changes: Changes): void {

@@ -85,13 +85,7 @@ export function readFile(
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
   const read = readPresent(ledger, { path, live });
-  const settings = ledger.settings.of(live.gen);
-  const record = {
-    gen: live.gen,
-    modifiedAt: live.head.modifiedAt,
-    modified: settings.modified,
-    isPublic: settings.isPublic,
-  };
+  const record = ledger.recordOf(live);
   if (ledger.mayShare()) ledger.reads.publish(record, path);
   return newestAnswer(record, read, asked.modified);
 }

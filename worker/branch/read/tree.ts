@@ -49,7 +49,10 @@ export function listFiles(
   const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
   const entries = modified === "file" ? timedEntries(ledger, { view, page: found }) : shownEntries(found);
-  return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
+  const list: FileList = { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
+  const isNewest = view.isHead && !view.openCommit;
+  if (isNewest) ledger.sharePage({ of: "files", ...page, ...(asked && { modified: asked }) }, list);
+  return list;
 }
 
 /**

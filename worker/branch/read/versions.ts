@@ -109,7 +109,9 @@ export function listVersions(ledger: Ledger, request: ListVersions): VersionList
   const entries = found.slice(0, request.limit);
   const shown = show(ledger, { gen: live.gen, entries });
   const next = found.length > entries.length ? markOf(shown.at(-1)) : page.spentAt;
-  return { ok: true, entries: shown, truncated: next !== null, next };
+  const list: VersionList = { ok: true, entries: shown, truncated: next !== null, next };
+  ledger.sharePage({ of: "versions", ...request }, list);
+  return list;
 }
 
 /** Gathers the entries of one page, and one more where there is one. */

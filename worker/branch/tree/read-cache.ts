@@ -1,5 +1,5 @@
 import type { Refused } from "../contract/answers.ts";
-import type { FileRead, ReadFile } from "../contract/files.ts";
+import type { FileList, FileRead, ListFiles, ReadFile, VersionList, VersionMark } from "../contract/files.ts";
 import type { ModifiedOf } from "../contract/settings.ts";
 
 /** What all Branch objects of an isolate, which has 128 MB, keep of recent reads; bytes. */
@@ -12,6 +12,9 @@ const MAX_SHARING = 10_000;
 const ENTRY_BYTES = 1024;
 /** What an entry may take beside that: a list of so many chunks is read anew each time. */
 const MOST_BYTES = 64 * 1024;
+/** About what an entry of a page takes beside its path, and what a page may take: a thousand paths of a usual length. */
+const LISTED_BYTES = 256;
+const MOST_PAGE_BYTES = 512 * 1024;
 
 /** What is at a path at HEAD; null: nothing. `modifiedAt` is of when it was last written, `commit` of the commit that wrote it. */
 type HeadRead = FileRead | null;
@@ -28,10 +31,26 @@ export interface BranchRecord {
   readonly isPublic: boolean;
 }
 
+/** Pages of listings of the newest state, by what they are of. */
+export interface Pages {
+  readonly files: FileList;
+  readonly versions: VersionList;
+}
+
+/** Which page. */
+export interface Listing<Of extends keyof Pages = keyof Pages>
+  extends Pick<ListFiles, "prefix" | "delimiter" | "limit" | "modified" | "publicOnly"> {
+  readonly of: Of;
+  readonly after?: string | VersionMark;
+}
+
 interface Entry {
   readonly gen: number;
-  readonly read: HeadRead;
   readonly bytes: number;
+  /** Of a path. */
+  readonly read?: HeadRead;
+  /** Of a listing; undefined: it was asked for once. */
+  readonly page?: Pages[keyof Pages] | undefined;
   /** In which epoch of its owner it was last answered; undefined: it is not shared. */
   epoch?: number;
 }
@@ -84,7 +103,7 @@ let caches = 0;
  * an instance left behind when it ended is under a name that nobody uses again, and ages out. The object itself goes by
  * small files alone.
  *
- * In the embedded gateway the entry runs in the isolate of the objects and answers out of it (`sharedRead`), which costs less
+ * In the embedded gateway the entry runs in the isolate of the objects and answers out of it (`sharedReads`), which costs less
  * than half of a call. Then it is also about what a call would wait for:
  *
  *  - A row says when its file was written, but Last-Modified is the time of the newest commit: a commit to one path changes
@@ -93,6 +112,8 @@ let caches = 0;
  *    back what was read, and an answer from here waits for no disk.
  *  - Each transaction withdraws the record, and each row that it changes. One that does not say that it changes rows alone
  *    (`Transactions.run`) withdraws all rows: to forget one is slow, and never wrong. The next read shares them again.
+ *  - A page of a listing is of no single path: each transaction withdraws all pages. One is kept when it is asked for again
+ *    before the next: a walk through a bucket takes no room from others, and listings between writes cost what they did.
  *  - An instance takes the place of those before it when it begins, before it does anything. What it has not read itself is
  *    not found.
  */
@@ -103,6 +124,8 @@ export class ReadCache {
   #record: BranchRecord | undefined;
   /** Rows that were shared in an earlier one are withdrawn. */
   #epoch = 0;
+  /** The same of pages: each transaction begins another one. */
+  #pageEpoch = 0;
 
   constructor(mostBytes?: number) {
     this.#reads = mostBytes === undefined ? isolateReads : new RecentReads(mostBytes);
@@ -155,19 +178,50 @@ export class ReadCache {
     if (entry) entry.epoch = this.#epoch;
   }
 
+  /** The same of a listing of the newest state. */
+  publishPage<Of extends keyof Pages>(record: BranchRecord, listing: Listing<Of>, page: Pages[Of]): void {
+    if (!this.isShared) return;
+    this.#record = record;
+    const key = this.#keyOf(listing);
+    const epoch = this.#pageEpoch;
+    const pageBytes = this.#reads.get(key)?.epoch === epoch ? bytesOf(page) : 0;
+    const isKept = pageBytes > 0 && pageBytes <= MOST_PAGE_BYTES;
+    const bytes = ENTRY_BYTES + key.length + (isKept ? pageBytes : 0);
+    this.#reads.set(key, { gen: record.gen, page: isKept ? page : undefined, bytes, epoch });
+  }
+
   /** Something was written that is not on the disk yet. What it changed of rows was dropped, if it was `paths` alone. */
   withdraw(changes: "paths" | "anything"): void {
     this.#record = undefined;
+    this.#pageEpoch++;
     if (changes === "anything") this.#epoch++;
   }
 
   /** What the object would answer of HEAD; undefined: it must be asked. */
-  find({ path, modified, publicOnly = false }: NewestRead): NewestAnswer | undefined {
-    const record = this.#record;
-    if (!record || (publicOnly && !record.isPublic)) return undefined;
+  find({ path, modified, publicOnly }: NewestRead): NewestAnswer | undefined {
+    const record = this.#recordFor(publicOnly);
+    if (!record) return undefined;
     const entry = this.#reads.get(this.#owner + path);
     if (entry?.epoch !== this.#epoch || entry.gen !== record.gen) return undefined;
     return newestAnswer(record, entry.read, modified);
+  }
+
+  /** The same of a listing. */
+  findPage<Of extends keyof Pages>(listing: Listing<Of>): Pages[Of] | undefined {
+    const entry = this.#recordFor(listing.publicOnly) && this.#reads.get(this.#keyOf(listing));
+    // What the key names is what was kept under it.
+    return entry?.epoch === this.#pageEpoch ? (entry.page as Pages[Of] | undefined) : undefined;
+  }
+
+  /** The record, if it lets somebody read: everybody who may, or with `publicOnly` everybody. */
+  #recordFor(publicOnly = false): BranchRecord | undefined {
+    const record = this.#record;
+    return publicOnly && !record?.isPublic ? undefined : record;
+  }
+
+  /** Paths hold no control characters: this is none. */
+  #keyOf({ of, prefix, delimiter, after, limit, modified }: Listing): string {
+    return `${this.#owner}\0${JSON.stringify([of, prefix, delimiter, after, limit, modified])}`;
   }
 }
 
@@ -175,9 +229,18 @@ export class ReadCache {
 export type NewestRead = Pick<ReadFile, "path" | "modified" | "publicOnly">;
 type NewestAnswer = FileRead | Refused<"no-such-file">;
 
-/** A read of the newest state out of memory, if the branch's object shares it in this isolate; undefined: it must be asked. */
-export function sharedRead(bucket: string, asked: NewestRead): NewestAnswer | undefined {
-  return sharing.get(bucket)?.find(asked);
+/** What of a branch's newest state is answered out of memory; undefined: its object must be asked. */
+export interface SharedReads {
+  read(request: NewestRead): NewestAnswer | undefined;
+  page<Of extends keyof Pages>(listing: Listing<Of>): Pages[Of] | undefined;
+}
+
+/** What the branch's object shares in this isolate, by each question anew. */
+export function sharedReads(bucket: string): SharedReads {
+  return {
+    read: (request) => sharing.get(bucket)?.find(request),
+    page: (listing) => sharing.get(bucket)?.findPage(listing),
+  };
 }
 
 /** The answer of a read of HEAD, out of the row of its path and what the branch says beside. */
@@ -190,6 +253,10 @@ export function newestAnswer(
   return (record.modified ?? modified) === "file" ? read : { ...read, modifiedAt: record.modifiedAt };
 }
 
-function isSmall(read: HeadRead): read is CachedRead {
+function bytesOf({ entries }: { readonly entries: readonly { readonly path: string }[] }): number {
+  return entries.reduce((bytes, { path }) => bytes + LISTED_BYTES + path.length, LISTED_BYTES);
+}
+
+function isSmall(read: HeadRead | undefined): read is CachedRead {
   return read?.body.kind === "inline";
 }

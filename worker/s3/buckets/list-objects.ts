@@ -111,20 +111,17 @@ function markOf(query: ReadonlyMap<string, string>): VersionMark | undefined {
 }
 
 async function listVersions(
-  { tree, branch }: Pick<BucketRequest, "tree" | "branch">,
+  { tree, branch, context }: Pick<BucketRequest, "tree" | "branch" | "context">,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: VersionMark | undefined },
 ): Promise<VersionList> {
   if (maxKeys === 0) {
     await existing(tree);
     return { ok: true, entries: [], truncated: false, next: null };
   }
-  const page = await branch.files.versions({
-    prefix,
-    limit: maxKeys,
-    ...(delimiter && { delimiter }),
-    ...(after && { after }),
-  });
-  return accepted(page);
+  const asked = { prefix, limit: maxKeys, ...(delimiter && { delimiter }), ...(after && { after }) };
+  const shared = tree.shared?.page({ of: "versions", ...asked });
+  context.event.read = shared ? "memory" : "call";
+  return shared ?? accepted(await branch.files.versions(asked));
 }
 
 function versionTags(entry: Exclude<VersionEntry, { kind: "prefix" }>, encoding: KeyEncoding): XmlTags {
@@ -176,14 +173,15 @@ async function listPage(
     const { modifiedAt } = await existing(tree);
     return { ok: true, entries: [], truncated: false, next: null, modifiedAt };
   }
-  const page = await tree.list({
-    prefix,
-    limit: maxKeys,
-    modified: context.config.lastModified,
+  const modified = context.config.lastModified;
+  const asked = {
+    ...{ prefix, limit: maxKeys, modified },
     ...(delimiter && { delimiter }),
     ...(after && { after }),
-  });
-  return accepted(page);
+  };
+  const shared = tree.shared?.page({ of: "files", ...asked });
+  context.event.read = shared ? "memory" : "call";
+  return shared ?? accepted(await tree.list(asked));
 }
 
 /** The tags that hold a page's entries. */

@@ -84,7 +84,8 @@ async function selectObject(request: ObjectRequest): Promise<Selected> {
 /** What memory has of the newest state, so that the branch need not be asked. Throws NoSuchKey if it has that nothing is there. */
 function sharedFile({ tree, key, context }: ObjectRequest, commit: string | undefined): FileRead | undefined {
   const { config, event } = context;
-  const shared = commit === undefined ? tree.shared({ path: key, modified: config.lastModified }) : undefined;
+  const shared =
+    commit === undefined ? tree.shared?.read({ path: key, modified: config.lastModified }) : undefined;
   event.read = shared ? "memory" : "call";
   return shared && accepted(shared);
 }

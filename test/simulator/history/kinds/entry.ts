@@ -1,13 +1,18 @@
 import { decodeTime } from "ulid";
+import type { VersionEntry } from "../../../../worker/branch/contract/files.ts";
+import { decodeToken } from "../../../../worker/s3/request/query-values.ts";
+import type { Random } from "../../platform/random.ts";
 import type { S3Request } from "../../platform/sign.ts";
 import { askAside, type Said } from "../asides.ts";
 import { digestOf, idOf } from "../bytes.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
-import { isListingOf } from "../pages.ts";
+import { ALL, byBytes, isPageOf, type PageAsked, type PageRead } from "../pages.ts";
 import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame, type State } from "../states.ts";
+import { isPageOfVersions } from "../versions.ts";
 import { someText } from "./files.ts";
+import { somePage } from "./pages.ts";
 
 /** Requests of S3 clients, by the entry of the Worker. */
 export const ENTRY_KINDS = { "S3 request": { weight: 3, take } } satisfies Record<string, Kind>;
@@ -19,12 +24,14 @@ async function take(stage: Stage, turn: Turn): Promise<void> {
   await turn.random.pick([
     putObject,
     putObject,
-    again(getObject),
-    again(getObject),
-    again(headObject),
-    again(getUnsigned),
+    ofKey(getObject),
+    ofKey(getObject),
+    ofKey(headObject),
+    ofKey(getUnsigned),
     deleteObject,
-    list,
+    ofPage(list),
+    ofPage(listUnsigned),
+    ofPage(listVersions),
     copyObject,
   ])(stage, turn);
 }
@@ -33,20 +40,31 @@ async function take(stage: Stage, turn: Turn): Promise<void> {
 const MOST_TIMES = 4;
 const BETWEEN_MS = 12;
 
-function again(
-  read: (stage: Stage, asks: Asks) => Promise<void>,
+function again<Of>(
+  choose: (random: Random) => Of,
+  read: (stage: Stage, asks: Reads & Of) => Promise<void>,
 ): (stage: Stage, turn: Turn) => Promise<void> {
   return async (stage, { id, random, bucket }) => {
-    const key = random.pick(PATHS);
+    const of = choose(random);
     for (let left = 1 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
-      await read(stage, { id: `${id}.${left}`, bucket, key });
+      await read(stage, { id: `${id}.${left}`, bucket, ...of });
       await scheduler.wait(random.next() * BETWEEN_MS);
     }
   };
 }
 
+type Reads = Pick<Turn, "id" | "bucket">;
 /** A read of one key. */
-type Asks = Pick<Turn, "id" | "bucket"> & { readonly key: string };
+type Asks = Reads & { readonly key: string };
+/** A listing, as it is asked by all. */
+type Lists = Reads & { readonly page: PageAsked };
+
+const ofKey = (read: (stage: Stage, asks: Asks) => Promise<void>) =>
+  again((random) => ({ key: random.pick(PATHS) }), read);
+
+/** Most listings are of all: those are what is asked again by others. */
+const ofPage = (read: (stage: Stage, lists: Lists) => Promise<void>) =>
+  again((random) => ({ page: random.chance(0.6) ? ALL : somePage(random) }), read);
 
 interface Heard {
   readonly status: number;
@@ -222,25 +240,144 @@ async function deleteObject(stage: Stage, turn: Turn): Promise<void> {
   );
 }
 
-async function list(stage: Stage, { id, bucket }: Turn): Promise<void> {
+async function list(stage: Stage, { id, bucket, page }: Lists): Promise<void> {
+  const query = queryOf(page);
   await stage.ask(
-    { id, bucket, text: `ListObjectsV2 ${id}` },
-    () => send(stage, { method: "GET", bucket, query: { "list-type": "2" } }),
+    { id, bucket, text: `ListObjectsV2 ${id} ${JSON.stringify(query)}` },
+    () => send(stage, { method: "GET", bucket, query }),
     (heard) => {
       const refused = refusedBy(heard);
       if (refused) return refused;
-      const rows = heard.text.matchAll(/<Contents><Key>([^<]*)<.*?<ETag>([^<]*)</g);
-      const entries = [...rows].map(([, path = "", tag = ""]) => ({
-        kind: "file",
-        path,
-        digest: digestOfTag(tag),
-      }));
-      const isCut = heard.text.includes("<IsTruncated>true<");
-      const listed = { entries, next: isCut ? (entries.at(-1)?.path ?? "") : null };
-      const of = (state: State) => state.generation !== null && isListingOf(state.tree, listed);
+      const listed = listedIn(heard);
+      const of = (state: State) =>
+        state.generation !== null && isListedOf(stage, { bucket, page, listed, state });
       return { kind: "saw", what: `listed ${JSON.stringify(listed)}`, of };
     },
   );
+}
+
+/** A listing without a signature: what is answered was public. */
+async function listUnsigned(stage: Stage, { id, bucket, page }: Lists): Promise<void> {
+  const query = queryOf(page);
+  await askAside(
+    stage,
+    { id, bucket, text: `ListObjectsV2 ${id} ${JSON.stringify(query)} without a signature` },
+    {
+      call: () => send(stage, { method: "GET", bucket, query, isUnsigned: true }),
+      saidOf(heard): Said {
+        const { status, code } = heard;
+        if (status !== 200) return { kind: "saw", what: code ?? String(status), of: () => true };
+        const listed = listedIn(heard);
+        return {
+          kind: "saw",
+          what: `listed ${JSON.stringify(listed)} without a signature`,
+          of: ({ settled }, _, state) => settled.public && isListedOf(stage, { bucket, page, listed, state }),
+        };
+      },
+    },
+  );
+}
+
+function queryOf({ prefix, delimiter, after, limit }: PageAsked): Record<string, string> {
+  return {
+    ...{ "list-type": "2", prefix, "max-keys": String(limit) },
+    ...(delimiter && { delimiter }),
+    ...(after !== undefined && { "start-after": after }),
+  };
+}
+
+interface Listed extends PageRead {
+  readonly files: readonly { readonly path: string; readonly digest: string; readonly modified: string }[];
+}
+
+/** What an answer lists: files and folders are each in order, and together they are one page. */
+function listedIn({ text }: Heard): Listed {
+  const rows = text.matchAll(
+    /<Contents><Key>([^<]*)<\/Key><LastModified>([^<]*)<.*?<ETag>([^<]*)<.*?<\/Contents>/g,
+  );
+  const files = [...rows].map(([, path = "", modified = "", tag = ""]) => ({
+    ...{ path, digest: digestOfTag(tag), modified },
+  }));
+  const names = [...files.map(({ path }) => path), ...foldersIn(text)].sort(byBytes);
+  const token = tagIn(text, "NextContinuationToken");
+  return { files, names, next: token === undefined ? null : decodeToken(token) };
+}
+
+function foldersIn(text: string): string[] {
+  return [...text.matchAll(/<CommonPrefixes><Prefix>([^<]*)</g)].map(([, path = ""]) => path);
+}
+
+/** What the first tag of a name holds. */
+function tagIn(text: string, tag: string): string | undefined {
+  return new RegExp(`<${tag}>([^<]*)<`).exec(text)?.[1];
+}
+
+/** Whether a page is one of a state, and each file on it is as it was then. */
+function isListedOf(
+  stage: Stage,
+  { bucket, page, listed, state }: { bucket: string; page: PageAsked; listed: Listed; state: State },
+): boolean {
+  const { tree } = state;
+  const isThere = ({ path, digest, modified }: Listed["files"][number]) =>
+    tree.get(path) === digest &&
+    isTimeOf(stage, { bucket, state, modified: new Date(modified).toUTCString() });
+  return listed.files.every(isThere) && isPageOf(tree.keys(), page, listed);
+}
+
+async function listVersions(stage: Stage, { id, bucket, page }: Lists): Promise<void> {
+  const { after, prefix, delimiter, limit } = page;
+  const query = {
+    ...{ versions: "", prefix, "max-keys": String(limit) },
+    ...(delimiter && { delimiter }),
+    ...(after && { "key-marker": after }),
+  };
+  const request = {
+    prefix,
+    limit,
+    ...(delimiter && { delimiter }),
+    ...(after && { after: { path: after } }),
+  };
+  await askAside(
+    stage,
+    { id, bucket, text: `ListObjectVersions ${id} ${JSON.stringify(query)}` },
+    {
+      call: () => send(stage, { method: "GET", bucket, query }),
+      saidOf(heard): Said {
+        const { status, code, text } = heard;
+        if (status >= 500 || code === "InternalError" || code === "ServiceUnavailable")
+          return { kind: "unknown" };
+        if (status !== 200) return { kind: "saw", what: code ?? String(status), of: () => true };
+        const entries = versionsIn(text);
+        const path = tagIn(text, "NextKeyMarker");
+        const version = tagIn(text, "NextVersionIdMarker");
+        const next = path === undefined ? null : { path, ...(version !== undefined && { version }) };
+        return {
+          kind: "saw",
+          what: `versions ${JSON.stringify(entries)} ${JSON.stringify(next)}`,
+          of: (facts, observer, state) =>
+            isPageOfVersions(stage, { bucket, facts, observer, state, request, entries, next }),
+        };
+      },
+    },
+  );
+}
+
+/** The versions and folders that an answer lists, by path. */
+function versionsIn(text: string): VersionEntry[] {
+  const rows = text.matchAll(/<(Version|DeleteMarker)>(.*?)<\/\1>/g);
+  const versions = [...rows].map(([, kind, of = ""]): VersionEntry => {
+    const event = {
+      path: tagIn(of, "Key") ?? "",
+      version: tagIn(of, "VersionId") ?? "",
+      latest: tagIn(of, "IsLatest") === "true",
+      modifiedAt: Date.parse(tagIn(of, "LastModified") ?? ""),
+    };
+    if (kind === "DeleteMarker") return { kind: "deletion", ...event };
+    return { kind: "version", ...event, digest: digestOfTag(tagIn(of, "ETag") ?? ""), size: 0 };
+  });
+  const folders = foldersIn(text).map((path): VersionEntry => ({ kind: "prefix", path }));
+  // Those of one path stay in their order.
+  return [...versions, ...folders].sort((one, other) => byBytes(one.path, other.path));
 }
 
 /** From the same branch, or from another one, whose bytes are then copied. */

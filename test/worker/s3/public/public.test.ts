@@ -1,9 +1,11 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Context } from "../../../../worker/app.ts";
+import type { BranchApi } from "../../../../worker/branch/contract/api.ts";
 import { BranchSettingsTable } from "../../../../worker/catalogue/branch-settings.ts";
 import { NOT_SIGNED } from "../../../../worker/s3/answer/errors.ts";
 import { refuseUnsigned } from "../../../../worker/s3/auth/unsigned.ts";
+import { type BucketTree, openTree, publicTree } from "../../../../worker/s3/bucket-tree.ts";
 import { handleS3 } from "../../../../worker/s3/gateway.ts";
 import {
   BUCKET_OPERATIONS,
@@ -349,4 +351,20 @@ test("a public branch is not the control API: what is unsigned is refused there"
   const request = new Request("http://sluice.test/api/v1/repos/open/branches");
   const refused = await worker.fetch(request as never, env as never);
   expect(refused.status).toBe(403);
+});
+
+test("what is answered out of memory is asked for as by anybody", () => {
+  const asked: object[] = [];
+  const shared: NonNullable<BucketTree["shared"]> = {
+    read: (request) => void asked.push(request),
+    page: (listing) => void asked.push(listing),
+  };
+  const branch = { lifecycle: {}, files: {}, uploads: {}, multipart: {} } as BranchApi;
+  const tree = publicTree(openTree(branch, { repo: "r", branch: "b" }, shared));
+  tree.shared?.read({ path: "a" });
+  tree.shared?.page({ of: "files", prefix: "", limit: 1 });
+  expect(asked).toEqual([
+    { path: "a", publicOnly: true },
+    { of: "files", prefix: "", limit: 1, publicOnly: true },
+  ]);
 });
