@@ -217,6 +217,30 @@ describe("erasing a version", () => {
     await expectRefsRight(branch);
   });
 
+  test("keeps equal bytes that an upload holds, and says so once, however often they came", async () => {
+    const branch = await freshBranch();
+    const id = await put(branch, "a", "same");
+    const opened = await branch.uploads.open({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const { upload } = opened;
+    const same = inline("same");
+    for (let n = 0; n < 300; n++)
+      await branch.uploads.add({ upload, contents: [inline(`first ${n}`), same, inline(`last ${n}`)] });
+    await branch.uploads.add({ upload, contents: [same] });
+    const { erased } = await erase(branch, "a", id);
+    expect(erased).toMatchObject([{ stays: true }]);
+    const { digest, size } = same;
+    expect(await branch.erasures.holders({ contents: [{ digest, size }] })).toEqual({
+      ok: true,
+      next: null,
+      holders: [{ kind: "upload", upload, path: null, digest, size }],
+    });
+    await expectRefsRight(branch);
+    await branch.uploads.abort({ upload });
+    await atRest(branch);
+    expect(await ledgerOf(branch)).toMatchObject({ refs: [], holds: 0 });
+  });
+
   test("condemns the blobs of a file at once, and they are deleted after the grace of readers", async () => {
     const branch = await freshBranch();
     const opened = await branch.uploads.open({});

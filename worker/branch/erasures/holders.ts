@@ -63,6 +63,7 @@ export async function readHolders(
   if (!live) return { ok: false, reason: "no-such-branch" };
   const wanted = new Set(contents.map(contentName));
   const holders: ByteHolder[] = [];
+  const told = new Set<string>();
   let place = placeOf(after);
   for (let looked = 0; place && looked < ROWS_A_CALL; looked += ROWS) {
     if (looked > 0) await turn();
@@ -70,12 +71,18 @@ export async function readHolders(
     const limit = kind === "upload" ? ROWS_OF_UPLOADS : ROWS;
     const rows: ScanRow[] = ledger.sql.query(SCANS[kind], [live.gen, path, number, limit]);
     for (const row of rows) {
-      for (const of of contentsOf(row))
-        if (wanted.has(contentName(of))) holders.push(holderOf(kind, row, of));
+      for (const of of contentsOf(row)) if (wanted.has(contentName(of))) add(holderOf(kind, row, of));
     }
     place = nextPlace(kind, rows, limit);
   }
   return { ok: true, holders, next: place ? JSON.stringify(place) : null };
+
+  /** An upload may hold a content by several lists. */
+  function add(holder: ByteHolder): void {
+    const name = JSON.stringify(holder);
+    if (!told.has(name)) holders.push(holder);
+    told.add(name);
+  }
 }
 
 function placeOf(after: string | undefined): Place | undefined {
