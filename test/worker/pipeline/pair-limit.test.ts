@@ -43,5 +43,10 @@ describe("a cross product that is larger than a job may have", () => {
     await commit("big-b", { ...side(null), f0: "2" });
     await expect.poll(async () => (await allJobs(pipeline))[3]?.state, { timeout: 60_000 }).toBe("running");
     expect((await allJobs(pipeline))[3]?.datums.total).toBe(SIDE);
+    // It reads its inputs whole, and what its own commit changed besides: no element counts twice.
+    expect(await query("big", "SELECT input, elements FROM sizes ORDER BY input")).toEqual([
+      { input: 0, elements: SIDE },
+      { input: 1, elements: 1 },
+    ]);
   });
 });

@@ -238,12 +238,12 @@ export class TouchedStore extends Store {
     }
   }
 
-  /** There is a new element at a path that was compared. */
-  stage(job: number, { input, element }: { input: number; element: Element }): void {
+  /** There is a new element at a path that was compared. Returns false if that was known: it was listed twice. */
+  stage(job: number, { input, element }: { input: number; element: Element }): boolean {
     const { path, kind, digest, size } = element;
-    this.sql.run`
-      INSERT OR REPLACE INTO touched (job, stage, input, path, kind, digest, size, directory)
-      VALUES (${job}, ${TO_BE_BORN}, ${input}, ${path}, ${kind}, ${digest}, ${size}, 0)`;
+    return this.sql.run`
+      INSERT INTO touched (job, stage, input, path, kind, digest, size, directory)
+      VALUES (${job}, ${TO_BE_BORN}, ${input}, ${path}, ${kind}, ${digest}, ${size}, 0) ON CONFLICT DO NOTHING`;
   }
 
   nextBirth(job: number): { input: number; element: Element } | undefined {

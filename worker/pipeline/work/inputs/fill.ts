@@ -272,8 +272,7 @@ class Slice {
       if (isSame(before, after)) continue;
       if (before && !this.#kill(input, before)) return index;
       if (after && this.#isCross) {
-        store.stage(n, { input, element: after });
-        this.#resize(input, 1);
+        if (store.stage(n, { input, element: after })) this.#resize(input, 1);
       } else {
         if (after) this.#bear(input, after);
         // Its only datum is born, also if the slice is used up by that.
