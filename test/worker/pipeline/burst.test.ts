@@ -137,6 +137,27 @@ describe("a file that a thousand jobs found changed, beside a thousand files tha
   });
 });
 
+describe("a job of a thousand datums that was called off", () => {
+  it("leaves no list of its queue to whoever looks for work", async () => {
+    await makeRepo("called-in");
+    await makePipeline({ name: "called-off", globs: { "called-in": "/*" } });
+    await runInDurableObject(env.PIPELINE.getByName("called-off"), (_, { storage }) => {
+      const { attempts } = new Ledger(storage);
+      const datums = Array.from({ length: 1000 }, (_, i) => ({ id: `d${1000 + i}`, key: `k${i}` }));
+      for (const datum of datums) attempts.add(1, [datum]);
+      attempts.add(2, [{ id: "other", key: "other" }]);
+      expect(attempts.queued(2000)).toBe(1001);
+      let after: string | null = "";
+      while (after !== null) after = attempts.callOff(1, { after, limit: 100, now: 1 });
+      const statements = vi.spyOn(Sql.prototype, "execute");
+      expect(attempts.next(10, []).map(({ id }) => id)).toEqual(["other"]);
+      const read = statements.mock.results.map(({ value }) => value.rowsRead as number);
+      statements.mockRestore();
+      expect(read.reduce((sum, rows) => sum + rows)).toBeLessThan(10);
+    });
+  });
+});
+
 /** Of each job whose end came to its commit: whether others had a turn since its own began. */
 function turnsBeforeCommits(): boolean[] {
   const had: boolean[] = [];

@@ -356,6 +356,10 @@ export class AttemptStore extends Store {
       this.#promote(id);
     }
     this.settle(calls);
+    // So that no worker that looks for work passes by all of them in one turn.
+    this.sql.run`
+      DELETE FROM queue WHERE job = ${job} AND number IN (
+        SELECT number FROM queue WHERE job = ${job} ORDER BY number LIMIT ${limit})`;
     return rows.length < limit ? null : (rows.at(-1)?.id ?? null);
   }
 
