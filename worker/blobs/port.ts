@@ -31,7 +31,10 @@ export interface BlobStore {
 }
 
 /** What reads need of a store. */
-export type BlobReader = Pick<BlobStore, "get" | "readsAhead">;
+export interface BlobReader extends Pick<BlobStore, "get" | "readsAhead"> {
+  /** A stream may not know how long it is, or end too soon as if it were whole: whoever answers with it counts its bytes. */
+  readonly isUncounted?: true;
+}
 
 export interface ListBlobs {
   readonly prefix: string;

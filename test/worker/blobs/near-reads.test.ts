@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { chunkBlobName } from "../../../worker/blobs/blob-name.ts";
 import { Blobs } from "../../../worker/blobs/near/entrypoint.ts";
 import { type BytesFrom, EntrypointCache, NearReads } from "../../../worker/blobs/near/near.ts";
+import { readContent } from "../../../worker/blobs/read/read-content.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Env } from "../../../worker/env.ts";
 import { MemoryCache } from "./memory-cache.ts";
@@ -108,13 +109,28 @@ describe("the cache in front of the entrypoint", () => {
     expect(await (await ask(new Response(null, { status: 404 }))).near).toBeNull();
   });
 
-  test("breaks off a copy that ends too soon", async () => {
+  test.each([
+    ["an only blob", 1],
+    ["the first of several", 2],
+  ])("breaks off a copy of %s that ends too soon", async (_, count) => {
+    const store = new MemoryStore();
     // A stream of which nobody knows how long it is.
-    const { readable, writable } = new TransformStream();
-    const writer = writable.getWriter();
-    void writer.write(bytes.slice(0, 4)).then(() => writer.close());
-    const read = await (await ask(new Response(readable))).near;
-    await expect(textOf(Promise.resolve(read?.bytes ?? null))).rejects.toThrow();
+    const short = () => {
+      const { readable, writable } = new TransformStream();
+      const writer = writable.getWriter();
+      void writer.write(bytes.slice(0, 4)).then(() => writer.close());
+      return readable;
+    };
+    const fetcher = { fetch: async () => new Response(short()) } as unknown as Fetcher;
+    const reads = new NearReads(store, new EntrypointCache(() => fetcher), () => {});
+    const chunks = Array.from({ length: count }, () => ({
+      blob: freshName(),
+      offset: 0,
+      length: 10,
+      leaves: "",
+    }));
+    const read = readContent(reads, { body: { kind: "chunks", chunks }, size: 10 * count, hold: null });
+    await expect(read.then((body) => new Response(body).text())).rejects.toThrow();
   });
 });
 

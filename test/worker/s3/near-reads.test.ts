@@ -5,6 +5,7 @@ import { handleApi } from "../../../worker/api/api.ts";
 import type { Context } from "../../../worker/app.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { type Env, readConfig } from "../../../worker/env.ts";
+import type { RequestEvent } from "../../../worker/request-log.ts";
 import { handleS3 } from "../../../worker/s3/gateway.ts";
 import { MemoryCache } from "../blobs/memory-cache.ts";
 import { branchOf, inObject } from "../branch/support.ts";
@@ -76,6 +77,23 @@ describe("GetObject", () => {
     const range = await s3(`GET /${BUCKET}/read`, { range: `bytes=${4 * MIB - 2}-${4 * MIB + 1}` });
     expect(await range.bytes()).toEqual(whole.slice(4 * MIB - 2, 4 * MIB + 2));
     expect(from()).toBe("cache");
+  });
+
+  test("has a file of several blobs whole out of the entrypoint and its cache, as the platform binds it", async () => {
+    const whole = await putFile("bound");
+    const read = async (headers: Record<string, string> = {}) => {
+      const context = { ...testContext({ cachesBlobs: true }), event: {} as RequestEvent };
+      const request = await signed(`GET /${BUCKET}/bound`, { headers });
+      const answered = await handleS3(request, { context, now: Date.now });
+      return { bytes: await answered.bytes(), from: context.event.bytesFrom };
+    };
+    const first = await read();
+    expect([sha256(first.bytes), first.from]).toEqual([sha256(whole), "store"]);
+    await store.delete(await blobsOf("bound"));
+    const second = await read();
+    expect([sha256(second.bytes), second.from]).toEqual([sha256(whole), "cache"]);
+    const range = await read({ range: `bytes=${4 * MIB - 2}-${4 * MIB + 1}` });
+    expect(range.bytes).toEqual(whole.slice(4 * MIB - 2, 4 * MIB + 2));
   });
 
   test("of a file in the branch's rows says nothing of it", async () => {

@@ -21,6 +21,7 @@ export interface BlobCache {
 
 /** Reads blobs through a cache, and without it if that fails. */
 export class NearReads implements BlobReader {
+  readonly isUncounted = true;
   readonly readsAhead: number;
   readonly #store: BlobStore;
   readonly #cache: BlobCache;
@@ -63,10 +64,7 @@ export class EntrypointCache implements BlobCache {
       if (status === 404) return null;
       throw new Error(`the cache answered ${status} with ${bytes} bytes`);
     }
-    // An answer learns its length from the stream, and a copy that ends too soon must not end it as if it were whole.
-    const { readable, writable } = new FixedLengthStream(length);
-    body.pipeTo(writable).catch(() => {});
-    return { bytes: readable, from: said.get("cf-cache-status") === "HIT" ? "cache" : "store" };
+    return { bytes: body, from: said.get("cf-cache-status") === "HIT" ? "cache" : "store" };
   }
 }
 

@@ -31,7 +31,7 @@ export async function readContent(
   const { first } = blobs;
   if (!first) return new Uint8Array(0);
   const stream = await first.stream;
-  if (first.length === range.length) return stream;
+  if (first.length === range.length && !store.isUncounted) return stream;
   // Never `new TransformStream()`: it passes every byte through JavaScript, at twenty times the cost.
   const { readable, writable } = new FixedLengthStream(range.length);
   let sent = 0;
