@@ -267,7 +267,9 @@ class Publicity {
   readonly #history: History;
   /** Since when it is surely private; null: it may be public. */
   #privateSince: number | null = null;
-  #opening = 0;
+  /** How many requests to set it have begun, and how many are under way: of two at once, either may be the last one. */
+  #begun = 0;
+  #underWay = 0;
 
   constructor(history: History) {
     this.#history = history;
@@ -276,10 +278,11 @@ class Publicity {
   async set(acl: "private" | "public-read", request: () => Promise<Answer>): Promise<void> {
     const isOpening = acl === "public-read";
     this.#privateSince = null;
-    this.#opening++;
-    const before = this.#opening;
+    const before = ++this.#begun;
+    const others = this.#underWay++;
     const answer = await request().catch(() => undefined);
-    const isAlone = before === this.#opening;
+    this.#underWay--;
+    const isAlone = others === 0 && before === this.#begun;
     if (!isOpening && isAlone && answer?.status === 200) this.#privateSince = this.#history.moment();
   }
 
