@@ -6,6 +6,7 @@ import {
   type ByteRange,
   DiskFullError,
   type ListBlobs,
+  type PutTogether,
   UnwrittenBlobError,
 } from "./blobs/port.ts";
 import { inTime } from "./in-time.ts";
@@ -156,10 +157,10 @@ export class RoomyStore implements BlobStore {
     return this.#room.admit(bytes);
   }
 
-  async put(name: string, bytes: Uint8Array): Promise<void> {
+  async put(name: string, bytes: Uint8Array, together?: PutTogether): Promise<void> {
     await this.#room.admit(bytes.length);
     try {
-      await this.#store.put(name, bytes);
+      await this.#store.put(name, bytes, together);
     } catch (error) {
       this.#room.lookAnew();
       const told = await this.#explain(error);

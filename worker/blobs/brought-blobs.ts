@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { BlobPage, BlobStore, ByteRange, ListBlobs } from "./port.ts";
+import type { BlobPage, BlobStore, ByteRange, ListBlobs, PutTogether } from "./port.ts";
 
 /** Most names that are remembered: the chunks of some 80 GiB. A larger request that fails leaves the rest behind. */
 const MAX_REMEMBERED = 20_000;
@@ -40,10 +40,10 @@ export class BroughtBlobs implements BlobStore {
     await this.#store.admit?.(bytes);
   }
 
-  async put(name: string, bytes: Uint8Array): Promise<void> {
+  async put(name: string, bytes: Uint8Array, together?: PutTogether): Promise<void> {
     if (this.#names.length < MAX_REMEMBERED) this.#names.push(name);
     else this.#isUnsure = true;
-    const put = this.#store.put(name, bytes);
+    const put = this.#store.put(name, bytes, together);
     this.#underWay.add(put);
     await put.finally(() => this.#underWay.delete(put));
   }

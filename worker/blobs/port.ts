@@ -15,7 +15,7 @@ export interface BlobStore {
    * Writes a blob whole; replaces one of that name. Visible only when complete. When it resolves, the blob is there also after
    * a power cut: whoever names it has awaited this.
    */
-  put(name: string, bytes: Uint8Array): Promise<void>;
+  put(name: string, bytes: Uint8Array, together?: PutTogether): Promise<void>;
   /** The bytes [offset, offset + length) of a blob, at least one; null if there is none. Rejects if it is too short. */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
   /**
@@ -34,6 +34,14 @@ export interface BlobStore {
 export interface BlobReader extends Pick<BlobStore, "get" | "readsAhead"> {
   /** A stream may not know how long it is, or end too soon as if it were whole: whoever answers with it counts its bytes. */
   readonly isUncounted?: true;
+}
+
+/** Several puts of one request, of which a store may do one step together. */
+export interface PutTogether {
+  /** To be called, if at all, once the bytes of a put are no longer looked at, although the blob may not be there yet. */
+  onTaken(): void;
+  /** Resolves when `finishAll` was done for a blob: together with those that came while it was under way for others. */
+  finish(name: string, finishAll: (names: readonly string[]) => Promise<void>): Promise<void>;
 }
 
 export interface ListBlobs {

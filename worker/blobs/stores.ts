@@ -11,6 +11,7 @@ import {
   type ListBlobs,
   NoHandlesError,
   NotDeletedError,
+  type PutTogether,
   type Removed,
   ShortBlobError,
   type UnwantedBlob,
@@ -104,12 +105,16 @@ export class DiskBlobStore implements BlobStore {
     this.#flush = flush;
   }
 
-  async put(name: string, bytes: Uint8Array): Promise<void> {
+  async put(name: string, bytes: Uint8Array, together?: PutTogether): Promise<void> {
     const response = await this.#disk.fetch(address(name), { method: "PUT", body: bytes }).catch((error) => {
       throw new UnwrittenBlobError(name, error);
     });
     if (!response.ok) throw new UnwrittenBlobError(name, await failure("write", { name, response }));
-    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {
+    together?.onTaken();
+    const flush = this.#flush;
+    if (!flush) return;
+    const finish = (names: readonly string[]) => flush({ written: [...names], removed: [] });
+    await (together ? together.finish(name, finish) : finish([name])).catch((error) => {
       throw new UnwrittenBlobError(name, error);
     });
   }

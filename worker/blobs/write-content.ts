@@ -164,7 +164,7 @@ class ContentWrite {
       if (this.#bodyFailure() !== null) break;
       const { leaves, digest } = hasher.endChunk();
       const blob = chunkBlobName({ digest, size: chunk.length }, owner);
-      await flow.send(chunk, (bytes) => store.put(blob, bytes));
+      await flow.send(chunk, (bytes, together) => store.put(blob, bytes, together));
       await list.add({ blob, offset: 0, length: chunk.length, leaves: encodeLeaves(leaves) });
       // The next buffer is taken only if there is something to put in it.
       head = await this.#fill(new Uint8Array(head.buffer), { filled: 0, atLeast: 1 });

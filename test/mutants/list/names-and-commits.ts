@@ -44,8 +44,9 @@ export const POWER_CUTS: Invariant = {
     {
       name: "A blob counts as written before it is flushed",
       file: "worker/blobs/stores.ts",
-      text: "    await this.#flush?.({ written: [name], removed: [] }).catch((error) => {\n",
-      replacement: "    void this.#flush?.({ written: [name], removed: [] }).catch((error) => {\n",
+      text: "    await (together ? together.finish(name, finish) : finish([name])).catch((error) => {\n",
+      replacement:
+        "    void (together ? together.finish(name, finish) : finish([name])).catch((error) => {\n",
       tests: [inWorker("blobs/flushed-store")],
     },
     {

@@ -126,6 +126,54 @@ describe("uploads that share a budget", () => {
     expect(await result).toMatchObject({ ok: true, content: { size: 40 * MIB } });
     expect(budget.free).toBe(chunks * CHUNK_BYTES);
   });
+
+  test("hold no memory for chunks that wait to be flushed, which are flushed together while others are", async () => {
+    const budget = new ByteBudget(2 * CHUNK_BYTES);
+    const rounds: (readonly string[])[] = [];
+    const flushed = Promise.withResolvers<void>();
+    let puts = 0;
+    const store: BlobStore = {
+      ...noStore,
+      put(name, _bytes, together) {
+        puts += 1;
+        together?.onTaken();
+        const finishAll = (names: readonly string[]) => {
+          rounds.push([...names]);
+          return flushed.promise;
+        };
+        return together?.finish(name, finishAll) ?? Promise.reject(new Error("by itself"));
+      },
+    };
+    const result = write(slowBody(randomBytes(11 * CHUNK_BYTES, 1), 1), { store, budget });
+    await expect.poll(() => puts).toBe(9);
+    await expect.poll(() => budget.free).toBe(CHUNK_BYTES);
+    expect(rounds.map(({ length }) => length)).toEqual([1]);
+    flushed.resolve();
+    expect(await result).toMatchObject({ ok: true, content: { size: 11 * CHUNK_BYTES } });
+    expect(puts).toBe(11);
+    expect(rounds.slice(0, 2).map(({ length }) => length)).toEqual([1, 8]);
+    expect(new Set(rounds.flat()).size).toBe(11);
+    expect(budget.free).toBe(2 * CHUNK_BYTES);
+  });
+
+  test.each([1, 9])("fail if the %ith of their chunks can't be flushed", async (bad) => {
+    const budget = new ByteBudget(2 * CHUNK_BYTES);
+    const put: string[] = [];
+    const finishAll = async (names: readonly string[]) => {
+      if (names.includes(put[bad - 1] ?? "")) throw new Error("the disk is broken");
+    };
+    const store: BlobStore = {
+      ...noStore,
+      async put(name, _bytes, together) {
+        put.push(name);
+        together?.onTaken();
+        await together?.finish(name, finishAll);
+      },
+    };
+    const body = slowBody(randomBytes(9 * CHUNK_BYTES, 1), 1);
+    await expect(write(body, { store, budget })).rejects.toThrow("the disk is broken");
+    expect(budget.free).toBe(2 * CHUNK_BYTES);
+  });
 });
 
 const noStore: BlobStore = {

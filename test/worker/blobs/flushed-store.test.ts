@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { HostFlush } from "../../../protocol/admin.ts";
-import { NotDeletedError, UnwrittenBlobError } from "../../../worker/blobs/port.ts";
+import { NotDeletedError, type PutTogether, UnwrittenBlobError } from "../../../worker/blobs/port.ts";
 import { openBlobStore } from "../../../worker/blobs/stores.ts";
 
 /** A disk service and a host that write down what is asked of them. */
@@ -35,6 +35,33 @@ describe("a blob store on a disk whose host flushes", () => {
     const { calls, env } = stage();
     await openBlobStore(env).put("b/one", new Uint8Array(1));
     expect(calls).toEqual(["PUT b/one", "/flush token +b/one -"]);
+  });
+
+  test("has blobs that are put together flushed together, without their bytes", async () => {
+    const { calls, env } = stage();
+    const names: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    let flush: ((names: readonly string[]) => Promise<void>) | undefined;
+    const together: PutTogether = {
+      onTaken: () => calls.push("taken"),
+      finish(name, finishAll) {
+        names.push(name);
+        flush = finishAll;
+        return gate.promise;
+      },
+    };
+    const store = openBlobStore(env);
+    const puts = [await put("b/one"), await put("b/two")];
+    async function put(name: string): Promise<{ done: Promise<void> }> {
+      const done = store.put(name, new Uint8Array(1), together);
+      await expect.poll(() => names).toContain(name);
+      return { done };
+    }
+    expect(calls).toEqual(["PUT b/one", "taken", "PUT b/two", "taken"]);
+    await flush?.(names);
+    expect(calls.at(-1)).toBe("/flush token +b/one,b/two -");
+    gate.resolve();
+    await Promise.all(puts.map(({ done }) => done));
   });
 
   test("has what it removes flushed in one call, also what an earlier call had removed already", async () => {
