@@ -6,7 +6,7 @@ export const PIPELINE_LIMITS: Readonly<Record<string, Readonly<Record<string, nu
   "protocol/pipeline-check.ts": { MAX_PAIRS: 16 },
   "protocol/runner.ts": { MAX_MERGE_PARTS: 3, MAX_EGRESS_ENTRIES: 3 },
   "worker/catalogue/jobs.ts": { MAX_JOBS_PER_WRITE: 3 },
-  [`${PIPELINE}/attempts/attempt-store.ts`]: { LISTED: 2 },
+  [`${PIPELINE}/attempts/attempt-store.ts`]: { LISTED: 2, COUNTED: 2 },
   [`${PIPELINE}/attempts/result-store.ts`]: { ROWS_AT_ONCE: 5, MAX_KNOWN: 2 },
   [`${PIPELINE}/context.ts`]: { MAX_KEPT: 1 },
   [`${PIPELINE}/inputs/datum-store.ts`]: { LIST_LENGTH: 8 },

@@ -80,6 +80,8 @@ const OPEN = `
 
 /** Most attempts of one list of the queue, all of which are read whenever some of them are leased. */
 const LISTED = 50;
+/** Lists of the queue whose attempts are looked at one by one to count them: a fleet may ask for ten thousand. */
+const COUNTED = 50;
 
 /** Of (?1 JSON of ids, ?2 job): those attempts of the job that are queued, by key. */
 const QUEUED = `
@@ -166,12 +168,24 @@ export class AttemptStore extends Store {
       VALUES (${job}, ${id}, ${key}, 'killed', 0, 0, ${now})`;
   }
 
-  /** How many are queued, counted up to `limit`. */
+  /** How many are queued, counted up to `limit`: exactly if they are on few lists, else with what was leased of later ones. */
   queued(limit: number): number {
-    return this.sql.number`
+    let count = this.sql.number`
       SELECT count(*) FROM (
-        SELECT DISTINCT a.job, a.id FROM queue CROSS JOIN json_each(queue.ids) AS named
-        CROSS JOIN attempts AS a ON a.job = queue.job AND a.id = named.value AND a.state = 'queued' LIMIT ${limit})`;
+        SELECT DISTINCT a.job, a.id
+        FROM (SELECT job, ids FROM queue ORDER BY job, number LIMIT ${COUNTED}) AS lists
+        CROSS JOIN json_each(lists.ids) AS named
+        CROSS JOIN attempts AS a ON a.job = lists.job AND a.id = named.value AND a.state = 'queued' LIMIT ${limit})`;
+    let last = this.sql.first<{ job: number; number: number }>`
+      SELECT job, number FROM queue ORDER BY job, number LIMIT 1 OFFSET ${COUNTED - 1}`;
+    while (last && count < limit) {
+      const lists: { job: number; number: number; attempts: number }[] = this.sql.all`
+        SELECT job, number, json_array_length(ids) AS attempts FROM queue
+        WHERE (job, number) > (${last.job}, ${last.number}) ORDER BY job, number LIMIT ${COUNTED}`;
+      for (const { attempts } of lists) count += attempts;
+      last = lists.at(-1);
+    }
+    return Math.min(count, limit);
   }
 
   /**
