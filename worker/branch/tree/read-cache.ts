@@ -1,3 +1,4 @@
+import { Recent } from "../../core/recent.ts";
 import type { Refused } from "../contract/answers.ts";
 import type { FileList, FileRead, ListFiles, ReadFile, VersionList, VersionMark } from "../contract/files.ts";
 import type { ModifiedOf } from "../contract/settings.ts";
@@ -55,44 +56,7 @@ interface Entry {
   epoch?: number;
 }
 
-/** Entries by key, the one used longest ago first: it is also the first to go. */
-class RecentReads {
-  /** So many bytes stay. */
-  mostBytes: number;
-  readonly #entries = new Map<string, Entry>();
-  #bytes = 0;
-
-  constructor(mostBytes: number) {
-    this.mostBytes = mostBytes;
-  }
-
-  get(key: string): Entry | undefined {
-    const entry = this.#entries.get(key);
-    if (!entry) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry;
-  }
-
-  set(key: string, entry: Entry): void {
-    this.delete(key);
-    this.#entries.set(key, entry);
-    this.#bytes += entry.bytes;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.mostBytes) return;
-      this.delete(oldest);
-    }
-  }
-
-  delete(key: string): void {
-    const entry = this.#entries.get(key);
-    if (!entry) return;
-    this.#entries.delete(key);
-    this.#bytes -= entry.bytes;
-  }
-}
-
-const isolateReads = new RecentReads(ISOLATE_BYTES);
+const isolateReads = new Recent<Entry>(ISOLATE_BYTES);
 /** By buckets, the newest instance of each branch that shares what it reads. */
 const sharing = new Map<string, ReadCache>();
 let caches = 0;
@@ -118,7 +82,7 @@ let caches = 0;
  *    not found.
  */
 export class ReadCache {
-  readonly #reads: RecentReads;
+  readonly #reads: Recent<Entry>;
   #owner = `${++caches}:`;
   #bucket: string | undefined;
   #record: BranchRecord | undefined;
@@ -128,7 +92,7 @@ export class ReadCache {
   #pageEpoch = 0;
 
   constructor(mostBytes?: number) {
-    this.#reads = mostBytes === undefined ? isolateReads : new RecentReads(mostBytes);
+    this.#reads = mostBytes === undefined ? isolateReads : new Recent<Entry>(mostBytes);
   }
 
   /** What the object itself goes by. */
