@@ -1,8 +1,8 @@
 import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
 import type { Context } from "../app.ts";
-import type { Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
+import type { AnswerOf, Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
-import type { FileCalls, ViewShown } from "../branch/contract/files.ts";
+import type { FileCalls, ReadFile, Unchanged, ViewShown } from "../branch/contract/files.ts";
 import type { LifecycleCalls } from "../branch/contract/lifecycle.ts";
 import type { ListMultiparts, MultipartCalls, MultipartList } from "../branch/contract/multipart.ts";
 import type { UploadCalls, UploadOpened } from "../branch/contract/uploads.ts";
@@ -13,6 +13,8 @@ type Narrowed = "read" | "list" | "put" | "commit" | "setTags";
 type Absent = Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
+type FreshRead = Omit<ReadFile, "have">;
+type FileAnswer = Exclude<AnswerOf<FileCalls["read"]>, Unchanged>;
 type Shared = ReturnType<Context["shared"]>;
 type Status = { readonly ok: true } & BucketStatus;
 
@@ -23,7 +25,11 @@ interface BucketStatus extends Pick<ViewShown, "modifiedAt"> {
 }
 
 /** What a bucket shows and takes: the newest state of its branch, that of one of its open commits, or one of its commits. */
-export interface BucketTree extends Pick<FileCalls, Narrowed> {
+export interface BucketTree extends Pick<FileCalls, Exclude<Narrowed, "read">> {
+  /** One file. */
+  read(request: FreshRead): Promise<FileAnswer>;
+  /** The same, for somebody who keeps what it answers. */
+  readAgain(request: ReadFile): Promise<FileAnswer | Unchanged>;
   /** Whether it is there, and what it is. */
   status(request?: PublicRead): Promise<Status | Absent>;
   /** What `read`, `list` and the branch's `versions` would answer, as far as memory has it. */
@@ -66,6 +72,7 @@ function headTree({ lifecycle, files, uploads, multipart }: BranchApi, shared: S
     shared,
     status: (request) => lifecycle.status(request),
     read: (request) => files.read(request),
+    readAgain: (request) => files.read(request),
     list: (request) => files.list(request),
     put: (request) => files.put(request),
     commit: (request) => files.commit(request),
@@ -87,6 +94,7 @@ export function publicTree(tree: BucketTree): BucketTree {
       page: (listing) => shared.page({ ...listing, publicOnly: true }),
     },
     read: (request) => tree.read({ ...request, publicOnly: true }),
+    readAgain: (request) => tree.readAgain({ ...request, publicOnly: true }),
     list: (request) => tree.list({ ...request, publicOnly: true }),
     put: noWrite,
     commit: noWrite,
@@ -117,6 +125,7 @@ function viewTree({ files, uploads, multipart }: BranchApi, address: ViewAddress
     status,
     shared: undefined,
     read: (request) => told(files.read({ ...request, ...named })),
+    readAgain: (request) => told(files.read({ ...request, ...named })),
     list: (request) => told(files.list({ ...request, ...named })),
     put: (request) => told(files.put({ ...request, ...named })),
     commit: (request) => told(files.commit({ ...request, ...named })),

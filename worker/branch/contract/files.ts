@@ -13,20 +13,9 @@ export interface FileCalls {
     request: { view: string } & PublicRead,
   ): Promise<ViewShown | Refused<"no-such-open-commit" | "no-such-version" | "forking" | "not-public">>;
   /** One file at HEAD, or at a commit. */
-  read(
-    request: ReadFile,
-  ): Promise<
-    | FileRead
-    | DeletionRead
-    | Refused<
-        | "no-such-branch"
-        | "forking"
-        | "no-such-version"
-        | "no-such-file"
-        | "no-such-open-commit"
-        | "not-public"
-      >
-  >;
+  read(request: ReadFile & { readonly have?: never }): Promise<ReadAnswer>;
+  /** The same, for somebody who keeps what it answers. */
+  read(request: ReadFile): Promise<ReadAnswer | Unchanged>;
   /** One page of the tree, in byte order of the path. It may be short, and even empty, if much has to be passed over; `next` says whether that was all. */
   list(
     request: ListFiles,
@@ -77,6 +66,31 @@ export interface ReadFile extends PublicRead {
   readonly commit?: string;
   /** Whose time `modifiedAt` is, if the branch is not set to one. Absent: the branch's. */
   readonly modified?: ModifiedOf;
+  /** The stamp of what the same question was answered with before; null: there is none, but one is wanted. */
+  readonly have?: string | null;
+}
+
+type ReadAnswer =
+  | FileRead
+  | DeletionRead
+  | Refused<
+      "no-such-branch" | "forking" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public"
+    >;
+
+/** Says of an answer that it may be kept, for somebody who asked with `have`. */
+interface Stamped {
+  /** What to ask the same question with next time. Means something to this object alone. */
+  readonly stamp: string;
+  /** The question names one commit by its id: it is answered so for ever, unless the file is erased, or the commit or the branch goes. */
+  readonly pinned?: true;
+}
+
+/** The answer is the one that `have` is of. */
+export interface Unchanged extends Stamped {
+  readonly ok: true;
+  readonly unchanged: true;
+  /** What has changed of it, if that is the time of the newest commit. Absent: as it was. */
+  readonly modifiedAt?: number;
 }
 
 interface ReadContent extends ContentId {
@@ -84,7 +98,7 @@ interface ReadContent extends ContentId {
   readonly liveOnly?: boolean;
 }
 
-export interface FileRead {
+export interface FileRead extends Partial<Stamped> {
   readonly ok: true;
   readonly kind: "file" | "dir";
   readonly digest: string;

@@ -2,12 +2,12 @@ import type { Life } from "../../blobs/content.ts";
 import { contentOf } from "../contents/content-store.ts";
 import { NOTHING, readBody } from "../contents/stored-body.ts";
 import type { Refused } from "../contract/answers.ts";
-import type { DeletionRead, FileRead, ReadFile } from "../contract/files.ts";
+import type { DeletionRead, FileRead, ReadFile, Unchanged } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isKept } from "../retention/kept.ts";
 import { isPublic, modifiedOf } from "../settings/settings.ts";
 import { readAttributes } from "../tree/attributes.ts";
-import type { CommitRow } from "../tree/commit-store.ts";
+import type { CommitRow, Position } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { newestAnswer } from "../tree/read-cache.ts";
@@ -76,21 +76,65 @@ const AT_COMMIT = whole(
 /** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
   ledger: Ledger,
-  { path, commit, openCommit, publicOnly = false, ...asked }: ReadFile,
-): FileRead | DeletionRead | NotFound {
+  { path, commit, openCommit, publicOnly = false, have, ...asked }: ReadFile,
+): FileRead | Unchanged | DeletionRead | NotFound {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const modified = modifiedOf(ledger, asked);
-  if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified, publicOnly });
+  if (openCommit !== undefined)
+    return readView(ledger, { path, view: openCommit, modified, publicOnly, have });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
-  if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
-  const read = readPresent(ledger, { path, live });
+  if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen, have });
   const record = ledger.recordOf(live);
+  const stamp = have === undefined ? undefined : newestStamp(ledger, live);
+  if (stamp !== undefined && hasNewest(ledger, { path, live, have })) {
+    const time = modified === "branch" && { modifiedAt: record.modifiedAt };
+    return { ok: true, unchanged: true, stamp, ...time };
+  }
+  const read = readPresent(ledger, { path, live });
   if (ledger.mayShare()) ledger.reads.publish(record, path);
-  return newestAnswer(record, read, asked.modified);
+  const answer = newestAnswer(record, read, asked.modified);
+  return answer.ok && stamp !== undefined ? { ...answer, stamp } : answer;
 }
 
-interface ReadView {
+/*
+ * Whoever keeps what a read answered asks with its stamp next time, and hears in a few bytes that it is still so. A stamp has
+ * the generation, the newest commit when it was read, and a counter of all that changes rows otherwise (tree/read-cache.ts). If
+ * the counter is the same, the file of a path at HEAD is the same if it was born by that commit, and that of a commit always.
+ */
+
+/** The stamp of what is read of a commit now. */
+function stampOf({ reads }: Ledger, { gen, seq }: Position): string {
+  return `${stampsSince(reads.counter, gen)}${seq}`;
+}
+
+/** The commit that a stamp is of; undefined if more may have changed since than commits say. */
+function stampedAt({ reads }: Ledger, { have, gen }: Stamp & { gen: number }): number | undefined {
+  const since = stampsSince(reads.counter, gen);
+  return have?.startsWith(since) ? Number(have.slice(since.length)) : undefined;
+}
+
+function stampsSince(counter: string, gen: number): string {
+  return `${counter}:${gen}:`;
+}
+
+type Stamp = { readonly have: ReadFile["have"] };
+
+/** The stamp of what is read at HEAD now. There is none while a large commit is applied, whose rows are there before it is. */
+function newestStamp(ledger: Ledger, { gen, head: { seq } }: Live): string | undefined {
+  return ledger.applying.get() === null ? stampOf(ledger, { gen, seq }) : undefined;
+}
+
+/** Whether a stamp is of what is at a path at HEAD. */
+function hasNewest(
+  ledger: Ledger,
+  { path, live: { gen, head }, have }: Stamp & { path: string; live: Live },
+): boolean {
+  const seq = stampedAt(ledger, { have, gen });
+  return seq !== undefined && (seq === head.seq || ledger.files.isBornBy({ gen, seq }, path));
+}
+
+interface ReadView extends Stamp {
   readonly path: string;
   readonly view: string;
   readonly modified: NonNullable<ReadFile["modified"]>;
@@ -98,11 +142,15 @@ interface ReadView {
 }
 
 /** HEAD as it would be if the open commit were finished now, or a commit. */
-function readView(ledger: Ledger, { path, view, modified, publicOnly }: ReadView): FileRead | NotFound {
+function readView(
+  ledger: Ledger,
+  { path, view, modified, publicOnly, have }: ReadView,
+): FileRead | Unchanged | NotFound {
   const found = findView(ledger, { view, publicOnly });
   if (found === undefined) return noView(ledger, view);
   const { live, openCommit, commit } = found;
-  if (commit) return readCommit(ledger, { path, commit, modified });
+  // A tag may come to name another commit.
+  if (commit) return readKept(ledger, { path, commit, modified, have, isPinned: commit.id === view });
   const staged = readStaged(ledger, { live, openCommit, path });
   const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
   if (!read) return { ok: false, reason: "no-such-file" };
@@ -136,12 +184,13 @@ function readAt(
     commit: id,
     modified,
     gen,
-  }: Required<Pick<ReadFile, "path" | "commit" | "modified">> & { gen: number },
-): FileRead | DeletionRead | NotFound {
+    have,
+  }: Required<Pick<ReadFile, "path" | "commit" | "modified">> & Stamp & { gen: number },
+): FileRead | Unchanged | DeletionRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.gen !== gen) return { ok: false, reason: "no-such-version" };
   if (isKept(ledger, commit)) {
-    const read = readCommit(ledger, { path, commit, modified });
+    const read = readKept(ledger, { path, commit, modified, have, isPinned: true });
     if (read.ok) return read;
   }
   // Lists of versions have a deletion, too, as long as its row is there, whatever became of the commit.
@@ -167,6 +216,21 @@ function readVersion(
   if (!row) return { ok: false, reason: "no-such-version" };
   const read = wholeRead(path, row);
   return modified === "file" ? read : { ...read, modifiedAt: createdAt };
+}
+
+/** What was at a path at a commit that is kept. */
+function readKept(
+  ledger: Ledger,
+  { have, isPinned, ...asked }: Parameters<typeof readCommit>[1] & Stamp & { isPinned: boolean },
+): FileRead | Unchanged | NotFound {
+  const { gen, seq } = asked.commit;
+  const stamped = have !== undefined && {
+    stamp: stampOf(ledger, { gen, seq }),
+    ...(isPinned && { pinned: true as const }),
+  };
+  if (stamped && stampedAt(ledger, { have, gen }) === seq) return { ok: true, unchanged: true, ...stamped };
+  const read = readCommit(ledger, asked);
+  return read.ok ? { ...read, ...stamped } : read;
 }
 
 function readCommit(

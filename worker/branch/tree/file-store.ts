@@ -125,6 +125,12 @@ export class FileStore extends BranchStore {
       WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
   }
 
+  /** Whether what is at a path at HEAD was there at a commit already. */
+  isBornBy({ gen, seq }: Position, path: string): boolean {
+    return this.sql.has`
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ${gen} AND path = ${path} AND died IS NULL AND born <= ${seq}`;
+  }
+
   /** What was at a path at a commit. */
   at({ gen, seq }: Position, path: string): HeadRow | undefined {
     const row = this.sql.first<HeadRow & { died: number | null }>`
@@ -198,6 +204,7 @@ export class FileStore extends BranchStore {
 
   /** Somebody wrote what is at a path once more: nothing changes but its age, and its time at HEAD if it has one of its own. */
   renew(path: string, { gen, now }: { gen: number; now: number }): void {
+    this.#reads.rowChanged();
     this.#reads.drop(path);
     this.sql.run`
       UPDATE files SET renewed = ${now} WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;

@@ -90,6 +90,8 @@ export class ReadCache {
   #epoch = 0;
   /** The same of pages: each transaction begins another one. */
   #pageEpoch = 0;
+  readonly #instance = crypto.randomUUID();
+  #changes = 0;
 
   constructor(mostBytes?: number) {
     this.#reads = mostBytes === undefined ? isolateReads : new Recent<Entry>(mostBytes);
@@ -158,7 +160,23 @@ export class ReadCache {
   withdraw(changes: "paths" | "anything"): void {
     this.#record = undefined;
     this.#pageEpoch++;
-    if (changes === "anything") this.#epoch++;
+    if (changes === "anything") {
+      this.#epoch++;
+      this.rowChanged();
+    }
+  }
+
+  /**
+   * Another one since anything changed that a row shows, but by a commit that bore the row. It is of this instance of the object
+   * alone: what an instance before it answered is never taken for the same.
+   */
+  get counter(): string {
+    return `${this.#instance}.${this.#changes}`;
+  }
+
+  /** A row changed, and no commit says so. */
+  rowChanged(): void {
+    this.#changes++;
   }
 
   /** What the object would answer of HEAD; undefined: it must be asked. */
