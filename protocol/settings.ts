@@ -69,6 +69,10 @@ export const Settings = z.object({
   SLUICE_READ_MEMORY: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** Whether a gateway on Cloudflare takes the bytes of files through the cache of the reader's data center. No other has one. */
   SLUICE_BLOB_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** Whether it keeps the rows of files that were read, and asks the branch only whether they are still so. */
+  SLUICE_ROW_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** Whether it answers of files of commits by those rows for five seconds, without asking. */
+  SLUICE_COMMIT_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
    * asks for S3's own encryption (AES256) asks for what is so.

@@ -15,6 +15,7 @@ import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { OpenBranches } from "./keys/open-branches.ts";
+import { NearFiles } from "./near-files.ts";
 import { madeObjects } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
@@ -65,6 +66,8 @@ export interface Context {
   readonly event: RequestEvent;
   readonly config: Config;
   readonly blobs: BlobStore;
+  /** Files that were read lately; undefined: none are kept. */
+  readonly nearFiles: NearFiles | undefined;
   /** Copies of blobs near the reader; undefined: there are none. */
   readonly blobCache: BlobCache | undefined;
   /** What is free on the disk of an embedded gateway; undefined elsewhere. */
@@ -125,6 +128,7 @@ function openShared(env: Env, config: Config): Shared {
   return {
     config,
     blobs: room ? new RoomyStore(blobs, room, { explain }) : blobs,
+    nearFiles: config.keepsFiles ? new NearFiles(config) : undefined,
     blobCache: config.cachesBlobs ? new EntrypointCache(() => entrypoints.Blobs) : undefined,
     room,
     handles,

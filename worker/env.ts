@@ -91,6 +91,10 @@ export interface Config {
   readonly sharesReads: boolean;
   /** Whether reads take blobs through the cache of the data center (blobs/near/near.ts). Only Cloudflare has one. */
   readonly cachesBlobs: boolean;
+  /** Whether the entry keeps the rows of files that were read (near-files.ts). It too is for Cloudflare alone. */
+  readonly keepsFiles: boolean;
+  /** Whether it answers by those of commits for a while without asking. */
+  readonly trustsCommits: boolean;
 }
 
 type ReadConfig =
@@ -145,6 +149,8 @@ function checkVars(env: Env): ReadConfig {
       // On Cloudflare an object may be on another machine than the entry. There is no host.
       sharesReads: env.HOST !== undefined && data.SLUICE_READ_MEMORY === "on",
       cachesBlobs: env.DISK === undefined && data.SLUICE_BLOB_CACHE === "on",
+      keepsFiles: env.DISK === undefined && data.SLUICE_ROW_CACHE === "on",
+      trustsCommits: data.SLUICE_COMMIT_CACHE === "on",
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { BytesFrom } from "./blobs/near/near.ts";
 import type { Config } from "./env.ts";
+import type { ReadBy } from "./near-files.ts";
 
 /** What became known of a request while it was answered. Filled in on the way, told once. */
 export interface RequestEvent {
@@ -12,8 +13,11 @@ export interface RequestEvent {
   code?: string;
   /** Bytes of a file that the answer has. */
   bytesOut?: number;
-  /** Of GET and HEAD of an object, and of listings of objects: whether its branch was asked, or memory had it. */
-  read?: "memory" | "call";
+  /**
+   * Of GET and HEAD of an object, and of listings of objects: whether its branch was asked (`call`), or only whether what is kept
+   * near the reader is still so (`unchanged`), or not at all, since memory had it, or that was kept of a commit (`cache`).
+   */
+  read?: "memory" | ReadBy;
   /** Of a file whose bytes lie in blobs: whether the first of them came from a cache near the reader. */
   bytesFrom?: BytesFrom;
 }

@@ -1,8 +1,8 @@
 import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
 import type { Context } from "../app.ts";
-import type { AnswerOf, Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
+import type { Protected, PublicRead, Refused } from "../branch/contract/answers.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
-import type { FileCalls, ReadFile, Unchanged, ViewShown } from "../branch/contract/files.ts";
+import type { FileCalls, ReadAnswer, ReadFile, Unchanged, ViewShown } from "../branch/contract/files.ts";
 import type { LifecycleCalls } from "../branch/contract/lifecycle.ts";
 import type { ListMultiparts, MultipartCalls, MultipartList } from "../branch/contract/multipart.ts";
 import type { UploadCalls, UploadOpened } from "../branch/contract/uploads.ts";
@@ -14,7 +14,6 @@ type Absent = Refused<
   "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
 >;
 type FreshRead = Omit<ReadFile, "have">;
-type FileAnswer = Exclude<AnswerOf<FileCalls["read"]>, Unchanged>;
 type Shared = ReturnType<Context["shared"]>;
 type Status = { readonly ok: true } & BucketStatus;
 
@@ -27,9 +26,9 @@ interface BucketStatus extends Pick<ViewShown, "modifiedAt"> {
 /** What a bucket shows and takes: the newest state of its branch, that of one of its open commits, or one of its commits. */
 export interface BucketTree extends Pick<FileCalls, Exclude<Narrowed, "read">> {
   /** One file. */
-  read(request: FreshRead): Promise<FileAnswer>;
+  read(request: FreshRead): Promise<ReadAnswer>;
   /** The same, for somebody who keeps what it answers. */
-  readAgain(request: ReadFile): Promise<FileAnswer | Unchanged>;
+  readAgain(request: ReadFile): Promise<ReadAnswer | Unchanged>;
   /** Whether it is there, and what it is. */
   status(request?: PublicRead): Promise<Status | Absent>;
   /** What `read`, `list` and the branch's `versions` would answer, as far as memory has it. */

@@ -101,6 +101,7 @@ export class Simulation {
       SLUICE_SECRET_ACCESS_KEY: ROOT.secret,
       SLUICE_REQUEST_LOG: "off",
       SLUICE_BLOB_CACHE: "off",
+      SLUICE_ROW_CACHE: "off",
       ...vars,
     };
   }

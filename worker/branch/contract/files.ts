@@ -70,7 +70,7 @@ export interface ReadFile extends PublicRead {
   readonly have?: string | null;
 }
 
-type ReadAnswer =
+export type ReadAnswer =
   | FileRead
   | DeletionRead
   | Refused<

@@ -1,12 +1,15 @@
+import { bucketName, viewBucket } from "../../../protocol/names.ts";
 import { blobsNear } from "../../app.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import { readContent } from "../../blobs/read/read-content.ts";
 import type { FileRead, PartLayout } from "../../branch/contract/files.ts";
+import type { NearFile } from "../../near-files.ts";
+import type { RequestEvent } from "../../request-log.ts";
 import { type S3Error, s3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { checksumHeader, etag, httpDate, readVersionHeader } from "../answer/fields.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { evaluateConditions, rangeApplies } from "../request/conditions.ts";
+import { evaluateConditions, hasConditions, rangeApplies } from "../request/conditions.ts";
 import { partNumberOf, versionId } from "../request/query-values.ts";
 import { contentRange, parseRange } from "../request/range.ts";
 import { setAttributeHeaders, setOverrides } from "./attributes.ts";
@@ -19,17 +22,78 @@ export const getObject: Operation<ObjectRequest> = {
   unsigned: true,
 
   async handle(request) {
-    const { status, headers, file, range } = await selectObject(request);
-    if (status === 304) return new Response(null, { status, headers });
-    const { hold, event } = request.context;
-    event.bytesOut = range.length;
-    const { body: kept, size } = file;
-    const blobs = blobsNear(request.context);
-    const body = await readContent(blobs, { body: kept, size, range, hold: hold(request.address) });
-    // The platform would compress bytes that a Content-Encoding says are compressed already.
-    return new Response(body, { status, headers, encodeBody: "manual" });
+    const early = openEarly(request);
+    try {
+      const { status, headers, file, range } = await selectObject(request);
+      if (status === 304) return new Response(null, { status, headers });
+      const { context, address } = request;
+      context.event.bytesOut = range.length;
+      const body = (await early?.take(file, range)) ?? (await openBytes({ context, address, file, range }));
+      // The platform would compress bytes that a Content-Encoding says are compressed already.
+      return new Response(body, { status, headers, encodeBody: "manual" });
+    } finally {
+      early?.close();
+    }
   },
 };
+
+type Bytes = Awaited<ReturnType<typeof readContent>>;
+
+interface OpenBytes extends Pick<ObjectRequest, "context" | "address"> {
+  readonly file: FileRead;
+  readonly range: ByteRange;
+}
+
+function openBytes({ context, address, file: { body, size }, range }: OpenBytes): Promise<Bytes> {
+  return readContent(blobsNear(context), { body, size, range, hold: context.hold(address) });
+}
+
+/** Bytes that are opened before it is known whether they are what is asked for. */
+interface EarlyBytes {
+  /** The bytes, if they are those of the file; undefined if not, or if they could not be opened. */
+  take(file: FileRead, range: ByteRange): Promise<Bytes | undefined>;
+  /** Gives up what was not taken. */
+  close(): void;
+}
+
+/** Opens what lies near the reader of the file that was there last, while the branch is asked whether it is still there. */
+function openEarly(request: ObjectRequest): EarlyBytes | undefined {
+  const { address, headers, query } = request;
+  const context = { ...request.context, event: {} as RequestEvent };
+  const near = nearOf(request, versionId(query));
+  const file = near && context.blobCache && context.nearFiles?.last(near);
+  if (!file || file.body.kind === "inline" || query.has("partNumber") || hasConditions(headers))
+    return undefined;
+  const asked = parseRange(headers.get("range"), file.size);
+  if (asked === "unsatisfiable") return undefined;
+  const range = asked ?? { offset: 0, length: file.size };
+  let bytes: Promise<Bytes | undefined> | undefined = openBytes({ context, address, file, range });
+  // Whoever takes them hears of it from the branch, or from a read that is not early.
+  bytes = bytes.catch(() => undefined);
+  return {
+    async take(now, { offset, length }) {
+      const isSame = isSameBody(now.body, file.body) && offset === range.offset && length === range.length;
+      if (!isSame) return undefined;
+      const taken = bytes;
+      bytes = undefined;
+      const opened = await taken;
+      if (opened) Object.assign(request.context.event, context.event);
+      return opened;
+    },
+    close() {
+      const cancel = async () => {
+        const unread = await bytes;
+        if (unread instanceof ReadableStream) await unread.cancel();
+      };
+      cancel().catch(() => {});
+    },
+  };
+}
+
+/** Names of blobs are never used twice: what is in equal lists of them is equal. */
+function isSameBody(one: FileRead["body"], other: FileRead["body"]): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
 
 /** What GET would answer, without the bytes. */
 export const headObject: Operation<ObjectRequest> = {
@@ -68,7 +132,7 @@ async function selectObject(request: ObjectRequest): Promise<Selected> {
   if (part !== undefined && headers.has("range"))
     throw s3Error.InvalidRequest("Range and partNumber cannot both be asked for: leave one of them out.");
   const commit = versionId(query);
-  const file = sharedFile(request, commit) ?? (await readVersion(request, commit));
+  const file = sharedFile(request, commit) ?? (await nearFile(request, commit));
   const answered = describeVersion(file, request);
   const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
   const verdict = evaluateConditions(headers, validators);
@@ -88,6 +152,29 @@ function sharedFile({ tree, key, context }: ObjectRequest, commit: string | unde
     commit === undefined ? tree.shared?.read({ path: key, modified: config.lastModified }) : undefined;
   event.read = shared ? "memory" : "call";
   return shared && accepted(shared);
+}
+
+/** The file at the request's key, asked of the branch as far as nothing that is kept near the reader answers for it. */
+async function nearFile(request: ObjectRequest, commit: string | undefined): Promise<FileRead> {
+  const { tree, context, now } = request;
+  const near = nearOf(request, commit);
+  if (!near || !context.nearFiles) return await readVersion(request, commit);
+  const { path, modified } = near;
+  const ask = (have: string | null) =>
+    tree.readAgain({ path, modified, ...(commit !== undefined && { commit }), have });
+  const { answer, by } = await context.nearFiles.read(near, { ask, now });
+  context.event.read = by;
+  return accepted(answer);
+}
+
+/** Which file it is that may be kept; undefined: nothing is for somebody who has no key. */
+function nearOf(
+  { caller, address: { view, ...branch }, key: path, context }: ObjectRequest,
+  commit: string | undefined,
+): NearFile | undefined {
+  if (caller.keyId === "") return undefined;
+  const bucket = view === undefined ? bucketName(branch) : viewBucket({ ...branch, view });
+  return { bucket, path, commit, modified: context.config.lastModified };
 }
 
 /** The file at the request's key, at HEAD or at a commit. */

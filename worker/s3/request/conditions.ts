@@ -12,6 +12,13 @@ export interface Validators {
 
 export type Verdict = "proceed" | "not-modified" | "precondition-failed";
 
+/** Whether a GET or HEAD has any. */
+export function hasConditions(headers: ReadonlyMap<string, string>): boolean {
+  return CONDITIONS.some((name) => headers.has(name));
+}
+
+const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range"];
+
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110 §13.2.2. A date that cannot be read is no condition. */
 export function evaluateConditions(headers: ReadonlyMap<string, string>, validators: Validators): Verdict {
   const ifMatch = headers.get("if-match");

@@ -1,6 +1,5 @@
-import type { AnswerOf } from "../../../../worker/branch/contract/answers.ts";
 import type {
-  FileCalls,
+  ReadAnswer,
   StoredAttributes,
   WriteCondition,
 } from "../../../../worker/branch/contract/files.ts";
@@ -204,7 +203,7 @@ async function read(stage: Stage, turn: Turn): Promise<void> {
 /** Whether an answer is what was at a path, but for what was to be erased. */
 function isReadOf(
   stage: Stage,
-  { at, path, answer }: { at: State | undefined; path: string; answer: AnswerOf<FileCalls["read"]> },
+  { at, path, answer }: { at: State | undefined; path: string; answer: ReadAnswer },
 ): boolean {
   const there = at?.tree.get(path);
   if (!at || !answer.ok) return there === undefined || stage.erased.some((one) => one.path === path);
