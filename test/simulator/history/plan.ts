@@ -26,6 +26,8 @@ export interface Plan {
   readonly isCalm?: boolean;
   /** The limits of branches are small (../limits/limits.ts). */
   readonly isSmall?: boolean;
+  /** Variables of the Worker, beside those that all have. */
+  readonly vars?: Readonly<Record<string, string>>;
 }
 
 export interface PlanOptions {

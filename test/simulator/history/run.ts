@@ -91,6 +91,7 @@ export async function runHistory(plan: Plan, counted = new Tally()): Promise<His
   const tally = counted.ofHistory();
   const { simulation, calm, trouble } = mishapSimulation(plan.schedule, tally, {
     smallBranches: plan.isSmall,
+    ...(plan.vars && { vars: plan.vars }),
   });
   calm.is = plan.isCalm ?? false;
   const stage = new Stage(simulation, tally, { isSmall: plan.isSmall, trouble });

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { NearFiles, type ReadBy } from "../../worker/near-files.ts";
+import { REST } from "../support/suite.ts";
+import { planOf } from "./history/plan.ts";
+import { runHistory } from "./history/run.ts";
+
+/*
+ * The entry keeps the rows of files that were read, as on Cloudflare, where the objects are somewhere else. Of the newest state
+ * each answer must be true of some moment between question and answer, as of any read; of a commit also of one in the five
+ * seconds before. In histories in which most steps read, and the others change what reads show.
+ */
+
+/** How often kinds of steps occur beside each other. */
+const WEIGHTS = {
+  ...{ "S3 request": 30 },
+  ...{ put: 4, delete: 2, commit: 2, erase: 2, set: 2, create: 1, destroy: 1, },
+};
+
+/** Nothing of the newest state is answered out of the memory of the objects. */
+const VARS = { SLUICE_READ_MEMORY: "off", SLUICE_ROW_CACHE: "on", SLUICE_COMMIT_CACHE: "on" };
+
+// What went wrong is said in the log, and wrong it goes all the time.
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+test("what is kept near the reader is never stale: in 60 histories", async () => {
+  const { wrong, answered } = await histories({ from: 0, to: 60 });
+  expect(wrong).toEqual([]);
+  for (const by of ["call", "unchanged", "cache"] as const) expect(answered[by], by).toBeGreaterThan(100);
+});
+
+test("what is kept near the reader is never stale: in 600 more", REST, async () => {
+  expect((await histories({ from: 60, to: 660 })).wrong).toEqual([]);
+});
+
+/** What is wrong in the histories of some seeds, and by what reads were answered. */
+async function histories({ from, to }: { from: number; to: number }): Promise<{
+  wrong: string[];
+  answered: Record<ReadBy, number>;
+}> {
+  const answered = { cache: 0, unchanged: 0, call: 0 };
+  const read = NearFiles.prototype.read;
+  vi.spyOn(NearFiles.prototype, "read").mockImplementation(async function (this: NearFiles, ...asked) {
+    const told = await read.apply(this, asked);
+    answered[told.by]++;
+    return told;
+  });
+  const wrong: string[] = [];
+  for (let seed = from; seed < to; seed++) {
+    const plan = planOf(seed, { clients: 4, steps: 25, weights: WEIGHTS });
+    const { faults } = await runHistory({ ...plan, vars: VARS });
+    if (faults.length > 0) wrong.push(`seed ${seed}: ${faults.join("\n")}`);
+  }
+  return { wrong, answered };
+}
