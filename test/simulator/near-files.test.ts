@@ -12,8 +12,8 @@ import { runHistory } from "./history/run.ts";
 
 /** How often kinds of steps occur beside each other. */
 const WEIGHTS = {
-  ...{ "S3 request": 30 },
-  ...{ put: 4, delete: 2, commit: 2, erase: 2, set: 2, create: 1, destroy: 1, },
+  ...{ "S3 request": 30, "S3 read of a commit": 15 },
+  ...{ put: 4, delete: 2, commit: 2, erase: 2, set: 2, create: 1, destroy: 1, keep: 1 },
 };
 
 /** Nothing of the newest state is answered out of the memory of the objects. */

@@ -38,15 +38,19 @@ export interface Aside {
   readonly leads?: (change: FactsChange) => boolean;
 }
 
-type Asked = Pick<Aside, "bucket" | "text" | "leads"> & { readonly id: string };
+type Asked = Pick<Aside, "bucket" | "text" | "leads"> & {
+  readonly id: string;
+  /** Also what was true then counts, before it was asked. */
+  readonly since?: number;
+};
 
 /** Asks something that is about no tree at HEAD, and notes it with its answer. */
 export async function askAside<T>(
   stage: Stage,
-  { id, ...asked }: Asked,
+  { id, since, ...asked }: Asked,
   { call, saidOf }: { readonly call: () => Promise<T>; readonly saidOf: (answer: T) => Said },
 ): Promise<T | undefined> {
-  const begun = stage.stamp();
+  const begun = Math.min(stage.stamp(), since ?? Number.POSITIVE_INFINITY);
   const answer = await call().catch((error) => {
     if (!isMishap(error)) throw error;
     return undefined;

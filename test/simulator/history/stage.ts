@@ -144,6 +144,8 @@ export class Stage {
   /** Multipart uploads that somebody saw. */
   readonly uploads = new Set<string>();
   #stamp = 0;
+  /** When each number was given out, in order. */
+  readonly #stampedAt: number[] = [];
 
   constructor(
     simulation: Simulation,
@@ -167,7 +169,14 @@ export class Stage {
 
   /** The next number in the count of all that is noted. */
   stamp(): number {
+    this.#stampedAt.push(this.simulation.world.now);
     return ++this.#stamp;
+  }
+
+  /** The last number of so many milliseconds ago. */
+  stampOf(agoMs: number): number {
+    const at = this.simulation.world.now - agoMs;
+    return this.#stampedAt.findLastIndex((given) => given < at) + 1;
   }
 
   /** Whether a branch and all beside its tree was the same all the time from a moment until now. */

@@ -5,6 +5,7 @@ import type { Random } from "../../platform/random.ts";
 import type { S3Request } from "../../platform/sign.ts";
 import { askAside, type Said } from "../asides.ts";
 import { digestOf, idOf } from "../bytes.ts";
+import type { Facts } from "../facts.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
 import { ALL, byBytes, isPageOf, type PageAsked, type PageRead } from "../pages.ts";
@@ -15,7 +16,10 @@ import { someText } from "./files.ts";
 import { somePage } from "./pages.ts";
 
 /** Requests of S3 clients, by the entry of the Worker. */
-export const ENTRY_KINDS = { "S3 request": { weight: 3, take } } satisfies Record<string, Kind>;
+export const ENTRY_KINDS = {
+  "S3 request": { weight: 3, take },
+  "S3 read of a commit": { weight: 0, take: getPast },
+} satisfies Record<string, Kind>;
 
 /** Longer than what a row keeps. */
 const LONG = 5_000;
@@ -191,6 +195,74 @@ async function getUnsigned(stage: Stage, { id, bucket, key }: Asks): Promise<voi
         };
       },
     },
+  );
+}
+
+/** How old what is answered of a commit may be, to whoever has a key. */
+const PINNED_MS = 5000;
+/** How long after a read of a commit the next one comes at most. */
+const BETWEEN_PAST_MS = 4000;
+
+/** Reads of one file of a commit, by the commit's bucket or by the version's id, for somebody who may have no key. */
+async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
+  if (commits.length === 0) return;
+  // Others read the newest ones, too.
+  const commit = random.pick(random.chance(0.5) ? commits.slice(-2) : commits);
+  const key = random.pick(PATHS);
+  const isUnsigned = random.chance(0.2);
+  const of = random.chance(0.7)
+    ? { bucket: `${commit.toLowerCase()}.${bucket}` }
+    : { bucket, query: { versionId: commit } };
+  for (let left = 1 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
+    const since = isUnsigned ? stage.stamp() : stage.stampOf(PINNED_MS);
+    const text = `GetObject ${id}.${left} of ${key} at ${commit}${isUnsigned ? " without a signature" : ""}`;
+    await askAside(
+      stage,
+      { id: `${id}.${left}`, bucket, text, since },
+      {
+        call: () => send(stage, { method: "GET", key, ...of, ...(isUnsigned && { isUnsigned }) }),
+        saidOf({ status, code, text }): Said {
+          if (status !== 200) return { kind: "saw", what: code ?? String(status), of: () => true };
+          const read = { bucket, key, commit, digest: digestOf(text), since };
+          return {
+            kind: "saw",
+            what: `read ${read.digest.slice(0, 6)} at ${commit}`,
+            of: (facts) => (!isUnsigned || facts.settled.public) && isOfCommit(stage, { ...read, facts }),
+          };
+        },
+      },
+    );
+    await scheduler.wait(random.next() * (random.chance(0.5) ? BETWEEN_MS : BETWEEN_PAST_MS));
+  }
+}
+
+interface PastRead {
+  readonly bucket: string;
+  readonly key: string;
+  readonly commit: string;
+  readonly digest: string;
+  readonly facts: Facts;
+  readonly since: number;
+}
+
+/** Whether a commit had this, it was not erased before, and the branch still was the one that had it. */
+function isOfCommit(stage: Stage, { bucket, key, commit, digest, facts, since }: PastRead): boolean {
+  const observer = stage.facts.get(bucket);
+  const at = stage.stateOf(bucket, commit);
+  const wasMade = observer?.seqIn(facts, commit);
+  if (!observer || wasMade === undefined || at?.tree.get(key) !== digest) return false;
+  const born = at.born.get(key);
+  // A version is read by its own commit as long as anything else has it.
+  if (!observer.shows(facts, commit) && born !== wasMade) return false;
+  return !stage.erased.some(
+    ({ goneAt, goneFrom, ...one }) =>
+      one.bucket === bucket &&
+      one.path === key &&
+      goneFrom === facts.generation &&
+      goneAt !== undefined &&
+      goneAt < since &&
+      observer.seqIn(facts, one.version) === born,
   );
 }
 
