@@ -5,7 +5,7 @@ import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { ReadFile } from "../../../worker/branch/contract/files.ts";
 import { type Env, readConfig } from "../../../worker/env.ts";
-import { NearFiles } from "../../../worker/near-files.ts";
+import { type NearFile, NearFiles } from "../../../worker/near-files.ts";
 import { handleS3 } from "../../../worker/s3/gateway.ts";
 import { MemoryCache } from "../blobs/memory-cache.ts";
 import { branchOf } from "../branch/support.ts";
@@ -230,6 +230,23 @@ describe("a commit", () => {
     }
   });
 
+  test("is as old as the question, however long the answer took", async () => {
+    const { near, ask } = kept();
+    for (const isFirst of [true, false]) {
+      const clock = { now: 100_000 };
+      const now = () => clock.now;
+      const late = async () => {
+        clock.now += 4000;
+        return ask(isFirst);
+      };
+      await near.read(of("slow"), { ask: late, now });
+      clock.now += 1000;
+      expect((await near.read(of("slow"), { ask: late, now })).by).not.toBe("cache");
+      clock.now -= 3000;
+      expect((await near.read(of("slow"), { ask: late, now })).by).toBe("cache");
+    }
+  });
+
   test("is not young by a clock that was set back", async () => {
     const { bucket } = await commitOf("d");
     const gateway = nearGateway();
@@ -305,14 +322,25 @@ describe("a commit", () => {
   });
 });
 
-test("what is kept is bounded, and so is each file of it", async () => {
+/** Something that keeps, and answers of a commit. */
+function kept() {
   const near = new NearFiles({ trustsCommits: true });
-  const file = (size: number) => ({
+  const file = (size = 1) => ({
     ...{ ok: true, kind: "file", digest: "0".repeat(64), size, attributes: {}, life: null },
     ...{ body: { kind: "inline", bytes: new Uint8Array(size) }, modifiedAt: 0, commit: "c" },
     ...{ stamp: "s", pinned: true },
   });
-  const of = (path: string) => ({ bucket: "b.r", path, commit: undefined, modified: "branch" as const });
+  const ask = (isWhole: boolean) =>
+    (isWhole ? file() : { ok: true, unchanged: true, stamp: "s", pinned: true }) as never;
+  return { near, file, ask };
+}
+
+function of(path: string, modified: NearFile["modified"] = "branch"): NearFile {
+  return { bucket: "b.r", path, commit: undefined, modified };
+}
+
+test("what is kept is bounded, and so is each file of it", async () => {
+  const { near, file } = kept();
   const read = async (path: string, size: number) =>
     await near.read(of(path), { ask: async () => file(size) as never, now: () => 0 });
   await read("large", 64 * 1024);
@@ -320,6 +348,27 @@ test("what is kept is bounded, and so is each file of it", async () => {
   for (let n = 0; n < 200; n++) await read(`${n}`, 60 * 1024);
   expect(near.last(of("0"))).toBeUndefined();
   expect(near.last(of("199"))).toBeDefined();
+});
+
+test("what is kept goes once the branch refuses it, and is of the time alone that was asked for", async () => {
+  const { near, ask } = kept();
+  const clock = { now: 0 };
+  const asked: (string | null)[] = [];
+  const read = async (file: NearFile, answer: never) =>
+    await near.read(file, {
+      ask: async (have) => {
+        asked.push(have);
+        return answer;
+      },
+      now: () => clock.now,
+    });
+  await read(of("a"), ask(true));
+  await read(of("a", "file"), ask(true));
+  clock.now = 5000;
+  await read(of("a"), { ok: false, reason: "no-such-file" } as never);
+  expect(near.last(of("a"))).toBeUndefined();
+  await read(of("a"), ask(true));
+  expect(asked).toEqual([null, null, "s", null]);
 });
 
 test("rows are kept on Cloudflare alone, and each of both is switched off by a setting", () => {

@@ -12,8 +12,10 @@ import { ALL, byBytes, isPageOf, type PageAsked, type PageRead } from "../pages.
 import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame, type State } from "../states.ts";
 import { isPageOfVersions } from "../versions.ts";
+import { eraseOne } from "./erasures.ts";
 import { someText } from "./files.ts";
 import { somePage } from "./pages.ts";
+import { changeSettings } from "./settings.ts";
 
 /** Requests of S3 clients, by the entry of the Worker. */
 export const ENTRY_KINDS = {
@@ -201,20 +203,21 @@ async function getUnsigned(stage: Stage, { id, bucket, key }: Asks): Promise<voi
 /** How old what is answered of a commit may be, to whoever has a key. */
 const PINNED_MS = 5000;
 /** How long after a read of a commit the next one comes at most. */
-const BETWEEN_PAST_MS = 4000;
+const BETWEEN_PAST_MS = 7000;
 
-/** Reads of one file of a commit, by the commit's bucket or by the version's id, for somebody who may have no key. */
+/** Reads of a file of a commit, by the commit's bucket or by the version's id, for somebody who may have no key. */
 async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
   if (commits.length === 0) return;
   // Others read the newest ones, too.
   const commit = random.pick(random.chance(0.5) ? commits.slice(-2) : commits);
-  const key = random.pick(PATHS);
-  const isUnsigned = random.chance(0.2);
+  const written = [...(stage.stateOf(bucket, commit)?.tree.keys() ?? [])];
+  const key = random.pick(written.length > 0 ? written : PATHS);
   const of = random.chance(0.7)
     ? { bucket: `${commit.toLowerCase()}.${bucket}` }
     : { bucket, query: { versionId: commit } };
   for (let left = 1 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
+    const isUnsigned = random.chance(0.3);
     const since = isUnsigned ? stage.stamp() : stage.stampOf(PINNED_MS);
     const text = `GetObject ${id}.${left} of ${key} at ${commit}${isUnsigned ? " without a signature" : ""}`;
     await askAside(
@@ -233,8 +236,23 @@ async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void
         },
       },
     );
+    await changePast(stage, { id: `${id}.${left}`, random, bucket }, { key, commit });
     await scheduler.wait(random.next() * (random.chance(0.5) ? BETWEEN_MS : BETWEEN_PAST_MS));
   }
+}
+
+/** Now and then, what is read of a commit goes, or the branch is public no more, or is so again. */
+async function changePast(
+  stage: Stage,
+  turn: Turn,
+  { key: path, commit: version }: { key: string; commit: string },
+): Promise<void> {
+  const { random, bucket } = turn;
+  const digest = stage.stateOf(bucket, version)?.tree.get(path);
+  const change = random.next();
+  if (change < 0.25) await changeSettings(stage, turn, { public: change < 0.15 });
+  else if (digest !== undefined && change < 0.45)
+    await eraseOne(stage, turn, { path, version, digest, mayErase: true });
 }
 
 interface PastRead {

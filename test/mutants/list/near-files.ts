@@ -1,0 +1,141 @@
+import { type Invariant, inWorker, type TestRun } from "../mutant.ts";
+
+const CACHE = "worker/branch/tree/read-cache.ts";
+const READ = "worker/branch/read/file.ts";
+const NEAR = "worker/near-files.ts";
+const GET = "worker/s3/objects/get-object.ts";
+
+/** Histories that mostly read by an entry that keeps rows, in the simulation. */
+const HISTORIES: TestRun = {
+  project: "simulator",
+  file: "test/simulator/near-files.test.ts",
+  title: "in 60 histories",
+};
+const STAMPS = inWorker("branch/stamps");
+const ENTRY = inWorker("s3/near-files");
+
+/** What is answered by a row that is kept near the reader is what the branch would answer, or of a commit would have five seconds before. */
+export const NEAR_FILES: Invariant = {
+  id: "2b",
+  mutants: [
+    {
+      name: "What another instance of the object answered counts as unchanged",
+      file: CACHE,
+      text: "  readonly #instance = crypto.randomUUID();\n",
+      replacement: '  readonly #instance = "one";\n',
+      tests: [STAMPS],
+    },
+    {
+      name: "A transaction that may have changed anything leaves what is kept near readers unchanged",
+      file: CACHE,
+      text: "      this.#epoch++;\n      this.rowChanged();\n",
+      replacement: "      this.#epoch++;\n",
+      tests: [STAMPS, HISTORIES],
+    },
+    {
+      name: "What was written again as it is keeps its time near readers",
+      file: "worker/branch/tree/file-store.ts",
+      text: "    this.#reads.rowChanged();\n",
+      replacement: "",
+      tests: [STAMPS],
+    },
+    {
+      name: "A file that was replaced counts as unchanged",
+      file: "worker/branch/tree/file-store.ts",
+      text: " AND died IS NULL AND born <= ${seq}`;",
+      replacement: " AND died IS NULL AND born <= ${seq + 1}`;",
+      tests: [STAMPS, HISTORIES],
+    },
+    {
+      name: "A file of an earlier life of a branch counts as unchanged",
+      file: READ,
+      text: "  return `${counter}:${gen}:`;\n",
+      replacement: "  return `${counter}:${gen && 1}:`;\n",
+      tests: [STAMPS],
+    },
+    {
+      name: "What is read while a large commit is applied has a stamp",
+      file: READ,
+      text: "ledger.applying.get() === null ? stampOf(ledger, { gen, seq }) : undefined",
+      replacement: "stampOf(ledger, { gen, seq })",
+      tests: [STAMPS],
+    },
+    {
+      name: "What a tag named counts as unchanged once it names another commit",
+      file: READ,
+      text: "stampedAt(ledger, { have, gen }) === seq)",
+      replacement: "stampedAt(ledger, { have, gen }) !== undefined)",
+      tests: [STAMPS, ENTRY],
+    },
+    {
+      name: "What a tag names is answered for five seconds without asking",
+      file: READ,
+      text: "isPinned: commit.id === view",
+      replacement: "isPinned: commit.id !== null",
+      tests: [STAMPS, ENTRY],
+    },
+    {
+      name: "The newest time is not told of what is unchanged",
+      file: READ,
+      text: 'modified === "branch" && { modifiedAt: record.modifiedAt }',
+      replacement: 'modified === "file" && { modifiedAt: record.modifiedAt }',
+      tests: [STAMPS, HISTORIES],
+    },
+    {
+      name: "A file of a commit is answered without asking for longer than five seconds",
+      file: NEAR,
+      text: " && now - askedAt < PINNED_MS",
+      replacement: " && now - askedAt < 60 * PINNED_MS",
+      tests: [ENTRY, HISTORIES],
+    },
+    {
+      name: "What was asked by a clock that was set back is young",
+      file: NEAR,
+      text: " && now >= askedAt",
+      replacement: "",
+      tests: [ENTRY],
+    },
+    {
+      name: "The newest state is answered without asking",
+      file: NEAR,
+      text: "file.pinned === true",
+      replacement: "file.ok",
+      tests: [ENTRY, HISTORIES],
+    },
+    {
+      name: "What a commit has counts as asked for when the answer came",
+      file: NEAR,
+      text: "{ ...kept, file, askedAt }",
+      replacement: "{ ...kept, file, askedAt: now() }",
+      tests: [ENTRY],
+    },
+    {
+      name: "A refusal leaves the file that was there before",
+      file: NEAR,
+      text: "    else this.#kept.delete(key);\n",
+      replacement: "",
+      tests: [ENTRY],
+    },
+    {
+      name: "A file is found under the time that somebody else asked for",
+      file: NEAR,
+      text: "[bucket, path, commit, modified]",
+      replacement: "[bucket, path, commit]",
+      tests: [ENTRY],
+    },
+    {
+      name: "Whoever has no key is answered by what is kept of a commit",
+      file: GET,
+      text: '  if (caller.keyId === "") return undefined;\n',
+      replacement: "  void caller;\n",
+      tests: [ENTRY, HISTORIES],
+    },
+    {
+      name: "Bytes that were opened early are given though the file is another one",
+      file: GET,
+      text: "isSameBody(now.body, file.body) && ",
+      replacement: "now.ok && ",
+      tests: [ENTRY],
+    },
+  ],
+};
