@@ -5,6 +5,7 @@ import { CACHES, ERASED, ERASED_INPUTS, REDACTED, SCRUBBED } from "./erasures.ts
 import { FAILURES, ONE_JOB, ONE_RESULT, OUTPUTS } from "./jobs.ts";
 import { DELETIONS, FORKS, HISTORY, LOANS, ORPHANS, WHOLE_BODIES } from "./kept-bytes.ts";
 import { NAMES, ORDER, POWER_CUTS, WHOLE } from "./names-and-commits.ts";
+import { NEAR_FILES } from "./near-files.ts";
 import { PROTECTED, PUBLIC, RULES, SCOPES, SECRETS } from "./permissions.ts";
 import { ANNOTATIONS, CIRCLES, LATE_UPLOADS, PROVENANCE, RELEASES } from "./pipelines.ts";
 import { BORDERS, EGRESS, PLACES } from "./runners.ts";
@@ -12,7 +13,7 @@ import { SHARED_READS } from "./shared-reads.ts";
 
 /** In the order of the page. */
 export const INVARIANTS: readonly Invariant[] = [
-  ...[NAMES, POWER_CUTS, ORDER, SHARED_READS, WHOLE, ONE_JOB, ONE_RESULT, OUTPUTS, FAILURES],
+  ...[NAMES, POWER_CUTS, ORDER, SHARED_READS, NEAR_FILES, WHOLE, ONE_JOB, ONE_RESULT, OUTPUTS, FAILURES],
   ...[SCOPES, SECRETS, PUBLIC, PROTECTED, RULES, MEMORY],
   ...[DELETIONS, FORKS, HISTORY, ORPHANS, WHOLE_BODIES, ERASED, ERASED_INPUTS],
   ...[ARCHIVES, COPIES, LOANS, IMPORTS, CACHES, EGRESS, BORDERS, PLACES],

@@ -65,7 +65,7 @@ export const NEAR_FILES: Invariant = {
       file: READ,
       text: "stampedAt(ledger, { have, gen }) === seq)",
       replacement: "stampedAt(ledger, { have, gen }) !== undefined)",
-      tests: [STAMPS, ENTRY],
+      tests: [STAMPS],
     },
     {
       name: "What a tag names is answered for five seconds without asking",
