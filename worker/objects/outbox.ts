@@ -1,7 +1,7 @@
 import { tellFailure } from "./engine.ts";
 import { FIRST_RETRY_MS, type LoopStanding, type NamedLoop, retryMs } from "./loop.ts";
 import { Store } from "./store.ts";
-import type { Tx } from "./transaction.ts";
+import type { Changes, Tx } from "./transaction.ts";
 
 /*
  * What an object is still to tell others. A row of `outbox` says that a receiver is to hear of something, and is written in the
@@ -104,7 +104,10 @@ export type Forget = (tx: Tx) => boolean;
 interface DispatcherOptions<Name extends string> {
   /** What the object is called in the log. */
   readonly object: () => string;
-  readonly ledger: { readonly outbox: OutboxStore<Name>; transaction<T>(work: (tx: Tx) => T): T };
+  readonly ledger: {
+    readonly outbox: OutboxStore<Name>;
+    transaction<T>(work: (tx: Tx) => T, changes?: Changes): T;
+  };
   readonly now: () => number;
   readonly receivers: Readonly<Record<Name, Send>>;
 }
@@ -177,13 +180,15 @@ export class OutboxDispatcher<Name extends string> implements NamedLoop {
     const { outbox } = ledger;
     try {
       const forget = await receivers[row.receiver](row.uid);
+      // Rows of the outbox are nobody's answer. What is forgotten beside them may be.
+      const changes = forget ? "anything" : "paths";
       ledger.transaction((tx) => {
         if (forget?.(tx) ?? true) outbox.acknowledge(row);
         if (row.tries > 0) outbox.reached(row, now());
-      });
+      }, changes);
       return true;
     } catch (error) {
-      ledger.transaction(() => outbox.failed(row, { error, now: now() }));
+      ledger.transaction(() => outbox.failed(row, { error, now: now() }), "paths");
       const tries = row.tries + 1;
       tellFailure(object(), { loop: nameOf(row), tries, retryMs: retryMs(tries), error });
       return false;

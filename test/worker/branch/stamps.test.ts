@@ -5,7 +5,7 @@ import type { FileRead, ReadFile } from "../../../worker/branch/contract/files.t
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { readFile } from "../../../worker/branch/read/file.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
-import { freshBranch, inline, put, startOpenCommit } from "./support.ts";
+import { allTold, freshBranch, inline, put, startOpenCommit } from "./support.ts";
 
 /*
  * Whoever keeps what a read answered asks with its stamp, and hears that it is unchanged. That must be what an answer in full
@@ -257,6 +257,21 @@ describe("a file of a commit", () => {
       });
     });
   });
+});
+
+test("a file is unchanged though the branch told others of a commit", async () => {
+  const branch = await freshBranch();
+  await allTold(branch);
+  await put(branch, "a");
+  const first = await branch.files.read({ path: "a", have: null });
+  if (!first.ok || first.stamp === undefined) throw new Error("there is no stamp");
+  const news = "INSERT INTO outbox (receiver, uid, event, due) VALUES ('catalogue', '', 'news', 0)";
+  await runInDurableObject(branch, async (_, { storage }) => {
+    storage.sql.exec(news);
+    await storage.setAlarm(Date.now());
+  });
+  await allTold(branch);
+  expect(await branch.files.read({ path: "a", have: first.stamp })).toMatchObject({ unchanged: true });
 });
 
 test("a file of an open commit has no stamp", async () => {

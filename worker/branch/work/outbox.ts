@@ -140,7 +140,7 @@ async function tellTags(
     if (news.length === 0) return;
     const records = news.map((each) => ({ ...each, tag: tags.find(gen, each.name) ?? null }));
     await copies.record({ ...address, createdAt }, records);
-    ledger.transaction(() => tags.acknowledged(news));
+    ledger.transaction(() => tags.acknowledged(news), "paths");
   }
 }
 
