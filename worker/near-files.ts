@@ -9,7 +9,7 @@ const MOST_FILE_BYTES = 64 * 1024;
 /** About what an entry takes beside its texts and its bytes. */
 const ENTRY_BYTES = 1024;
 /** How old an answer of one commit may be; milliseconds. */
-const PINNED_MS = 5000;
+const LASTING_MS = 5000;
 
 /** Which file. Who asks for it plays no part: whoever must not read it does not get so far. */
 export interface NearFile {
@@ -78,7 +78,7 @@ export class NearFiles {
 
   /** A clock that was set back makes nothing young. */
   #isFresh({ file, askedAt }: Kept, now: number): boolean {
-    return this.#trustsCommits && file.pinned === true && now >= askedAt && now - askedAt < PINNED_MS;
+    return this.#trustsCommits && file.lasting === true && now >= askedAt && now - askedAt < LASTING_MS;
   }
 
   #keep(key: string, answer: ReadAnswer, askedAt: number): void {

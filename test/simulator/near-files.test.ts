@@ -49,7 +49,7 @@ async function histories({ from, to }: { from: number; to: number }): Promise<{
   vi.spyOn(NearFiles.prototype, "read").mockImplementation(async function (this: NearFiles, ...asked) {
     const told = await read.apply(this, asked);
     const { by, answer } = told;
-    const kind = `${by} ${answer.ok && answer.pinned ? "commit" : "newest"}`;
+    const kind = `${by} ${answer.ok && answer.lasting ? "commit" : "newest"}`;
     answered.set(kind, (answered.get(kind) ?? 0) + 1);
     return told;
   });

@@ -70,8 +70,8 @@ export const NEAR_FILES: Invariant = {
     {
       name: "What a tag names is answered for five seconds without asking",
       file: READ,
-      text: "isPinned: commit.id === view",
-      replacement: "isPinned: commit.id !== null",
+      text: "isLasting: commit.id === view",
+      replacement: "isLasting: commit.id !== null",
       tests: [STAMPS, ENTRY],
     },
     {
@@ -84,8 +84,8 @@ export const NEAR_FILES: Invariant = {
     {
       name: "A file of a commit is answered without asking for longer than five seconds",
       file: NEAR,
-      text: " && now - askedAt < PINNED_MS",
-      replacement: " && now - askedAt < 60 * PINNED_MS",
+      text: " && now - askedAt < LASTING_MS",
+      replacement: " && now - askedAt < 60 * LASTING_MS",
       tests: [ENTRY, HISTORIES],
     },
     {
@@ -98,7 +98,7 @@ export const NEAR_FILES: Invariant = {
     {
       name: "The newest state is answered without asking",
       file: NEAR,
-      text: "file.pinned === true",
+      text: "file.lasting === true",
       replacement: "file.ok",
       tests: [ENTRY, HISTORIES],
     },

@@ -210,11 +210,11 @@ describe("a file of a commit", () => {
     await withLedger((asked, { b }) => {
       for (const question of [{ openCommit: b }, { commit: b }]) {
         const first = asked.read({ ...question, have: null });
-        expect(first).toMatchObject({ ok: true, pinned: true });
+        expect(first).toMatchObject({ ok: true, lasting: true });
         const stamp = asked.stamp(question);
         write(asked, "a", `${Object.keys(question)}`);
         expect(asked.read({ ...question, have: stamp })).toEqual({
-          ...{ ok: true, unchanged: true, pinned: true },
+          ...{ ok: true, unchanged: true, lasting: true },
           stamp: expect.any(String),
         });
         asked.ledger.transaction(() => {});
@@ -230,7 +230,7 @@ describe("a file of a commit", () => {
       let names = a;
       vi.spyOn(ledger.tags, "find").mockImplementation((_, name) => ({ name, commit: names }) as never);
       const first = asked.read({ ...question, have: null });
-      expect([first.ok, "pinned" in first]).toEqual([true, false]);
+      expect([first.ok, "lasting" in first]).toEqual([true, false]);
       const stamp = asked.stamp(question);
       expect(asked.isSame(stamp, question)).toBe(true);
       names = b;
@@ -277,7 +277,7 @@ test("a file is unchanged though the branch told others of a commit", async () =
 test("a file of an open commit has no stamp", async () => {
   await withLedger((asked, { openCommit }) => {
     const answer = asked.read({ openCommit, have: asked.stamp() });
-    expect([answer.ok, "unchanged" in answer, "stamp" in answer, "pinned" in answer]).toEqual([
+    expect([answer.ok, "unchanged" in answer, "stamp" in answer, "lasting" in answer]).toEqual([
       ...[true, false, false, false],
     ]);
   });

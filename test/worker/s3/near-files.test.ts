@@ -328,10 +328,10 @@ function kept() {
   const file = (size = 1) => ({
     ...{ ok: true, kind: "file", digest: "0".repeat(64), size, attributes: {}, life: null },
     ...{ body: { kind: "inline", bytes: new Uint8Array(size) }, modifiedAt: 0, commit: "c" },
-    ...{ stamp: "s", pinned: true },
+    ...{ stamp: "s", lasting: true },
   });
   const ask = (isWhole: boolean) =>
-    (isWhole ? file() : { ok: true, unchanged: true, stamp: "s", pinned: true }) as never;
+    (isWhole ? file() : { ok: true, unchanged: true, stamp: "s", lasting: true }) as never;
   return { near, file, ask };
 }
 

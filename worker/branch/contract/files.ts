@@ -82,7 +82,7 @@ interface Stamped {
   /** What to ask the same question with next time. Means something to this object alone. */
   readonly stamp: string;
   /** The question names one commit by its id: it is answered so for ever, unless the file is erased, or the commit or the branch goes. */
-  readonly pinned?: true;
+  readonly lasting?: true;
 }
 
 /** The answer is the one that `have` is of. */

@@ -150,7 +150,7 @@ function readView(
   if (found === undefined) return noView(ledger, view);
   const { live, openCommit, commit } = found;
   // A tag may come to name another commit.
-  if (commit) return readKept(ledger, { path, commit, modified, have, isPinned: commit.id === view });
+  if (commit) return readKept(ledger, { path, commit, modified, have, isLasting: commit.id === view });
   const staged = readStaged(ledger, { live, openCommit, path });
   const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
   if (!read) return { ok: false, reason: "no-such-file" };
@@ -190,7 +190,7 @@ function readAt(
   const commit = ledger.commits.byId(id);
   if (commit?.gen !== gen) return { ok: false, reason: "no-such-version" };
   if (isKept(ledger, commit)) {
-    const read = readKept(ledger, { path, commit, modified, have, isPinned: true });
+    const read = readKept(ledger, { path, commit, modified, have, isLasting: true });
     if (read.ok) return read;
   }
   // Lists of versions have a deletion, too, as long as its row is there, whatever became of the commit.
@@ -221,12 +221,12 @@ function readVersion(
 /** What was at a path at a commit that is kept. */
 function readKept(
   ledger: Ledger,
-  { have, isPinned, ...asked }: Parameters<typeof readCommit>[1] & Stamp & { isPinned: boolean },
+  { have, isLasting, ...asked }: Parameters<typeof readCommit>[1] & Stamp & { isLasting: boolean },
 ): FileRead | Unchanged | NotFound {
   const { gen, seq } = asked.commit;
   const stamped = have !== undefined && {
     stamp: stampOf(ledger, { gen, seq }),
-    ...(isPinned && { pinned: true as const }),
+    ...(isLasting && { lasting: true as const }),
   };
   if (stamped && stampedAt(ledger, { have, gen }) === seq) return { ok: true, unchanged: true, ...stamped };
   const read = readCommit(ledger, asked);

@@ -201,9 +201,9 @@ async function getUnsigned(stage: Stage, { id, bucket, key }: Asks): Promise<voi
 }
 
 /** How old what is answered of a commit may be, to whoever has a key. */
-const PINNED_MS = 5000;
+const LASTING_MS = 5000;
 /** How long after a read of a commit the next one comes, at least: what was answered before may count no more. */
-const LATER_MS = [0, 0, PINNED_MS / 2, PINNED_MS];
+const LATER_MS = [0, 0, LASTING_MS / 2, LASTING_MS];
 
 /** Reads of a file of a commit, by the commit's bucket or by the version's id, for somebody who may have no key. */
 async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
@@ -218,7 +218,7 @@ async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void
     : { bucket, query: { versionId: commit } };
   for (let left = 2 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
     const isUnsigned = random.chance(0.3);
-    const since = isUnsigned ? stage.stamp() : stage.stampOf(PINNED_MS);
+    const since = isUnsigned ? stage.stamp() : stage.stampOf(LASTING_MS);
     const text = `GetObject ${id}.${left} of ${key} at ${commit}${isUnsigned ? " without a signature" : ""}`;
     await askAside(
       stage,
