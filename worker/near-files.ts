@@ -35,7 +35,7 @@ interface Kept {
 /**
  * Files that were read lately, near the reader: their rows, with the bytes of small ones, for a branch that may be far away. What
  * is here is true of a moment that is over. So the branch is asked each time whether it is still so, which is one trip to it and
- * back, and meanwhile the bytes are opened that lie near (`opened`). A file of one commit never changes: it may be erased, or the
+ * back, and meanwhile the bytes are opened that lie near (`last`). A file of one commit never changes: it may be erased, or the
  * commit or the branch may go, and so for five seconds nobody asks.
  *
  * Only files that were found are kept, and only if the branch gave a stamp for them. Whoever has no key neither leaves
@@ -76,7 +76,7 @@ export class NearFiles {
     return { answer: file, by: "unchanged" };
   }
 
-  /** A clock that was set back makes nothing young. */
+  /** What was asked later than now was asked by another clock. */
   #isFresh({ file, askedAt }: Kept, now: number): boolean {
     return this.#trustsCommits && file.lasting === true && now >= askedAt && now - askedAt < LASTING_MS;
   }

@@ -59,17 +59,18 @@ interface EarlyBytes {
 /** Opens what lies near the reader of the file that was there last, while the branch is asked whether it is still there. */
 function openEarly(request: ObjectRequest): EarlyBytes | undefined {
   const { address, headers, query } = request;
-  const context = { ...request.context, event: {} as RequestEvent };
+  const { nearFiles, blobCache } = request.context;
+  if (!nearFiles || !blobCache || query.has("partNumber") || hasConditions(headers)) return undefined;
   const near = nearOf(request, versionId(query));
-  const file = near && context.blobCache && context.nearFiles?.last(near);
-  if (!file || file.body.kind === "inline" || query.has("partNumber") || hasConditions(headers))
-    return undefined;
+  const file = near && nearFiles.last(near);
+  if (!file || file.body.kind === "inline") return undefined;
   const asked = parseRange(headers.get("range"), file.size);
   if (asked === "unsatisfiable") return undefined;
   const range = asked ?? { offset: 0, length: file.size };
-  let bytes: Promise<Bytes | undefined> | undefined = openBytes({ context, address, file, range });
-  // Whoever takes them hears of it from the branch, or from a read that is not early.
-  bytes = bytes.catch(() => undefined);
+  const context = { ...request.context, event: {} as RequestEvent };
+  const opening = openBytes({ context, address, file, range });
+  // If they are the ones, they are opened once more, and whoever reads hears why they can't be.
+  let bytes: Promise<Bytes | undefined> | undefined = opening.catch(() => undefined);
   return {
     async take(now, { offset, length }) {
       const isSame = isSameBody(now.body, file.body) && offset === range.offset && length === range.length;
