@@ -12,8 +12,9 @@ const FAR_GATEWAY = new URL("../workers/far-r2.js", import.meta.url);
 export async function startR2Gateway({ farMs = 0 }: { farMs?: number } = {}): Promise<BenchGateway> {
   const dataDir = scratchFolder();
   const entry = farMs === 0 ? GATEWAY : FAR_GATEWAY;
-  // What a cache near the reader would answer is no read of R2.
-  const bindings = { ...farBinding(farMs), SLUICE_BLOB_CACHE: { type: "text", value: "off" } } as const;
+  // What is kept near the reader is no read of a branch, nor of R2.
+  const off = { type: "text", value: "off" } as const;
+  const bindings = { ...farBinding(farMs), SLUICE_BLOB_CACHE: off, SLUICE_ROW_CACHE: off };
   const started = startOwnGateway({ entry, store: "r2", dataDir, bindings });
   const { door, stop } = await started.catch((error: unknown) => {
     removeScratch(dataDir);

@@ -376,13 +376,13 @@ test("what is kept goes once the branch refuses it, and is of the time alone tha
 
 test("rows are kept on Cloudflare alone, and each of both is switched off by a setting", () => {
   const config = (bindings: object) => {
-    const read = readConfig({ ...env, ...bindings } as unknown as Env);
+    const read = readConfig({ ...env, SLUICE_ROW_CACHE: undefined, ...bindings } as unknown as Env);
     return read.ok && [read.config.keepsFiles, read.config.trustsCommits];
   };
   expect(config({})).toEqual([true, true]);
   expect(config({ DISK: {} })).toEqual([false, true]);
   expect(config({ SLUICE_ROW_CACHE: "off" })).toEqual([false, true]);
   expect(config({ SLUICE_COMMIT_CACHE: "off" })).toEqual([true, false]);
-  expect(testContext().nearFiles).toBeDefined();
-  expect(testContext({ keepsFiles: false }).nearFiles).toBeUndefined();
+  expect(testContext({ keepsFiles: true }).nearFiles).toBeDefined();
+  expect(testContext().nearFiles).toBeUndefined();
 });
