@@ -28,8 +28,14 @@ export type ReadBy = "cache" | "unchanged" | "call";
 interface Kept {
   readonly file: FileRead;
   /** Before the branch answered. */
-  readonly askedAt: number;
+  readonly asked: Moment;
   readonly bytes: number;
+}
+
+/** A time by a clock: once it is set back it counts as another one. */
+interface Moment {
+  readonly at: number;
+  readonly clock: number;
 }
 
 /**
@@ -44,6 +50,7 @@ interface Kept {
 export class NearFiles {
   readonly #kept = new Recent<Kept>(MOST_BYTES);
   readonly #trustsCommits: boolean;
+  #newest: Moment = { at: 0, clock: 0 };
 
   /** `trustsCommits`: files of commits are answered for a while without a call. */
   constructor({ trustsCommits }: { trustsCommits: boolean }) {
@@ -62,29 +69,37 @@ export class NearFiles {
   ): Promise<{ answer: ReadAnswer; by: ReadBy }> {
     const key = keyOf(of);
     const kept = this.#kept.get(key);
-    const askedAt = now();
-    if (kept && this.#isFresh(kept, askedAt)) return { answer: kept.file, by: "cache" };
+    const asked = this.#moment(now());
+    if (kept && this.#isFresh(kept, asked)) return { answer: kept.file, by: "cache" };
     const answer = await ask(kept?.file.stamp ?? null);
     if (!answer.ok || !("unchanged" in answer)) {
-      this.#keep(key, answer, askedAt);
+      this.#keep(key, answer, asked);
       return { answer, by: "call" };
     }
     if (!kept) throw new Error("the branch says that what nobody has is unchanged");
     const { unchanged: _, ...said } = answer;
     const file = { ...kept.file, ...said };
-    this.#kept.set(key, { ...kept, file, askedAt });
+    this.#kept.set(key, { ...kept, file, asked });
     return { answer: file, by: "unchanged" };
   }
 
-  /** What was asked later than now was asked by another clock. */
-  #isFresh({ file, askedAt }: Kept, now: number): boolean {
-    return this.#trustsCommits && file.lasting === true && now >= askedAt && now - askedAt < LASTING_MS;
+  /** What was asked by a clock that was set back is of no known age. */
+  #moment(at: number): Moment {
+    const { at: before, clock } = this.#newest;
+    this.#newest = { at, clock: at < before ? clock + 1 : clock };
+    return this.#newest;
   }
 
-  #keep(key: string, answer: ReadAnswer, askedAt: number): void {
+  #isFresh({ file, asked }: Kept, { at, clock }: Moment): boolean {
+    return (
+      this.#trustsCommits && file.lasting === true && clock === asked.clock && at - asked.at < LASTING_MS
+    );
+  }
+
+  #keep(key: string, answer: ReadAnswer, asked: Moment): void {
     const file = answer.ok && answer.stamp !== undefined ? answer : undefined;
     const bytes = ENTRY_BYTES + key.length + (file ? bytesOf(file) : 0);
-    if (file && bytes <= MOST_FILE_BYTES) this.#kept.set(key, { file, askedAt, bytes });
+    if (file && bytes <= MOST_FILE_BYTES) this.#kept.set(key, { file, asked, bytes });
     else this.#kept.delete(key);
   }
 }

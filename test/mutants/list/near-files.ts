@@ -84,14 +84,14 @@ export const NEAR_FILES: Invariant = {
     {
       name: "A file of a commit is answered without asking for longer than five seconds",
       file: NEAR,
-      text: " && now - askedAt < LASTING_MS",
-      replacement: " && now - askedAt < 60 * LASTING_MS",
+      text: " && at - asked.at < LASTING_MS",
+      replacement: " && at - asked.at < 60 * LASTING_MS",
       tests: [ENTRY, HISTORIES],
     },
     {
       name: "What was asked by a clock that was set back is young",
       file: NEAR,
-      text: " && now >= askedAt",
+      text: " && clock === asked.clock",
       replacement: "",
       tests: [ENTRY],
     },
@@ -105,8 +105,8 @@ export const NEAR_FILES: Invariant = {
     {
       name: "What a commit has counts as asked for when the answer came",
       file: NEAR,
-      text: "{ ...kept, file, askedAt }",
-      replacement: "{ ...kept, file, askedAt: now() }",
+      text: "{ ...kept, file, asked }",
+      replacement: "{ ...kept, file, asked: this.#moment(now()) }",
       tests: [ENTRY],
     },
     {

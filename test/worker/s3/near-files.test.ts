@@ -250,13 +250,19 @@ describe("a commit", () => {
     }
   });
 
-  test("is not young by a clock that was set back", async () => {
+  test("is not young by a clock that was set back, nor once that is as late again", async () => {
     const { bucket } = await commitOf("d");
     const gateway = nearGateway();
     await gateway.s3(`GET /${bucket}/d`);
     gateway.clock.now -= 1000;
     await gateway.s3(`GET /${bucket}/d`);
     expect(gateway.calls).toHaveLength(2);
+    // Somebody else sees that the clock is set back.
+    gateway.clock.now -= 1000;
+    await gateway.s3(`GET /${bucket}/elsewhere`);
+    gateway.clock.now += 1001;
+    await gateway.s3(`GET /${bucket}/d`);
+    expect(gateway.calls).toHaveLength(4);
   });
 
   test("is asked for each time if that is switched off", async () => {
