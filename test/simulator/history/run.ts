@@ -7,6 +7,7 @@ import { ADMIN_KINDS } from "./kinds/admin.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
 import { CLAIM_KINDS } from "./kinds/claims.ts";
 import { ENTRY_KINDS } from "./kinds/entry.ts";
+import { ENTRY_VIEW_KINDS } from "./kinds/entry-views.ts";
 import { ERASURE_KINDS } from "./kinds/erasures.ts";
 import { EXPORT_KINDS } from "./kinds/export.ts";
 import { FEED_KINDS } from "./kinds/feed.ts";
@@ -47,6 +48,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   ...REVERT_KINDS,
   ...PART_KINDS,
   ...ENTRY_KINDS,
+  ...ENTRY_VIEW_KINDS,
   ...EXPORT_KINDS,
   ...ODD_KINDS,
   ...IMPORT_KINDS,

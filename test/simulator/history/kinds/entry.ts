@@ -5,22 +5,18 @@ import type { Random } from "../../platform/random.ts";
 import type { S3Request } from "../../platform/sign.ts";
 import { askAside, type Said } from "../asides.ts";
 import { digestOf, idOf } from "../bytes.ts";
-import type { Facts } from "../facts.ts";
 import { isMishap } from "../mishaps.ts";
 import { type Answer, type Change, changed, UNKNOWN } from "../model.ts";
 import { ALL, byBytes, isPageOf, type PageAsked, type PageRead } from "../pages.ts";
 import { type Asked, BRANCHES, bucketOf, type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
 import { isSame, type State } from "../states.ts";
 import { isPageOfVersions } from "../versions.ts";
-import { eraseOne } from "./erasures.ts";
 import { someText } from "./files.ts";
 import { somePage } from "./pages.ts";
-import { changeSettings } from "./settings.ts";
 
 /** Requests of S3 clients, by the entry of the Worker. */
 export const ENTRY_KINDS = {
   "S3 request": { weight: 3, take },
-  "S3 read of a commit": { weight: 0, take: getPast },
 } satisfies Record<string, Kind>;
 
 /** Longer than what a row keeps. */
@@ -43,8 +39,8 @@ async function take(stage: Stage, turn: Turn): Promise<void> {
 }
 
 /** Reads are often repeated, and what was read before may be answered out of memory: each time it must still be so. */
-const MOST_TIMES = 4;
-const BETWEEN_MS = 12;
+export const MOST_TIMES = 4;
+export const BETWEEN_MS = 12;
 
 function again<Of>(
   choose: (random: Random) => Of,
@@ -81,7 +77,7 @@ interface Heard {
 }
 
 /** Sends a request. What fails in the gateway must be a mishap: all else is a fault of its own. */
-async function send(stage: Stage, request: S3Request): Promise<Heard> {
+export async function send(stage: Stage, request: S3Request): Promise<Heard> {
   const { simulation } = stage;
   const answer = await simulation.s3(request);
   const text = await answer.text();
@@ -197,90 +193,6 @@ async function getUnsigned(stage: Stage, { id, bucket, key }: Asks): Promise<voi
         };
       },
     },
-  );
-}
-
-/** How old what is answered of a commit may be, to whoever has a key. */
-const LASTING_MS = 5000;
-/** How long after a read of a commit the next one comes, at least: what was answered before may count no more. */
-const LATER_MS = [0, 0, LASTING_MS / 2, LASTING_MS];
-
-/** Reads of a file of a commit, by the commit's bucket or by the version's id, for somebody who may have no key. */
-async function getPast(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
-  const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
-  if (commits.length === 0) return;
-  // Others read the newest ones, too.
-  const commit = random.pick(random.chance(0.5) ? commits.slice(-2) : commits);
-  const written = [...(stage.stateOf(bucket, commit)?.tree.keys() ?? [])];
-  const key = random.pick(written.length > 0 ? written : PATHS);
-  const of = random.chance(0.7)
-    ? { bucket: `${commit.toLowerCase()}.${bucket}` }
-    : { bucket, query: { versionId: commit } };
-  for (let left = 2 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
-    const isUnsigned = random.chance(0.3);
-    const since = isUnsigned ? stage.stamp() : stage.stampOf(LASTING_MS);
-    const text = `GetObject ${id}.${left} of ${key} at ${commit}${isUnsigned ? " without a signature" : ""}`;
-    await askAside(
-      stage,
-      { id: `${id}.${left}`, bucket, text, since },
-      {
-        call: () => send(stage, { method: "GET", key, ...of, ...(isUnsigned && { isUnsigned }) }),
-        saidOf({ status, code, text }): Said {
-          if (status !== 200) return { kind: "saw", what: code ?? String(status), of: () => true };
-          const read = { bucket, key, commit, digest: digestOf(text), since };
-          return {
-            kind: "saw",
-            what: `read ${read.digest.slice(0, 6)} at ${commit}`,
-            of: (facts) => (!isUnsigned || facts.settled.public) && isOfCommit(stage, { ...read, facts }),
-          };
-        },
-      },
-    );
-    await changePast(stage, { id: `${id}.${left}`, random, bucket }, { key, commit });
-    await scheduler.wait(random.pick(LATER_MS) + random.next() * BETWEEN_MS);
-  }
-}
-
-/** Now and then, what is read of a commit goes, or the branch is public no more, or is so again. */
-async function changePast(
-  stage: Stage,
-  turn: Turn,
-  { key: path, commit: version }: { key: string; commit: string },
-): Promise<void> {
-  const { random, bucket } = turn;
-  const digest = stage.stateOf(bucket, version)?.tree.get(path);
-  const change = random.next();
-  if (change < 0.25) await changeSettings(stage, turn, { public: change < 0.15 });
-  else if (digest !== undefined && change < 0.45)
-    await eraseOne(stage, turn, { path, version, digest, mayErase: true });
-}
-
-interface PastRead {
-  readonly bucket: string;
-  readonly key: string;
-  readonly commit: string;
-  readonly digest: string;
-  readonly facts: Facts;
-  readonly since: number;
-}
-
-/** Whether a commit had this, it was not erased before, and the branch still was the one that had it. */
-function isOfCommit(stage: Stage, { bucket, key, commit, digest, facts, since }: PastRead): boolean {
-  const observer = stage.facts.get(bucket);
-  const at = stage.stateOf(bucket, commit);
-  const wasMade = observer?.seqIn(facts, commit);
-  if (!observer || wasMade === undefined || at?.tree.get(key) !== digest) return false;
-  const born = at.born.get(key);
-  // A version is read by its own commit as long as anything else has it.
-  if (!observer.shows(facts, commit) && born !== wasMade) return false;
-  return !stage.erased.some(
-    ({ goneAt, goneFrom, ...one }) =>
-      one.bucket === bucket &&
-      one.path === key &&
-      goneFrom === facts.generation &&
-      goneAt !== undefined &&
-      goneAt < since &&
-      observer.seqIn(facts, one.version) === born,
   );
 }
 
