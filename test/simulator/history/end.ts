@@ -1,3 +1,4 @@
+import { chunkOfBlob, parseBlobName } from "../../../worker/blobs/blob-name.ts";
 import type { Body, Chunk } from "../../../worker/blobs/content.ts";
 import type { AnswerOf, RequestOf } from "../../../worker/branch/contract/answers.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
@@ -6,7 +7,7 @@ import { digestOf } from "./bytes.ts";
 import { shownFacts } from "./facts.ts";
 import { shownTree } from "./model.ts";
 import { ALL, wholeListing } from "./pages.ts";
-import { BUCKETS, type Stage } from "./stage.ts";
+import { BUCKETS, type Erased, type Stage } from "./stage.ts";
 import type { Tree } from "./states.ts";
 
 type VersionPage = AnswerOf<FileCalls["versions"]>;
@@ -88,6 +89,32 @@ export function textOfBody(stage: Stage, body: Body): string {
         .join("");
     }
   }
+}
+
+/** How long copies may stay of what is gone, since they are purged twice; milliseconds. */
+export const COPIES_MS = 20 * 60_000;
+
+const GENERATION = "SELECT gen, deletedAt FROM generations WHERE uid = ?";
+
+/** Copies that caches near readers still have of what was erased, and of blobs of branches that were deleted. */
+export function copyFaults({ simulation: { blobCache, blobs, branches }, erased, texts }: Stage): string[] {
+  return blobCache.names.flatMap((name) => {
+    const goneAt = blobs.deletedAt.get(name);
+    const uid = parseBlobName(name)?.uid ?? "";
+    const digest = chunkOfBlob(name)?.digest ?? "";
+    // What several write may go for other reasons, too.
+    const isOfOne = texts.get(digest)?.startsWith("text ") === true;
+    if (goneAt === undefined) return [];
+    return BUCKETS.filter((bucket) => {
+      const { storage } = branches.object(bucket);
+      const [row] = storage.has("generations")
+        ? storage.read<{ gen: number; deletedAt: number | null }>(GENERATION, uid)
+        : [];
+      const isOfThis = (one: Erased) => one.bucket === bucket && one.goneFrom === row?.gen;
+      const wasErased = isOfOne && erased.some((one) => isOfThis(one) && one.digest === digest);
+      return row && (wasErased || (row.deletedAt !== null && row.deletedAt <= goneAt));
+    }).map((bucket) => `${bucket} is rid of ${name}, of which a cache has a copy`);
+  });
 }
 
 async function erasedFaults(stage: Stage, branch: BranchApi, bucket: string): Promise<string[]> {

@@ -2,7 +2,7 @@ import { Random } from "../platform/random.ts";
 import { importFaults } from "./archives.ts";
 import { asideFaults } from "./asides.ts";
 import { LEAST_TTL_MS } from "./beside.ts";
-import { destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
+import { COPIES_MS, copyFaults, destroyAll, keptFaults, leftFaults, remains, shownFaults } from "./end.ts";
 import { ADMIN_KINDS } from "./kinds/admin.ts";
 import { BRANCH_KINDS } from "./kinds/branches.ts";
 import { CLAIM_KINDS } from "./kinds/claims.ts";
@@ -125,11 +125,14 @@ async function played(
   });
   calm.is = true;
   await simulation.as(() => Promise.all(stage.leaving.map((leave) => leave())));
+  await simulation.pass(COPIES_MS);
+  // What is due by a clock that jumped may be done later.
+  const copies = plan.jumps?.length ? [] : copyFaults(stage);
   // What waits for a time waits longer by as much as the clock was set back.
-  await simulation.pass(SHORT_REST_MS + simulation.world.setBackMs);
+  await simulation.pass(SHORT_REST_MS - COPIES_MS + simulation.world.setBackMs);
   // An alarm that was set before the clock jumped forward rings when it would have rung: until then nobody looks what is due by now.
   const isAhead = plan.jumps?.some(({ byMs }) => byMs > 0) ?? false;
-  const faults = isAhead ? [] : await simulation.as(() => keptFaults(stage));
+  const faults = [...copies, ...(isAhead ? [] : await simulation.as(() => keptFaults(stage)))];
   await simulation.pass(REST_MS);
   faults.push(...(await simulation.as(() => shownFaults(stage))), ...leftFaults(stage), ...dueFaults(stage));
   faults.push(...(await simulation.as(() => keptFaults(stage))), ...asideFaults(stage));

@@ -219,6 +219,7 @@ class Instance implements Actor {
     const state = {
       id: { name, toString: () => name },
       storage: storage.open(() => this.#check()),
+      exports: world.entrypoints,
       waitUntil: (work: Promise<unknown>) => void work.catch(() => {}),
       abort: (why: string) => {
         end(why);

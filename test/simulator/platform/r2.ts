@@ -3,6 +3,8 @@ import type { Remote } from "./remote.ts";
 /** A bucket of R2, which the blob store keeps its blobs in. */
 export class SimulatedR2 {
   readonly blobs = new Map<string, Uint8Array>();
+  /** When blobs went, by time itself. */
+  readonly deletedAt = new Map<string, number>();
   readonly #remote: Remote;
 
   constructor(remote: Remote) {
@@ -25,7 +27,7 @@ export class SimulatedR2 {
 
   async delete(names: readonly string[]): Promise<void> {
     await this.#remote.ask(() => {
-      for (const name of names) this.blobs.delete(name);
+      for (const name of names) if (this.blobs.delete(name)) this.deletedAt.set(name, this.#remote.now);
     });
   }
 
@@ -50,7 +52,8 @@ export class SimulatedR2 {
   }
 }
 
-function streamOf(bytes: Uint8Array): ReadableStream<Uint8Array> {
+/** Bytes that are all there: what Node makes of them takes turns of its own. */
+export function streamOf(bytes: Uint8Array): ReadableStream<Uint8Array> {
   return new ReadableStream({
     type: "bytes",
     start(controller) {

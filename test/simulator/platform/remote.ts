@@ -12,6 +12,10 @@ export class Remote {
     this.#options = options;
   }
 
+  get now(): number {
+    return this.#options.world.now;
+  }
+
   /** Does it in one moment. */
   async ask<T>(work: () => T): Promise<T> {
     const { world, faults, store } = this.#options;

@@ -7,6 +7,7 @@ import entry from "../../../worker/index.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
+import { SimulatedBlobCache } from "./blob-cache.ts";
 import { SimulatedD1 } from "./d1.ts";
 import { Databases } from "./database.ts";
 import { type Faults, NO_FAULTS } from "./faults.ts";
@@ -54,6 +55,7 @@ export class Simulation {
   readonly pipelines: SimulatedNamespace;
   readonly catalogue: SimulatedD1;
   readonly blobs: SimulatedR2;
+  readonly blobCache: SimulatedBlobCache;
   readonly gateway: SimulatedGateway;
   readonly #env: Record<string, unknown>;
 
@@ -89,6 +91,11 @@ export class Simulation {
       schema: SCHEMA,
     });
     this.blobs = new SimulatedR2(new Remote({ world, faults: broken, store: "R2" }));
+    this.blobCache = new SimulatedBlobCache({
+      ...{ world, env: common.env },
+      remote: new Remote({ world, faults: broken, store: "cache" }),
+    });
+    world.entrypoints.Blobs = this.blobCache;
     this.gateway = new SimulatedGateway(common);
     this.#env = {
       BRANCH: this.branches,

@@ -1,3 +1,5 @@
+import { actorNow } from "./world.ts";
+
 /** What objects import from `cloudflare:workers`, in a simulation. */
 export class DurableObject {
   readonly ctx: unknown;
@@ -11,8 +13,12 @@ export class DurableObject {
 
 export class WorkerEntrypoint extends DurableObject {}
 
-/** The entrypoints of the Worker, of which a simulation has none. */
-export const exports = {};
+/** The entrypoints of the Worker, as whoever runs now has them. */
+export const exports = {
+  get Blobs(): unknown {
+    return actorNow()?.world.entrypoints.Blobs;
+  },
+};
 
 export function waitUntil(work: Promise<unknown>): void {
   work.catch(() => {});

@@ -79,6 +79,8 @@ export class World {
   readonly #clocks: { readonly since: number; readonly aheadMs: number }[];
   #setBackMs = 0;
   #timesSet = 0;
+  /** What is called by the names of the Worker's entrypoints. */
+  readonly entrypoints: Record<string, unknown> = {};
   /** Events that ran. */
   events = 0;
   /** What was logged as an error. */
