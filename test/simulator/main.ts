@@ -43,7 +43,8 @@ async function simulate({ histories, seed, processes, coverage }: Options): Prom
   });
   const seconds = (performance.now() - begun) / 1000;
   const many = seeds.to - seeds.from;
-  const { lines, tooRare, least } = tableOf(counts, { histories: many, kinds: Object.keys(KINDS) });
+  const kinds = Object.keys(KINDS).filter((kind) => (KINDS[kind]?.weight ?? 0) > 0);
+  const { lines, tooRare, least } = tableOf(counts, { histories: many, kinds });
   for (const line of lines) console.log(line);
   let steps = 0;
   for (const [what, count] of counts) if (what.startsWith("step ")) steps += count;

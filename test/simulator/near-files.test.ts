@@ -5,19 +5,23 @@ import { planOf } from "./history/plan.ts";
 import { runHistory } from "./history/run.ts";
 
 /*
- * The entry keeps the rows of files that were read, as on Cloudflare, where the objects are somewhere else. Of the newest state
- * each answer must be true of some moment between question and answer, as of any read; of a commit also of one in the five
- * seconds before. In histories in which most steps read, and the others change what reads show.
+ * The entry keeps the rows of files that were read, as on Cloudflare, where the objects are somewhere else, and takes bytes out of
+ * a cache that is late. Of the newest state, of tags and of open commits each answer must be true of some moment between question
+ * and answer, as of any read; of a commit also of one in the five seconds before. In histories in which most steps read, and
+ * the others change what reads show. In the end the cache has no copy of what is gone.
  */
 
 /** How often kinds of steps occur beside each other. */
 const WEIGHTS = {
-  ...{ "S3 request": 30, "S3 read of a commit": 15 },
+  ...{ "S3 request": 30, "S3 read of a commit": 15, "S3 read of a tag": 6, "S3 read of an open commit": 4 },
   ...{ put: 4, delete: 2, commit: 2, erase: 2, set: 2, create: 1, destroy: 1, keep: 1 },
 };
 
 /** Nothing of the newest state is answered out of the memory of the objects. */
-const VARS = { SLUICE_READ_MEMORY: "off", SLUICE_ROW_CACHE: "on", SLUICE_COMMIT_CACHE: "on" };
+const VARS = {
+  ...{ SLUICE_READ_MEMORY: "off", SLUICE_BLOB_CACHE: "on" },
+  ...{ SLUICE_ROW_CACHE: "on", SLUICE_COMMIT_CACHE: "on" },
+};
 
 // What went wrong is said in the log, and wrong it goes all the time.
 beforeEach(() => {

@@ -1,14 +1,20 @@
 import { askAside, type Said } from "../asides.ts";
 import { digestOf } from "../bytes.ts";
 import type { Facts } from "../facts.ts";
+import type { Answer } from "../model.ts";
 import { type Kind, PATHS, type Stage, type Turn } from "../stage.ts";
-import { BETWEEN_MS, MOST_TIMES, send } from "./entry.ts";
+import type { State } from "../states.ts";
+import { BETWEEN_MS, MOST_TIMES, refusedBy, send } from "./entry.ts";
 import { eraseOne } from "./erasures.ts";
+import { begin, fill, pickOpen, shownTree } from "./open-commits.ts";
 import { changeSettings } from "./settings.ts";
+import { NAMES, tag } from "./tags.ts";
 
 /** Requests of S3 clients for what a branch has beside HEAD, by the entry of the Worker. */
 export const ENTRY_VIEW_KINDS = {
   "S3 read of a commit": { weight: 0, take: getPast },
+  "S3 read of a tag": { weight: 0, take: getTagged },
+  "S3 read of an open commit": { weight: 0, take: getOpen },
 } satisfies Record<string, Kind>;
 
 /** How old what is answered of a commit may be, to whoever has a key. */
@@ -93,4 +99,68 @@ function isOfCommit(stage: Stage, { bucket, key, commit, digest, facts, since }:
       goneAt < since &&
       observer.seqIn(facts, one.version) === born,
   );
+}
+
+/** Reads by the name of a commit, which others get meanwhile: each time it is what that names. */
+async function getTagged(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+  const [name, key] = [random.pick(NAMES), random.pick(PATHS)];
+  for (let left = 2 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
+    const since = stage.stamp();
+    await askAside(
+      stage,
+      { id: `${id}.${left}`, bucket, text: `GetObject ${id}.${left} of ${key} at ${name}` },
+      {
+        call: () => send(stage, { method: "GET", bucket: `${name}.${bucket}`, key }),
+        saidOf({ status, code, text }): Said {
+          if (status !== 200 && code !== "NoSuchKey")
+            return { kind: "saw", what: code ?? String(status), of: () => true };
+          const digest = status === 200 ? digestOf(text) : undefined;
+          return {
+            kind: "saw",
+            what: `read ${digest?.slice(0, 6) ?? "nothing"} at ${name}`,
+            of(facts) {
+              const commit = facts.tags.get(name);
+              if (commit === undefined) return false;
+              if (digest !== undefined)
+                return isOfCommit(stage, { bucket, key, commit, digest, facts, since });
+              const wasErased = stage.erased.some(({ path }) => path === key);
+              return wasErased || !stage.stateOf(bucket, commit)?.tree.has(key);
+            },
+          };
+        },
+      },
+    );
+    if (random.chance(0.5)) await tag(stage, { id: `${id}.${left}.tag`, random, bucket });
+    await scheduler.wait(random.next() * BETWEEN_MS);
+  }
+}
+
+/** Reads what an open commit shows, which others fill meanwhile. */
+async function getOpen(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  const openCommit = (await pickOpen(stage, turn)) ?? (await begin(stage, turn));
+  if (openCommit === undefined) return;
+  const key = random.pick(PATHS);
+  for (let left = 2 + Math.floor(random.next() * MOST_TIMES); left > 0; left--) {
+    await stage.ask(
+      { id: `${id}.${left}`, bucket, text: `GetObject ${id}.${left} of ${key} in ${openCommit}` },
+      () => send(stage, { method: "GET", bucket: `${openCommit.toLowerCase()}.${bucket}`, key }),
+      (heard): Answer => {
+        const tree = (state: State) => shownTree(state, openCommit);
+        if (heard.code === "NoSuchBucket")
+          return { kind: "saw", what: heard.code, of: (state) => !tree(state) };
+        const refused = refusedBy(heard);
+        if (refused && heard.code !== "NoSuchKey") return refused;
+        const digest = heard.status === 200 ? digestOf(heard.text) : undefined;
+        const what = `read ${digest?.slice(0, 6) ?? "nothing"} in ${openCommit}`;
+        const of = (state: State) => {
+          const shown = tree(state);
+          return shown !== undefined && shown.get(key) === digest;
+        };
+        return { kind: "saw", what, of };
+      },
+    );
+    if (random.chance(0.5)) await fill(stage, turn, { openCommit, id: `${id}.${left}.fill` });
+    await scheduler.wait(random.next() * BETWEEN_MS);
+  }
 }

@@ -92,7 +92,7 @@ export async function send(stage: Stage, request: S3Request): Promise<Heard> {
 }
 
 /** A bucket that is not there, or whatever else was refused; undefined: it was done. */
-function refusedBy({ status, code }: Heard): Answer | undefined {
+export function refusedBy({ status, code }: Heard): Answer | undefined {
   if (status >= 500 || code === "InternalError" || code === "ServiceUnavailable") return UNKNOWN;
   if (code === "NoSuchBucket")
     return { kind: "saw", what: code, of: ({ generation }) => generation === null };

@@ -33,7 +33,7 @@ async function story(stage: Stage, turn: Turn): Promise<void> {
   if (turn.random.chance(0.6)) await finish(stage, turn, { openCommit, id: `${turn.id}.end` });
 }
 
-async function begin(stage: Stage, { id, random, bucket }: Turn): Promise<string | undefined> {
+export async function begin(stage: Stage, { id, random, bucket }: Turn): Promise<string | undefined> {
   const ttlMs = random.pick(TTLS_MS);
   // If whoever finishes it says nothing, its commit has what was said here.
   const leads = (change: Change) => {
@@ -54,7 +54,7 @@ async function begin(stage: Stage, { id, random, bucket }: Turn): Promise<string
 }
 
 /** One that somebody began. */
-async function pickOpen(stage: Stage, { id, random, bucket }: Turn): Promise<string | undefined> {
+export async function pickOpen(stage: Stage, { id, random, bucket }: Turn): Promise<string | undefined> {
   const answer = await stage.ask(
     { id, bucket, text: `list ${id} of open commits` },
     () => stage.branch(bucket).openCommits.list({ limit: 100 }),
@@ -99,7 +99,7 @@ interface On {
   readonly id: string;
 }
 
-async function fill(stage: Stage, turn: Turn, on: On): Promise<void> {
+export async function fill(stage: Stage, turn: Turn, on: On): Promise<void> {
   await turn.random.pick([putOne, putOne, changeMany, tag])(stage, turn, on);
 }
 
@@ -175,7 +175,7 @@ function isOpen({ beside }: State, openCommit: string): boolean {
 }
 
 /** What the bucket of an open commit shows. */
-function shownTree(state: State, openCommit: string): Tree | undefined {
+export function shownTree(state: State, openCommit: string): Tree | undefined {
   const filled = state.beside.get(openCommit);
   return filled && !filled.isApplying ? treeWith(state.tree, filled) : undefined;
 }

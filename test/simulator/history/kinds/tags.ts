@@ -13,7 +13,7 @@ export const TAG_KINDS = {
   listTag: { weight: 3, take: listTag },
 } satisfies Record<string, Kind>;
 
-const NAMES = ["v1", "v2"];
+export const NAMES = ["v1", "v2"];
 
 /** Whether a tag alone changed, so. */
 function isMoved({ before, after }: FactsChange, name: string, to: string | undefined): boolean {
@@ -24,7 +24,7 @@ function isMoved({ before, after }: FactsChange, name: string, to: string | unde
 }
 
 /** Names what is newest, or a commit that the branch made once, which may be gone or about to go; or what another tag names. */
-async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
+export async function tag(stage: Stage, { id, random, bucket }: Turn): Promise<void> {
   const name = random.pick(NAMES);
   const commits = (stage.observers.get(bucket)?.states ?? []).flatMap(({ commit }) => commit ?? []);
   const which = random.next();
