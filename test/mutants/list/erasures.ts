@@ -1,4 +1,5 @@
 import { type Invariant, inNode, inWorker } from "../mutant.ts";
+import { HISTORIES } from "./near-files.ts";
 
 /** No commit, tag or listing shows what was erased. Its bytes go once nothing names them, and not before. */
 export const ERASED: Invariant = {
@@ -65,7 +66,7 @@ export const CACHES: Invariant = {
       file: "worker/branch/outbox/cache-purge-store.ts",
       text: "const PURGE_AGAIN_MS = 10 * 60 * 1000;",
       replacement: "const PURGE_AGAIN_MS = 0;",
-      tests: [inWorker("branch/cache-purges")],
+      tests: [inWorker("branch/cache-purges"), HISTORIES],
     },
     {
       name: "A blob that is deleted while copies are purged is taken for purged",

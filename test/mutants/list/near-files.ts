@@ -6,7 +6,7 @@ const NEAR = "worker/near-files.ts";
 const GET = "worker/s3/objects/get-object.ts";
 
 /** Histories that mostly read by an entry that keeps rows, in the simulation. */
-const HISTORIES: TestRun = {
+export const HISTORIES: TestRun = {
   project: "simulator",
   file: "test/simulator/near-files.test.ts",
   title: "in 60 histories",
@@ -65,14 +65,14 @@ export const NEAR_FILES: Invariant = {
       file: READ,
       text: "stampedAt(ledger, { have, gen }) === seq)",
       replacement: "stampedAt(ledger, { have, gen }) !== undefined)",
-      tests: [STAMPS],
+      tests: [STAMPS, HISTORIES],
     },
     {
       name: "What a tag names is answered for five seconds without asking",
       file: READ,
       text: "isLasting: commit.id === view",
       replacement: "isLasting: commit.id !== null",
-      tests: [STAMPS, ENTRY],
+      tests: [STAMPS, ENTRY, HISTORIES],
     },
     {
       name: "The newest time is not told of what is unchanged",
@@ -115,6 +115,14 @@ export const NEAR_FILES: Invariant = {
       text: "    else this.#kept.delete(key);\n",
       replacement: "",
       tests: [ENTRY],
+    },
+    {
+      name: "A refusal is kept as if it were a file of a commit",
+      file: NEAR,
+      text: "answer.ok && answer.stamp !== undefined ? answer : undefined;",
+      replacement:
+        '(answer.ok ? answer : { ...answer, lasting: true, attributes: {}, body: { kind: "chunks" } }) as FileRead;',
+      tests: [ENTRY, HISTORIES],
     },
     {
       name: "A file is found under the time that somebody else asked for",
