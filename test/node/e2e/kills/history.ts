@@ -1,7 +1,7 @@
 import { type Answer, type Change, faultsOf, type Taken } from "../../../simulator/history/model.ts";
+import { type Moments, momentsOf } from "../../../simulator/history/moments.ts";
 import { isSame, type State } from "../../../simulator/history/states.ts";
 import type { Asked, Life, Noted, Told } from "./life.ts";
-import { type Moments, momentsOf } from "./moments.ts";
 
 /** An answer that is none of those that a kind of call may have. */
 export class Unexpected extends Error {}

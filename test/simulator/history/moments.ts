@@ -1,5 +1,5 @@
-import type { Taken } from "../../../simulator/history/model.ts";
-import type { Seen, State } from "../../../simulator/history/states.ts";
+import type { Taken } from "./model.ts";
+import type { Seen, State } from "./states.ts";
 
 /** What a branch may have been between any two moments, as far as its log and what clients were told say. */
 export interface Moments extends Seen {

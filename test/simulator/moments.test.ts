@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { changed, faultsOf, type Taken } from "../../../simulator/history/model.ts";
-import { isSame, NOTHING, type State } from "../../../simulator/history/states.ts";
-import { momentsOf } from "./moments.ts";
+import { changed, faultsOf, type Taken } from "./history/model.ts";
+import { momentsOf } from "./history/moments.ts";
+import { isSame, NOTHING, type State } from "./history/states.ts";
 
 const BUCKET = "master.kills";
 const none: State = { ...NOTHING, generation: 1 };
