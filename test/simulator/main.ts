@@ -1,17 +1,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { coverageOf, shownCoverage } from "./coverage.ts";
 import { KINDS } from "./history/run.ts";
 import { runShares } from "./history/shares.ts";
 import { tableOf } from "./history/table.ts";
+import { GUARDS, type Guard, guardsWithout } from "./replicas/guards.ts";
+import { reportOfReplicas } from "./replicas/history.ts";
 
 interface Options {
   readonly histories: number;
   readonly seed?: number;
   readonly processes: number;
   readonly coverage?: true;
+  readonly replicas?: true;
+  readonly without?: Guard;
 }
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -26,11 +30,15 @@ await new Command("npm run simulate --")
   .option("--seed <n>", "only the history of this seed", whole)
   .option("--processes <n>", "how many run at the same time", whole, availableParallelism())
   .option("--coverage", "says which branches of the objects' code no history takes")
-  .action(simulate)
+  .option("--replicas", "histories of the model of read replicas instead (docs/replicas.md)")
+  .addOption(new Option("--without <guard>", "of that model, until this guard is missed").choices(GUARDS))
+  .action((options: Options) =>
+    options.replicas || options.without !== undefined ? simulateReplicas(options) : simulate(options),
+  )
   .parseAsync();
 
-async function simulate({ histories, seed, processes, coverage }: Options): Promise<void> {
-  const seeds = seed === undefined ? { from: 0, to: histories } : { from: seed, to: seed + 1 };
+async function simulate({ processes, coverage, ...options }: Options): Promise<void> {
+  const seeds = seedsOf(options);
   const written = coverage && mkdtempSync(join(tmpdir(), "sluice-coverage-"));
   const begun = performance.now();
   const { counts } = await runShares(seeds, {
@@ -59,6 +67,24 @@ async function simulate({ histories, seed, processes, coverage }: Options): Prom
   if (tooRare.length === 0) return;
   process.exitCode = 1;
   console.log(`less than ${least} times occurred: ${tooRare.join(", ")}`);
+}
+
+/** The model is small: one process is enough. */
+async function simulateReplicas({ without, ...options }: Options): Promise<void> {
+  const { from, to } = seedsOf(options);
+  const begun = performance.now();
+  for (let seed = from; seed < to; seed++) {
+    const report = await reportOfReplicas(seed, without && guardsWithout(without));
+    if (report === undefined) continue;
+    process.exitCode = 1;
+    console.log(report);
+    if (without !== undefined) return;
+  }
+  console.log(`${to - from} histories of replicas in ${Math.round((performance.now() - begun) / 1000)} s`);
+}
+
+function seedsOf({ histories, seed }: Pick<Options, "histories" | "seed">): { from: number; to: number } {
+  return seed === undefined ? { from: 0, to: histories } : { from: seed, to: seed + 1 };
 }
 
 function whole(text: string): number {
