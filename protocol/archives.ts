@@ -62,6 +62,8 @@ const ArchivedSettings = z.object({
   modified: z.enum(["branch", "file"]).nullable().default(null),
   /** Whether DeleteBucket leaves it alone while it has a file. */
   emptyOnly: z.boolean().default(false),
+  /** Whether what is read of the newest state may be some seconds old. */
+  nearReads: z.boolean().default(false),
   /** What deletes by itself. No import sets it: it would delete at once what somebody has just brought back. */
   keep: z.json().nullable().default(null),
   lifecycle: z.json().nullable().default(null),

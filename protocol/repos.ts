@@ -80,6 +80,12 @@ export type BranchLastModified = z.infer<typeof BranchLastModified>;
 export const BranchEmptyOnly = z.strictObject({ emptyOnly: z.boolean() });
 export type BranchEmptyOnly = z.infer<typeof BranchEmptyOnly>;
 
+/** How old what GET and HEAD answer of the newest state may be: of the moment, or of the last seconds, near the reader. */
+export const READS = ["fresh", "near"] as const;
+/** `PUT /api/v1/repos/{repo}/branches/{branch}/reads`. The answer repeats it. */
+export const BranchReads = z.strictObject({ reads: z.enum(READS) });
+export type BranchReads = z.infer<typeof BranchReads>;
+
 /** What a database has, and may have. */
 const Space = z.object({ usedBytes: z.int(), limitBytes: z.int() });
 export type Space = z.infer<typeof Space>;
@@ -174,6 +180,8 @@ export const BranchDetail = z.object({
   lastModified: z.enum(LAST_MODIFIED).nullable().optional(),
   /** Whether DeleteBucket leaves it alone while it has a file. Absent: as above. */
   emptyOnly: z.boolean().optional(),
+  /** How old what is read of its newest state may be. Absent: as above. */
+  reads: z.enum(READS).optional(),
   /** Whether it answers reads without a signature. Absent: as above. */
   public: z.boolean().optional(),
   /** Null: it is not protected. Absent: as above. */

@@ -73,6 +73,8 @@ export const Settings = z.object({
   SLUICE_ROW_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** Whether it answers of files of commits by those rows for five seconds, without asking. */
   SLUICE_COMMIT_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** The same of the newest state of branches that are set to near reads. */
+  SLUICE_NEAR_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
    * asks for S3's own encryption (AES256) asks for what is so.

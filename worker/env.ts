@@ -95,6 +95,8 @@ export interface Config {
   readonly keepsFiles: boolean;
   /** Whether it answers by those of commits for a while without asking. */
   readonly trustsCommits: boolean;
+  /** The same of the newest state of branches that are set so. */
+  readonly trustsNear: boolean;
 }
 
 type ReadConfig =
@@ -151,6 +153,7 @@ function checkVars(env: Env): ReadConfig {
       cachesBlobs: env.DISK === undefined && data.SLUICE_BLOB_CACHE === "on",
       keepsFiles: env.DISK === undefined && data.SLUICE_ROW_CACHE === "on",
       trustsCommits: data.SLUICE_COMMIT_CACHE === "on",
+      trustsNear: data.SLUICE_NEAR_CACHE === "on",
     },
   };
 }

@@ -8,10 +8,12 @@ import {
   BranchList,
   BranchProtection,
   BranchPublic,
+  BranchReads,
   type BranchWriter,
   type Forking,
   type Keep,
   LAST_MODIFIED,
+  READS,
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
 import { type Command, withClient } from "../command.ts";
@@ -30,7 +32,7 @@ export function addBranch(program: Command): void {
   program
     .group("branch")
     .summary(
-      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays, what Last-Modified is, and when S3 tools delete them",
+      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays, what Last-Modified is, how old reads may be, and when S3 tools delete them",
     )
     .description("Branches: each is a bucket, s3://<branch>.<repo>.")
     .holds(
@@ -43,6 +45,7 @@ export function addBranch(program: Command): void {
       addBranchKeep,
       addBranchLastModified,
       addBranchEmptyOnly,
+      addBranchReads,
     );
 }
 
@@ -66,7 +69,7 @@ function addBranchInspect(group: Command): void {
 
 /** A branch for people, without what is known only once it can be read. */
 function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
-  const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly } = detail;
+  const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly, reads } = detail;
   const { public: isPublic, writer } = detail;
   return [
     `branch         s3://${bucket}`,
@@ -80,6 +83,7 @@ function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">):
     ...(keep === undefined ? [] : [`keeps          ${showKeep(keep)}`]),
     ...(lastModified === undefined ? [] : [`last-modified  ${showLastModified(lastModified)}`]),
     ...(emptyOnly === undefined ? [] : [`empty-only     ${emptyOnly ? "yes" : "no"}`]),
+    ...(reads === undefined ? [] : [`reads          ${AGES[reads]}`]),
     ...(isPublic === undefined ? [] : [`public         ${isPublic ? "yes" : "no"}`]),
     ...(writer === undefined
       ? []
@@ -107,6 +111,27 @@ function addBranchEmptyOnly(group: Command): void {
       "sluice branch empty-only master.images on",
       "sluice branch empty-only s3://master.images off",
     );
+}
+
+const AGES = {
+  fresh: "of the moment",
+  near: "up to five seconds old",
+} as const;
+
+function addBranchReads(group: Command): void {
+  group
+    .command("reads")
+    .description(
+      "Sets how old what GET and HEAD answer of the newest state may be. With 'fresh', which is the default, each is true of a moment between question and answer, wherever the branch is. With 'near' a gateway on Cloudflare answers for up to five seconds by what it read before, without asking the branch: x-sluice-age says how many seconds that is ago. Listings, reads with a condition and writes stay fresh. Deleting the branch ends the setting. Needs the level admin.",
+    )
+    .argument("<branch>", "<branch>.<repo>, with or without s3://", parseBranch)
+    .addArgument(new Argument("<fresh|near>", "how old they may be").choices(READS))
+    .clientAction(async (client, address: Address, reads: (typeof READS)[number], options: ClientOptions) => {
+      const set = await client.put(BranchReads, `${branchPath(address)}/reads`, { reads });
+      if (options.json) return printJson(set);
+      printLine(`what is read of s3://${address.bucket} is ${AGES[set.reads]}`);
+    })
+    .clientOptions("sluice branch reads master.site near", "sluice branch reads s3://master.site fresh");
 }
 
 function addBranchPublic(group: Command): void {

@@ -162,6 +162,7 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
     "/keep": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setKeep } },
     "/writer": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setWriter } },
     "/last-modified": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setLastModified } },
+    "/reads": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setReads } },
     "/empty-only": { PUT: { needs: TO_MANAGE_REPO, handle: repos.setEmptyOnly } },
     "/commits": {
       GET: { needs: TO_READ_REPO, query: true, handle: log.listCommits },

@@ -78,6 +78,7 @@ const COMMANDS = [
   ["commit", "wait"],
   ["branch", "last-modified"],
   ["branch", "empty-only"],
+  ["branch", "reads"],
 ];
 
 describe("help", () => {
@@ -237,6 +238,7 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["job wait", "name one of the two"],
   ["job logs x --failed --follow", "leave out --follow"],
   ["branch empty-only a.b maybe", "It must be on or off."],
+  ["branch reads a.b far", "Allowed choices are fresh, near."],
   ["branch last-modified a.b moon", "Allowed choices are branch, object, default."],
   [
     "dev --port 65536",

@@ -87,11 +87,11 @@ describe("`sluice branch keep`", () => {
     expect(branches).toMatchObject([{ name: "master", keep: { commits: 100, days: 30 } }]);
     expect(await cli("branch", "keep", "master.shown", "--days", "1")).toContain("within a day");
     expect(await cli("branch", "inspect", "master.shown")).toMatch(
-      /^newest commit {2}-\nstate +ready\nkeeps +what was replaced within a day\nlast-modified {2}what the gateway is set to\nempty-only +no\npublic +no\nwritten by +whoever may write in the repo\n$/m,
+      /^newest commit {2}-\nstate +ready\nkeeps +what was replaced within a day\nlast-modified {2}what the gateway is set to\nempty-only +no\nreads +of the moment\npublic +no\nwritten by +whoever may write in the repo\n$/m,
     );
     expect(JSON.parse(await cli("branch", "inspect", "s3://master.shown", "--json"))).toMatchObject({
       ...{ name: "master", keep: { days: 1 }, public: false, writer: null },
-      ...{ lastModified: null, emptyOnly: false },
+      ...{ lastModified: null, emptyOnly: false, reads: "fresh" },
     });
     expect(await cli("branch", "keep", "master.shown", "--all")).toContain("all of its history");
     for (const wrong of [

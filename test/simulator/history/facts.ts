@@ -16,6 +16,7 @@ const LONGEST_BACK_MS = 60 * 60_000;
 export interface Settled {
   readonly public: boolean;
   readonly emptyOnly: boolean;
+  readonly nearReads: boolean;
   readonly writer: Writer | null;
   readonly keep: Keep | null;
   readonly lifecycle: Lifecycle | null;
@@ -46,7 +47,7 @@ export interface Facts {
 
 const PLAIN: Settled = {
   ...{ public: false, emptyOnly: false, writer: null, keep: null, lifecycle: null },
-  ...{ cors: null, modified: null },
+  ...{ cors: null, modified: null, nearReads: false },
 };
 const NOTHING: Facts = {
   since: 0,
@@ -85,7 +86,7 @@ const LIVE = `
     gen,
     (SELECT max(seq) FROM commits WHERE commits.gen = generations.gen) AS head,
     ifnull((SELECT horizon FROM horizons WHERE horizons.gen = generations.gen), 0) AS horizon,
-    (SELECT json_array(public, emptyOnly, json(writer), json(keep), json(lifecycle), json(cors), modified)
+    (SELECT json_array(public, emptyOnly, json(writer), json(keep), json(lifecycle), json(cors), modified, nearReads)
       FROM settings WHERE settings.gen = generations.gen) AS settings,
     (SELECT json_group_array(json_array(name, "commit")) FROM tags WHERE tags.gen = generations.gen) AS tags,
     (SELECT pipeline FROM writer WHERE uid IS NOT NULL) AS holder
@@ -377,7 +378,7 @@ function taggedOf({ path, tags }: TaggedRow): Expired {
   return { path, tags: JSON.parse(tags ?? "[]") };
 }
 
-function settledOf([isPublic, emptyOnly, writer, keep, lifecycle, cors, modified]: [
+function settledOf([isPublic, emptyOnly, writer, keep, lifecycle, cors, modified, nearReads]: [
   number,
   number,
   Settled["writer"],
@@ -385,14 +386,16 @@ function settledOf([isPublic, emptyOnly, writer, keep, lifecycle, cors, modified
   Settled["lifecycle"],
   Settled["cors"],
   Settled["modified"],
+  number,
 ]): Settled {
-  return { public: isPublic === 1, emptyOnly: emptyOnly === 1, writer, keep, lifecycle, cors, modified };
+  const flags = { public: isPublic === 1, emptyOnly: emptyOnly === 1 };
+  return { ...flags, writer, keep, lifecycle, cors, modified, nearReads: nearReads === 1 };
 }
 
 /** What a branch is set to, in the order in which it is compared. */
 export function inOrder(settled: Settled): Settled {
-  const { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified } = settled;
-  return { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified };
+  const { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified, nearReads } = settled;
+  return { public: isPublic, emptyOnly, writer, keep, lifecycle, cors, modified, nearReads };
 }
 
 export function shownFacts({ generation, head, tags, settled }: Facts): string {

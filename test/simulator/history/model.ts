@@ -35,8 +35,13 @@ export type Answer =
   | { readonly kind: "made"; readonly commit: string | null }
   /** It went into what it fills. */
   | { readonly kind: "filled" }
-  /** What was answered is true of these states. */
-  | { readonly kind: "saw"; readonly what: string; readonly of: (state: State) => boolean };
+  /** What was answered is true of these states. It may say that it is as old as that. */
+  | {
+      readonly kind: "saw";
+      readonly what: string;
+      readonly of: (state: State) => boolean;
+      readonly ageMs?: number;
+    };
 
 export const UNKNOWN: Answer = { kind: "unknown" };
 

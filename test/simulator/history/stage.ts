@@ -173,9 +173,9 @@ export class Stage {
     return ++this.#stamp;
   }
 
-  /** The last number of so many milliseconds ago. */
-  stampOf(agoMs: number): number {
-    const at = this.simulation.world.now - agoMs;
+  /** The last number of so many milliseconds ago, or before a time. */
+  stampOf(agoMs: number, before = this.simulation.world.now): number {
+    const at = before - agoMs;
     return this.#stampedAt.findLastIndex((given) => given < at) + 1;
   }
 
@@ -260,12 +260,15 @@ export class Stage {
     call: () => Promise<T>,
     answerOf: (answer: T) => Answer,
   ): Promise<T | undefined> {
-    const begun = this.stamp();
+    const { now } = this.simulation.world;
+    const askedAt = this.stamp();
     const answer = await call().catch((error) => {
       if (!isMishap(error)) throw error;
       return undefined;
     });
     const noted = answer === undefined ? UNKNOWN : answerOf(answer);
+    const ageMs = noted.kind === "saw" ? noted.ageMs : undefined;
+    const begun = ageMs ? this.stampOf(ageMs, now) : askedAt;
     this.tally.add(`answer ${noted.kind === "saw" ? noted.what.split(" ")[0] : noted.kind}`);
     const ended = noted.kind === "unknown" ? Number.POSITIVE_INFINITY : this.stamp();
     this.taken.push({ ...asked, begun, ended, answer: noted });

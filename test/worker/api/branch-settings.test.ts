@@ -43,10 +43,11 @@ describe("a branch's settings", () => {
     ["last-modified", { lastModified: "file" }],
     ["empty-only", {}],
     ["empty-only", { emptyOnly: "on" }],
+    ["reads", { reads: "far" }],
   ])("are refused where they make no sense: %s %j", async (what, body) => {
     const refused = await failed(`PUT /repos/held/branches/master/${what}`, { body });
     expect([refused.status, refused.code]).toEqual([400, "InvalidRequest"]);
-    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|emptyOnly|more|keep/);
+    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|emptyOnly|reads|more|keep/);
   });
 
   test("are told by name if one is given that there is not, also inside one that may be null", async () => {
@@ -64,6 +65,7 @@ describe("a branch's settings", () => {
       ["keep", { keep: null }],
       ["last-modified", { lastModified: "object" }],
       ["empty-only", { emptyOnly: true }],
+      ["reads", { reads: "near" }],
     ] as const) {
       const refused = await failed(`PUT /repos/absent/branches/master/${what}`, { body });
       expect([refused.status, refused.code]).toEqual([404, "NoSuchBranch"]);
@@ -79,6 +81,16 @@ test("Last-Modified of a branch is shown as it was set, and null follows the gat
     const set = await good(`PUT ${path}/last-modified`, { body: { lastModified } });
     expect(set).toEqual({ lastModified });
     expect(await good(`GET ${path}`)).toMatchObject({ lastModified });
+  }
+});
+
+test("how old reads of a branch may be is shown as it was set", async () => {
+  await makeBranch({ repo: "aged", branch: "master" });
+  const path = "/repos/aged/branches/master";
+  expect(await good(`GET ${path}`)).toMatchObject({ reads: "fresh" });
+  for (const reads of ["near", "fresh"]) {
+    expect(await good(`PUT ${path}/reads`, { body: { reads } })).toEqual({ reads });
+    expect(await good(`GET ${path}`)).toMatchObject({ reads });
   }
 });
 

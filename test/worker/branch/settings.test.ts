@@ -131,6 +131,7 @@ describe("a branch that is set to be public", () => {
       keep: null,
       modified: null,
       emptyOnly: false,
+      nearReads: false,
     });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     expect(await openness(bucket)).toBeUndefined();
@@ -231,6 +232,7 @@ describe("the settings of a branch", () => {
       keep: null,
       modified: null,
       emptyOnly: false,
+      nearReads: false,
     });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: true });
     await branch.settings.change({ cors: null });
@@ -243,6 +245,7 @@ describe("the settings of a branch", () => {
       keep: null,
       modified: null,
       emptyOnly: false,
+      nearReads: false,
     });
     await branch.settings.change({ public: false });
     expect(await openness(bucket)).toBeUndefined();

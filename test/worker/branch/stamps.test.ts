@@ -87,6 +87,12 @@ function live(ledger: Ledger) {
   return live;
 }
 
+/** Where the newest state stands. */
+function atNow(ledger: Ledger) {
+  const { gen, head } = live(ledger);
+  return { gen, seq: head.seq };
+}
+
 describe("a file of the newest state", () => {
   test("is unchanged as long as nobody wrote to its path, and the answer has the newest time", async () => {
     await withLedger((asked) => {
@@ -95,7 +101,8 @@ describe("a file of the newest state", () => {
       write(asked, "b", "2");
       const { modifiedAt } = live(asked.ledger).head;
       const again = asked.read({ have: stamp });
-      expect(again).toEqual({ ok: true, unchanged: true, stamp: expect.any(String), modifiedAt });
+      const said = { at: atNow(asked.ledger), modifiedAt };
+      expect(again).toEqual({ ok: true, unchanged: true, stamp: expect.any(String), ...said });
       expect(asked.read()).toMatchObject({ modifiedAt });
       expect(asked.isSame((again as FileRead).stamp ?? "")).toBe(true);
       write(asked, "a", "2");
@@ -111,7 +118,8 @@ describe("a file of the newest state", () => {
       const stamp = asked.stamp({ modified: "file" });
       write(asked, "b", "2");
       const again = asked.read({ have: stamp, modified: "file" });
-      expect(again).toEqual({ ok: true, unchanged: true, stamp: expect.any(String) });
+      const at = atNow(asked.ledger);
+      expect(again).toEqual({ ok: true, unchanged: true, stamp: expect.any(String), at });
     });
   });
 
@@ -119,7 +127,9 @@ describe("a file of the newest state", () => {
     await withLedger((asked) => {
       const stamp = asked.stamp();
       write(asked, "a", null);
-      expect(asked.read({ have: stamp })).toEqual({ ok: false, reason: "no-such-file" });
+      const at = atNow(asked.ledger);
+      expect(asked.read({ have: stamp })).toEqual({ ok: false, reason: "no-such-file", at });
+      expect(asked.read()).toEqual({ ok: false, reason: "no-such-file" });
     });
   });
 
@@ -155,7 +165,7 @@ describe("a file of the newest state", () => {
       const { gen } = live(asked.ledger);
       asked.ledger.generations.begin({ uid: "another", createdAt: Date.now() });
       expect(live(asked.ledger).gen).toBe(gen + 1);
-      expect(asked.read({ have: stamp })).toEqual({ ok: false, reason: "no-such-file" });
+      expect(asked.read({ have: stamp })).toMatchObject({ reason: "no-such-file", at: { gen: gen + 1 } });
       write(asked, "a", "1");
       expect(asked.isSame(stamp)).toBe(false);
     });
@@ -194,6 +204,25 @@ describe("a file of the newest state", () => {
       const later = cost(stamp);
       expect(later.statements).toBe(1);
       expect(cost(later.stamp)).toEqual({ statements: 0, stamp: later.stamp });
+    });
+  });
+
+  test("may be given without asking again where the branch is set so, which a change of that takes back", async () => {
+    await withLedger((asked, { b }) => {
+      const { ledger } = asked;
+      const { gen } = live(ledger);
+      const set = (nearReads: boolean) =>
+        ledger.transaction(() => ledger.settings.save(gen, { ...ledger.settings.of(gen), nearReads }));
+      expect(asked.read({ have: null })).not.toHaveProperty("near");
+      set(true);
+      expect(asked.read({ have: null })).toMatchObject({ near: true });
+      const have = asked.stamp();
+      expect(asked.read({ have })).toMatchObject({ unchanged: true, near: true });
+      for (const other of [{}, { commit: b, have }, { openCommit: b, have }])
+        expect(asked.read(other)).not.toHaveProperty("near");
+      set(false);
+      const after = asked.read({ have });
+      expect(["unchanged" in after, "near" in after]).toEqual([false, false]);
     });
   });
 

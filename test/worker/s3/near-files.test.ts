@@ -24,14 +24,14 @@ beforeAll(async () => {
 });
 
 /** A gateway of its own, far from the branch, with a cache of blobs near its readers. */
-function nearGateway({ trustsCommits = true } = {}) {
+function nearGateway({ trustsCommits = true, trustsNear = true } = {}) {
   const cache = new MemoryCache(store);
-  const nearFiles = new NearFiles({ trustsCommits });
+  const nearFiles = new NearFiles({ trustsCommits, trustsNear });
   const calls: ReadFile[] = [];
   const clock = { now: Date.now() };
   let last: Context | undefined;
   /** Does something at the branch while a read is on its way there, and makes another answer of its answer. */
-  const far = { before: async () => {}, answered: (answer: object) => answer };
+  const far = { before: async () => {}, answered: (answer: object): object | Promise<object> => answer };
   const contextOf = (): Context => {
     const context = { ...testContext(), blobCache: cache, nearFiles, event: {} };
     last = {
@@ -200,6 +200,129 @@ describe("bytes near the reader", () => {
   });
 });
 
+describe("the newest state of a branch that is set to near reads", () => {
+  const NEAR = "master.aging";
+  const age = (answer: Response) => answer.headers.get("x-sluice-age");
+
+  beforeAll(async () => {
+    await good(`PUT /${NEAR}`);
+    expect(await branchOf(NEAR).settings.change({ nearReads: true })).toEqual({ ok: true });
+  });
+
+  /** A gateway that has read a file a moment ago. */
+  async function hasRead(path: string, options?: Parameters<typeof nearGateway>[0]) {
+    await good(`PUT /${NEAR}/${path}`, { body: "one" });
+    const gateway = nearGateway(options);
+    const first = await gateway.s3(`GET /${NEAR}/${path}`);
+    expect([await first.text(), gateway.by(), age(first)]).toEqual(["one", "call", "0"]);
+    return { gateway, first };
+  }
+
+  test("is answered without a call for five seconds, and says how old that may be", async () => {
+    const { gateway, first } = await hasRead("a");
+    await good(`PUT /${NEAR}/a`, { body: "two" });
+    gateway.clock.now += 1;
+    const second = await gateway.s3(`GET /${NEAR}/a`);
+    expect([await second.text(), gateway.by(), age(second)]).toEqual(["one", "cache", "1"]);
+    expect(second.headers.get("last-modified")).toBe(first.headers.get("last-modified"));
+    gateway.clock.now += 4998;
+    expect(age(await gateway.s3(`HEAD /${NEAR}/a`))).toBe("5");
+    gateway.clock.now += 1;
+    const third = await gateway.s3(`GET /${NEAR}/a`);
+    expect([await third.text(), gateway.by(), age(third)]).toEqual(["two", "call", "0"]);
+    expect(gateway.calls).toHaveLength(2);
+  });
+
+  test("never goes back: whatever was read before a newer commit was seen is asked for again", async () => {
+    const { gateway } = await hasRead("b");
+    await good(`PUT /${NEAR}/b`, { body: "two" });
+    await good(`PUT /${NEAR}/c`, { body: "one" });
+    await gateway.s3(`GET /${NEAR}/c`);
+    expect([await text(gateway.s3(`GET /${NEAR}/b`)), gateway.by()]).toEqual(["two", "call"]);
+    // Also what is not there was seen.
+    await good(`DELETE /${NEAR}/b`);
+    expect((await gateway.s3(`GET /${NEAR}/nothing`)).status).toBe(404);
+    expect((await gateway.s3(`GET /${NEAR}/b`)).status).toBe(404);
+  });
+
+  test("does not go back to what an answer has that comes late", async () => {
+    const { gateway } = await hasRead("late");
+    gateway.clock.now += 5000;
+    const asked = Promise.withResolvers<void>();
+    const told = Promise.withResolvers<void>();
+    gateway.far.answered = async (answer: object) => {
+      asked.resolve();
+      await told.promise;
+      return answer;
+    };
+    const late = text(gateway.s3(`GET /${NEAR}/late`));
+    await asked.promise;
+    await good(`PUT /${NEAR}/late`, { body: "two" });
+    gateway.far.answered = (answer: object) => answer;
+    expect(await text(gateway.s3(`GET /${NEAR}/late`))).toBe("two");
+    told.resolve();
+    expect(await late).toBe("one");
+    expect(await text(gateway.s3(`GET /${NEAR}/late`))).toBe("two");
+  });
+
+  test("of a branch that is gone, and there again, is asked for", async () => {
+    const bucket = "other.aging";
+    const make = async (body: string) => {
+      await good(`PUT /${bucket}`);
+      await branchOf(bucket).settings.change({ nearReads: true });
+      await good(`PUT /${bucket}/a`, { body });
+    };
+    await make("one");
+    const gateway = nearGateway();
+    expect(await text(gateway.s3(`GET /${bucket}/a`))).toBe("one");
+    await good(`DELETE /${bucket}`);
+    expect((await gateway.s3(`HEAD /${bucket}/b`)).status).toBe(404);
+    expect((await gateway.s3(`GET /${bucket}/a`)).status).toBe(404);
+    await make("two");
+    expect(await text(gateway.s3(`GET /${bucket}/a`))).toBe("two");
+  });
+
+  test("is asked for by whoever has a condition, or no key, and in a listing", async () => {
+    const { gateway, first } = await hasRead("d");
+    const etag = first.headers.get("etag") ?? "";
+    await good(`PUT /${NEAR}/d`, { body: "two" });
+    await gateway.s3(`GET /${NEAR}/d`, { "if-none-match": etag });
+    expect(gateway.by()).toBe("call");
+    await good(`PUT /${NEAR}/d`, { body: "three" });
+    expect(await text(gateway.s3(`GET /${NEAR}?list-type=2`))).toContain("<Key>d</Key><LastModified>");
+    expect(gateway.by()).toBe("call");
+    await branchOf(NEAR).settings.change({ public: true });
+    const anybody = async () => await gateway.send(unsigned(`GET /${NEAR}/d`));
+    await vi.waitFor(async () => expect((await anybody()).status).toBe(200), { timeout: 10_000 });
+    const answer = await anybody();
+    expect([await answer.text(), age(answer)]).toEqual(["three", null]);
+    await branchOf(NEAR).settings.change({ public: false });
+  });
+
+  test("is asked for each time if that is switched off, at the gateway or of the branch", async () => {
+    const { gateway: off } = await hasRead("e", { trustsNear: false });
+    expect(age(await off.s3(`GET /${NEAR}/e`))).toBe("0");
+    expect(off.calls).toHaveLength(2);
+    const { gateway } = await hasRead("e");
+    await branchOf(NEAR).settings.change({ nearReads: false });
+    gateway.clock.now += 5000;
+    for (let times = 0; times < 2; times++) expect(age(await gateway.s3(`GET /${NEAR}/e`))).toBeNull();
+    expect(gateway.calls).toHaveLength(3);
+    await branchOf(NEAR).settings.change({ nearReads: true });
+  });
+
+  test("is asked for again once too many branches were read to remember what was seen of each", async () => {
+    const near = new NearFiles({ trustsCommits: true, trustsNear: true });
+    const file = { ...kept().file(), lasting: undefined, near: true, at: { gen: 1, seq: 1 } };
+    const read = (bucket: string) =>
+      near.read({ ...of("a"), bucket }, { ask: async () => file as never, now: () => 0, mayBeOld: true });
+    const by = async (bucket: string) => (await read(bucket)).by;
+    expect([await by("b.r"), await by("b.r")]).toEqual(["call", "cache"]);
+    for (let n = 0; n < 1000; n++) await read(`b.${n}`);
+    expect([await by("b.r"), await by("b.r")]).toEqual(["call", "cache"]);
+  });
+});
+
 describe("a commit", () => {
   /** A commit that has a file, and its bucket. */
   async function commitOf(path: string, body = "one"): Promise<{ bucket: string; version: string }> {
@@ -242,11 +365,11 @@ describe("a commit", () => {
         clock.now += 4000;
         return ask(isFirst);
       };
-      await near.read(of("slow"), { ask: late, now });
+      await near.read(of("slow"), { ask: late, now, mayBeOld: false });
       clock.now += 1000;
-      expect((await near.read(of("slow"), { ask: late, now })).by).not.toBe("cache");
+      expect((await near.read(of("slow"), { ask: late, now, mayBeOld: false })).by).not.toBe("cache");
       clock.now -= 3000;
-      expect((await near.read(of("slow"), { ask: late, now })).by).toBe("cache");
+      expect((await near.read(of("slow"), { ask: late, now, mayBeOld: false })).by).toBe("cache");
     }
   });
 
@@ -333,7 +456,7 @@ describe("a commit", () => {
 
 /** Something that keeps, and answers of a commit. */
 function kept() {
-  const near = new NearFiles({ trustsCommits: true });
+  const near = new NearFiles({ trustsCommits: true, trustsNear: true });
   const file = (size = 1) => ({
     ...{ ok: true, kind: "file", digest: "0".repeat(64), size, attributes: {}, life: null },
     ...{ body: { kind: "inline", bytes: new Uint8Array(size) }, modifiedAt: 0, commit: "c" },
@@ -351,7 +474,7 @@ function of(path: string, modified: NearFile["modified"] = "branch"): NearFile {
 test("what is kept is bounded, and so is each file of it", async () => {
   const { near, file } = kept();
   const read = async (path: string, size: number) =>
-    await near.read(of(path), { ask: async () => file(size) as never, now: () => 0 });
+    await near.read(of(path), { ask: async () => file(size) as never, now: () => 0, mayBeOld: true });
   await read("large", 64 * 1024);
   expect(near.last(of("large"))).toBeUndefined();
   for (let n = 0; n < 200; n++) await read(`${n}`, 60 * 1024);
@@ -370,6 +493,7 @@ test("what is kept goes once the branch refuses it, and is of the time alone tha
         return answer;
       },
       now: () => clock.now,
+      mayBeOld: true,
     });
   await read(of("a"), ask(true));
   await read(of("a", "file"), ask(true));
@@ -380,15 +504,16 @@ test("what is kept goes once the branch refuses it, and is of the time alone tha
   expect(asked).toEqual([null, null, "s", null]);
 });
 
-test("rows are kept on Cloudflare alone, and each of both is switched off by a setting", () => {
+test("rows are kept on Cloudflare alone, and each use of them is switched off by a setting", () => {
   const config = (bindings: object) => {
     const read = readConfig({ ...env, SLUICE_ROW_CACHE: undefined, ...bindings } as unknown as Env);
-    return read.ok && [read.config.keepsFiles, read.config.trustsCommits];
+    return read.ok && [read.config.keepsFiles, read.config.trustsCommits, read.config.trustsNear];
   };
-  expect(config({})).toEqual([true, true]);
-  expect(config({ DISK: {} })).toEqual([false, true]);
-  expect(config({ SLUICE_ROW_CACHE: "off" })).toEqual([false, true]);
-  expect(config({ SLUICE_COMMIT_CACHE: "off" })).toEqual([true, false]);
+  expect(config({})).toEqual([true, true, true]);
+  expect(config({ DISK: {} })).toEqual([false, true, true]);
+  expect(config({ SLUICE_ROW_CACHE: "off" })).toEqual([false, true, true]);
+  expect(config({ SLUICE_COMMIT_CACHE: "off" })).toEqual([true, false, true]);
+  expect(config({ SLUICE_NEAR_CACHE: "off" })).toEqual([true, true, false]);
   expect(testContext({ keepsFiles: true }).nearFiles).toBeDefined();
   expect(testContext().nearFiles).toBeUndefined();
 });

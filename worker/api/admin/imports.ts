@@ -43,13 +43,13 @@ export async function beginImport(asked: ApiRequest): Promise<Response> {
 
 /** zod's optional fields may be there and undefined; the branch's are not. */
 function settingsOf({ branch: { settings } }: BeginImport) {
-  const { public: isPublic, writer, modified, emptyOnly } = settings;
+  const { public: isPublic, writer, modified, emptyOnly, nearReads } = settings;
   const cors = settings.cors?.map(({ id, maxAgeSeconds, ...rule }) => ({
     ...rule,
     ...(id !== undefined && { id }),
     ...(maxAgeSeconds !== undefined && { maxAgeSeconds }),
   }));
-  return { public: isPublic, writer, modified, emptyOnly, cors: cors ?? null };
+  return { public: isPublic, writer, modified, emptyOnly, nearReads, cors: cors ?? null };
 }
 
 /** `POST …/imports/{import}/commits` */

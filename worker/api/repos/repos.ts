@@ -9,6 +9,7 @@ import {
   type BranchList,
   BranchProtection,
   BranchPublic,
+  BranchReads,
   CreateBranch,
   type Keep,
   type RepoList,
@@ -121,6 +122,9 @@ const MODIFIED_OF = { branch: "branch", object: "file" } as const;
 
 /** `PUT /repos/{repo}/branches/{branch}/empty-only` */
 export const setEmptyOnly = setter(BranchEmptyOnly, (wish) => wish);
+
+/** `PUT /repos/{repo}/branches/{branch}/reads` */
+export const setReads = setter(BranchReads, ({ reads }) => ({ nearReads: reads === "near" }));
 
 /** A branch that is left to a key which can't write would be closed to everybody. */
 async function checkWriter(
@@ -267,13 +271,14 @@ async function detailOf(
 /** What a branch is set to, as far as it can be read yet. */
 async function settingsOf(
   branch: Pick<BranchApi, "settings">,
-): Promise<Pick<BranchDetail, "lastModified" | "emptyOnly" | "public" | "writer">> {
+): Promise<Pick<BranchDetail, "lastModified" | "emptyOnly" | "reads" | "public" | "writer">> {
   const settings = await branch.settings.read();
   if (!settings.ok) return {};
-  const { public: isPublic, writer, modified, emptyOnly } = settings;
+  const { public: isPublic, writer, modified, emptyOnly, nearReads } = settings;
   return {
     lastModified: modified === "file" ? "object" : modified,
     emptyOnly,
+    reads: nearReads ? "near" : "fresh",
     public: isPublic,
     writer,
   };

@@ -43,8 +43,8 @@ export const exports: BranchFacet<ExportCalls> = {
       ledger.exports.forgetOld(now);
       ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
     });
-    const { isPublic, cors, writer, modified, emptyOnly, keep, lifecycle } = ledger.settings.of(gen);
-    const settings = { public: isPublic, cors, writer, modified, emptyOnly, keep, lifecycle };
+    const { revision: _, isPublic, ...others } = ledger.settings.of(gen);
+    const settings = { public: isPublic, ...others };
     const horizon = ledger.horizons.horizonOf(gen);
     const imported = ledger.imports.of(uid) ?? null;
     const branch = { createdAt, head: head.seq, floor: horizon, imported, settings };
@@ -263,9 +263,9 @@ function publish(
   // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
   if (horizon > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), horizon });
   ledger.uploads.close(upload, now, { leaves: true });
-  const { public: isPublic, cors, writer, modified, emptyOnly } = settings;
-  if (isPublic || cors !== null || writer !== null || modified !== null || emptyOnly) {
-    const set = { isPublic, cors, writer, modified, emptyOnly };
+  const { public: isPublic, cors, writer, modified, emptyOnly, nearReads = false } = settings;
+  if (isPublic || cors !== null || writer !== null || modified !== null || emptyOnly || nearReads) {
+    const set = { isPublic, cors, writer, modified, emptyOnly, nearReads };
     ledger.settings.save(gen, { ...ledger.settings.of(gen), ...set, revision: 1 });
     ledger.outbox.tellSettings({ event, now });
   }

@@ -151,8 +151,8 @@ export const settings: BranchFacet<SettingsCalls> = {
   async read({ ledger }) {
     const { live, settings } = ledger;
     if (!live) return absent(ledger);
-    const { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly } = settings.of(live.gen);
-    return { ok: true, public: isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
+    const { revision: _, isPublic, ...others } = settings.of(live.gen);
+    return { ok: true, public: isPublic, ...others };
   },
 
   /**

@@ -138,7 +138,8 @@ export interface Imported {
 }
 
 /** What a branch is set to when it comes out of an archive: nothing that deletes by itself. */
-export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified" | "emptyOnly">;
+export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified" | "emptyOnly"> &
+  Partial<Pick<BranchSettings, "nearReads">>;
 
 /** The bytes of a small content. */
 export interface ArchivedBytes extends ContentId {

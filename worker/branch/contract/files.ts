@@ -73,16 +73,28 @@ export interface ReadFile extends PublicRead {
 export type ReadAnswer =
   | FileRead
   | DeletionRead
-  | Refused<
-      "no-such-branch" | "forking" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public"
-    >;
+  | (Newest & Refused<"no-such-file">)
+  | Refused<"no-such-branch" | "forking" | "no-such-version" | "no-such-open-commit" | "not-public">;
+
+/** Where the newest state stood that an answer is of, for somebody who asked with `have`. Absent: it is of something else. */
+interface Newest {
+  readonly at?: NewestPosition;
+}
+
+/** The number of a branch's generation, and that of its newest commit: of two, the later one is the higher one. */
+export interface NewestPosition {
+  readonly gen: number;
+  readonly seq: number;
+}
 
 /** Says of an answer that it may be kept, for somebody who asked with `have`. */
-interface Stamped {
+interface Stamped extends Newest {
   /** What to ask the same question with next time. Means something to this object alone. */
   readonly stamp: string;
   /** The question names one commit by its id: it is answered so for ever, unless the file is erased, or the commit or the branch goes. */
   readonly lasting?: true;
+  /** It is of the newest state, and the branch is set to such reads: it may be given for some seconds without asking again. */
+  readonly near?: true;
 }
 
 /** The answer is the one that `have` is of. */

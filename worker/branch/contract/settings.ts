@@ -36,6 +36,8 @@ export interface BranchSettings {
   readonly modified: ModifiedOf | null;
   /** While HEAD has a file, only a deletion takes it that says so (`withFiles`). */
   readonly emptyOnly: boolean;
+  /** What is read of the newest state may be some seconds old, near the reader (worker/near-files.ts). */
+  readonly nearReads: boolean;
 }
 
 /**

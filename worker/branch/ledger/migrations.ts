@@ -637,5 +637,10 @@ const CACHE_PURGES = `
   CREATE INDEX cache_purges_by_due ON cache_purges (due);
 `;
 
+/** Whether what is read of the newest state may be some seconds old. */
+const NEAR_READS = `
+  ALTER TABLE settings ADD COLUMN nearReads INTEGER NOT NULL DEFAULT 0;
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS, CACHE_PURGES];
+export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS, CACHE_PURGES, NEAR_READS];

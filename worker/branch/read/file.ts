@@ -2,7 +2,7 @@ import type { Life } from "../../blobs/content.ts";
 import { contentOf } from "../contents/content-store.ts";
 import { NOTHING, readBody } from "../contents/stored-body.ts";
 import type { Refused } from "../contract/answers.ts";
-import type { DeletionRead, FileRead, ReadFile, Unchanged } from "../contract/files.ts";
+import type { DeletionRead, FileRead, ReadAnswer, ReadFile, Unchanged } from "../contract/files.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isKept } from "../retention/kept.ts";
 import { isPublic, modifiedOf } from "../settings/settings.ts";
@@ -77,7 +77,7 @@ const AT_COMMIT = whole(
 export function readFile(
   ledger: Ledger,
   { path, commit, openCommit, publicOnly = false, have, ...asked }: ReadFile,
-): FileRead | Unchanged | DeletionRead | NotFound {
+): ReadAnswer | Unchanged {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const modified = modifiedOf(ledger, asked);
   if (openCommit !== undefined)
@@ -87,15 +87,19 @@ export function readFile(
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen, have });
   const record = ledger.recordOf(live);
   const stamp = have === undefined ? undefined : newestStamp(ledger, live);
-  if (stamp !== undefined && hasNewest(ledger, { path, live, have })) {
+  const at = have !== undefined && { at: { gen: live.gen, seq: live.head.seq } };
+  const stamped = stamp !== undefined && { stamp, ...(ledger.settings.of(live.gen).nearReads && NEAR) };
+  if (stamped && hasNewest(ledger, { path, live, have })) {
     const time = modified === "branch" && { modifiedAt: record.modifiedAt };
-    return { ok: true, unchanged: true, stamp, ...time };
+    return { ok: true, unchanged: true, ...stamped, ...at, ...time };
   }
   const read = readPresent(ledger, { path, live });
   if (ledger.mayShare()) ledger.reads.publish(record, path);
   const answer = newestAnswer(record, read, asked.modified);
-  return answer.ok && stamp !== undefined ? { ...answer, stamp } : answer;
+  return { ...answer, ...(answer.ok && stamped), ...at };
 }
+
+const NEAR = { near: true } as const;
 
 /*
  * Whoever keeps what a read answered asks with its stamp next time, and hears in a few bytes that it is still so. A stamp has

@@ -19,6 +19,8 @@ export interface Settings {
   readonly modified: ModifiedOf | null;
   /** Whether DeleteBucket leaves it alone while HEAD has a file. */
   readonly emptyOnly: boolean;
+  /** Whether what is read of HEAD may be some seconds old. */
+  readonly nearReads: boolean;
 }
 
 interface StoredRow {
@@ -30,6 +32,7 @@ interface StoredRow {
   readonly keep: string | null;
   readonly modified: string | null;
   readonly emptyOnly: number;
+  readonly nearReads: number;
 }
 
 const NOTHING_SET: Settings = {
@@ -41,6 +44,7 @@ const NOTHING_SET: Settings = {
   keep: null,
   modified: null,
   emptyOnly: false,
+  nearReads: false,
 };
 
 /**
@@ -65,26 +69,26 @@ export class SettingsStore extends BranchStore {
   of(gen: number): Settings {
     if (this.#known?.gen !== gen) {
       const row = this.sql.first<StoredRow>`
-          SELECT revision, public, cors, writer, lifecycle, keep, modified, emptyOnly
+          SELECT revision, public, cors, writer, lifecycle, keep, modified, emptyOnly, nearReads
           FROM settings WHERE gen = ${gen}`;
       this.#known = { gen, settings: row ? settingsOf(row) : NOTHING_SET };
     }
     return this.#known.settings;
   }
 
-  save(gen: number, { revision, isPublic, modified, emptyOnly, ...settings }: Settings): void {
+  save(gen: number, { revision, isPublic, modified, emptyOnly, nearReads, ...settings }: Settings): void {
     const [cors, writer] = [textOf(settings.cors), textOf(settings.writer)];
     const [lifecycle, keep] = [textOf(settings.lifecycle), textOf(settings.keep)];
     this.sql.run`
-      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, modified, emptyOnly)
+      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, modified, emptyOnly, nearReads)
       VALUES (
         ${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer}, ${lifecycle}, ${keep}, ${modified},
-        ${emptyOnly ? 1 : 0}
+        ${emptyOnly ? 1 : 0}, ${nearReads ? 1 : 0}
       )
       ON CONFLICT DO UPDATE SET
         revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer,
         lifecycle = excluded.lifecycle, keep = excluded.keep, modified = excluded.modified,
-        emptyOnly = excluded.emptyOnly`;
+        emptyOnly = excluded.emptyOnly, nearReads = excluded.nearReads`;
     this.wake("history GC");
     this.forget();
   }
@@ -99,7 +103,7 @@ function textOf(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-function settingsOf({ revision, modified, emptyOnly, ...row }: StoredRow): Settings {
+function settingsOf({ revision, modified, emptyOnly, nearReads, ...row }: StoredRow): Settings {
   return {
     revision,
     isPublic: row.public === 1,
@@ -110,6 +114,7 @@ function settingsOf({ revision, modified, emptyOnly, ...row }: StoredRow): Setti
     // What a later release may have written there is not known here, and counts as nothing.
     modified: modified === "branch" || modified === "file" ? modified : null,
     emptyOnly: emptyOnly === 1,
+    nearReads: nearReads === 1,
   };
 }
 

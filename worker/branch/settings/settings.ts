@@ -33,6 +33,7 @@ export function changeSettings(
     keep = keepBy(before, change.lifecycle),
     modified = before.modified,
     emptyOnly = before.emptyOnly,
+    nearReads = before.nearReads,
   } = change;
   const owner = claim.get()?.pipeline;
   if (change.writer && "key" in change.writer && owner !== undefined) {
@@ -47,7 +48,7 @@ export function changeSettings(
     if (refusal) return refusal;
   }
   const { revision, ...settled } = before;
-  const wanted = { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly };
+  const wanted = { isPublic, cors, writer, lifecycle, keep, modified, emptyOnly, nearReads };
   if (JSON.stringify(wanted) === JSON.stringify(settled)) return { ok: true };
   planScans(tx, ledger, { live, before: before.lifecycle, after: lifecycle, now });
   settings.save(gen, { ...wanted, revision: revision + 1 });

@@ -133,8 +133,11 @@ async function selectObject(request: ObjectRequest): Promise<Selected> {
   if (part !== undefined && headers.has("range"))
     throw s3Error.InvalidRequest("Range and partNumber cannot both be asked for: leave one of them out.");
   const commit = versionId(query);
-  const file = sharedFile(request, commit) ?? (await nearFile(request, commit));
+  const shared = sharedFile(request, commit);
+  const { file, ageMs } = shared ? { file: shared, ageMs: 0 } : await nearFile(request, commit);
   const answered = describeVersion(file, request);
+  // Whoever lets its reads be old hears of each how old it may be.
+  if (file.near) answered["x-sluice-age"] = String(Math.ceil(ageMs / 1000));
   const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
   const verdict = evaluateConditions(headers, validators);
   if (verdict === "precondition-failed") throw preconditionFailed();
@@ -156,16 +159,20 @@ function sharedFile({ tree, key, context }: ObjectRequest, commit: string | unde
 }
 
 /** The file at the request's key, asked of the branch as far as nothing that is kept near the reader answers for it. */
-async function nearFile(request: ObjectRequest, commit: string | undefined): Promise<FileRead> {
-  const { tree, context, now } = request;
+async function nearFile(
+  request: ObjectRequest,
+  commit: string | undefined,
+): Promise<{ readonly file: FileRead; readonly ageMs: number }> {
+  const { tree, context, now, headers } = request;
   const near = nearOf(request, commit);
-  if (!near || !context.nearFiles) return await readVersion(request, commit);
+  if (!near || !context.nearFiles) return { file: await readVersion(request, commit), ageMs: 0 };
   const { path, modified } = near;
   const ask = (have: string | null) =>
     tree.readAgain({ path, modified, ...(commit !== undefined && { commit }), have });
-  const { answer, by } = await context.nearFiles.read(near, { ask, now });
+  const mayBeOld = !hasConditions(headers);
+  const { answer, by, ageMs } = await context.nearFiles.read(near, { ask, now, mayBeOld });
   context.event.read = by;
-  return accepted(answer);
+  return { file: accepted(answer), ageMs };
 }
 
 /** Which file it is that may be kept; undefined: nothing is for somebody who has no key. */

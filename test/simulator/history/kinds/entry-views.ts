@@ -15,6 +15,7 @@ export const ENTRY_VIEW_KINDS = {
   "S3 read of a commit": { weight: 0, take: getPast },
   "S3 read of a tag": { weight: 0, take: getTagged },
   "S3 read of an open commit": { weight: 0, take: getOpen },
+  "near reads": { weight: 0, take: setNear },
 } satisfies Record<string, Kind>;
 
 /** How old what is answered of a commit may be, to whoever has a key. */
@@ -163,4 +164,9 @@ async function getOpen(stage: Stage, turn: Turn): Promise<void> {
     if (random.chance(0.5)) await fill(stage, turn, { openCommit, id: `${id}.${left}.fill` });
     await scheduler.wait(random.next() * BETWEEN_MS);
   }
+}
+
+/** Lets reads of the newest state be old, or no more. */
+async function setNear(stage: Stage, turn: Turn): Promise<void> {
+  await changeSettings(stage, turn, { nearReads: turn.random.chance(0.8) });
 }

@@ -206,10 +206,17 @@ function found(
   // An answer to HEAD does not say whether it is the bucket that is not there.
   if (refused && (heard.status !== 404 || heard.code === "NoSuchBucket")) return refused;
   const modified = heard.headers.get("last-modified");
+  const age = Number(heard.headers.get("x-sluice-age"));
   const isOf = (state: State) =>
-    state.tree.get(key) === digest && (digest === undefined || isTimeOf(stage, { bucket, state, modified }));
-  return { kind: "saw", what: `read ${digest?.slice(0, 6) ?? "nothing"} of ${modified}`, of: isOf };
+    age <= OLDEST_SECONDS &&
+    state.tree.get(key) === digest &&
+    (digest === undefined || isTimeOf(stage, { bucket, state, modified }));
+  const what = `read ${digest?.slice(0, 6) ?? "nothing"} of ${modified} ${age} s ago`;
+  return { kind: "saw", what, of: isOf, ageMs: age * 1000 };
 }
+
+/** How old what is answered of the newest state may be, where a branch is set so. */
+const OLDEST_SECONDS = 5;
 
 /** Whether a Last-Modified is the time of a state's commit, as it is unless files were ever to have their own. */
 function isTimeOf(
