@@ -42,15 +42,15 @@ export const MEMORY: Invariant = {
     {
       name: "A reader that leaves keeps what was opened for it",
       file: "worker/blobs/read/read-content.ts",
-      text: "          await (await stream).cancel();\n",
-      replacement: "          await stream;\n",
+      text: "        await (await stream).cancel();\n",
+      replacement: "        await stream;\n",
       tests: [inWorker("blobs/read-content")],
     },
     {
       name: "A reader that leaves never gives back what it took of the budget",
       file: "worker/blobs/read/read-content.ts",
-      text: "          this.#budget.give(held);\n",
-      replacement: "          void held;\n",
+      text: "        this.#budget.give(held);\n",
+      replacement: "        void held;\n",
       tests: [inWorker("blobs/read-content")],
     },
     {

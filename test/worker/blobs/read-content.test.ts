@@ -329,4 +329,22 @@ describe("blobs that are opened early", () => {
     await expect.poll(() => open.size).toBe(0);
     expect(budget.free).toBe(24 * MIB);
   });
+
+  test("are given back if one of them is missing and the others never come", async () => {
+    const budget = new ByteBudget(24 * MIB);
+    const { store: stalled, asked, go } = stalling({ readsAhead: 4 });
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const broken: BlobStore = {
+      ...stalled,
+      get: (name, range) => (name === BLOBS[1] ? promise : stalled.get(name, range)),
+    };
+    const { read } = await readerOf(broken, budget);
+    await read(MIB);
+    await expect.poll(() => asked.length).toBe(5);
+    expect(budget.free).toBe(21 * MIB);
+    resolve(null);
+    await expect(read(MIB)).rejects.toThrow(BLOBS[1]);
+    expect(budget.free).toBe(24 * MIB);
+    go();
+  });
 });

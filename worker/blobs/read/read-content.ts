@@ -173,11 +173,9 @@ class OpenBlobs {
     this.#isClosed = true;
     await Promise.allSettled(
       this.#open.splice(0).map(async ({ stream, held }) => {
-        try {
-          await (await stream).cancel();
-        } finally {
-          this.#budget.give(held);
-        }
+        // At once, since a store may never answer: what comes still is cancelled unread.
+        this.#budget.give(held);
+        await (await stream).cancel();
       }),
     );
   }
