@@ -187,7 +187,10 @@ export class UploadStore extends BranchStore {
     for (const { id } of forgotten) this.#opened.delete(id);
   }
 
-  /** Those that ran out. */
+  /**
+   * Those that ran out. Fresh ones are looked at in the order of their ids, which is that of their ends unless the clock was set
+   * back: then one may wait as much longer.
+   */
   expired(now: number, limit: number): string[] {
     const fresh = this.sql.all<{ id: string; due: number }>`
       SELECT id, due FROM uploads WHERE isFresh = 1 ORDER BY id LIMIT ${limit}`.filter(
