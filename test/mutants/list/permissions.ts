@@ -193,8 +193,8 @@ export const RULES: Invariant = {
     {
       name: "A rule deletes what somebody replaced since it was found",
       file: "worker/branch/work/lifecycle-scan/expire.ts",
-      text: "AND there.died IS NULL AND there.born = staged.precondition",
-      replacement: "AND there.died IS NULL",
+      text: "AND there.died IS +NULL AND there.born = staged.precondition",
+      replacement: "AND there.died IS +NULL",
       tests: [inWorker("branch/lifecycle-rules", "writ")],
     },
     {

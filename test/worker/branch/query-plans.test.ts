@@ -309,6 +309,16 @@ function lookedUpBy(text: string): string[] {
   return columns?.split(", ") ?? [];
 }
 
+/** The steps that SQLite takes for a statement. */
+function planOf({ storage }: DurableObjectState, text: string): string[] {
+  const numbered = [...text.matchAll(/\?(\d+)/g)].map(([, n]) => Number(n));
+  const values = numbered.length > 0 ? Math.max(...numbered) : text.split("?").length - 1;
+  return storage.sql
+    .exec(`EXPLAIN QUERY PLAN ${text}`, ...Array.from({ length: values }, () => null))
+    .toArray()
+    .map(({ detail }) => String(detail));
+}
+
 describe("query plans", () => {
   test("no statement scans or sorts a table that grows", async () => {
     const statements = vi.spyOn(Sql.prototype, "execute");
@@ -320,12 +330,7 @@ describe("query plans", () => {
       ].filter((text) => /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)/.test(text) && text !== UNKEPT);
       expect(planned.length).toBeGreaterThan(120);
       for (const text of planned) {
-        const numbered = [...text.matchAll(/\?(\d+)/g)].map(([, n]) => Number(n));
-        const values = numbered.length > 0 ? Math.max(...numbered) : text.split("?").length - 1;
-        const plan = state.storage.sql
-          .exec(`EXPLAIN QUERY PLAN ${text}`, ...Array.from({ length: values }, () => null))
-          .toArray()
-          .map(({ detail }) => String(detail));
+        const plan = planOf(state, text);
         const scans = plan.filter(
           (detail) =>
             GROWING.some((table) => detail.startsWith(`SCAN ${table}`)) ||
@@ -341,6 +346,25 @@ describe("query plans", () => {
             plan.filter((detail) => detail.includes("TEMP B-TREE")),
             text,
           ).toEqual([]);
+      }
+    });
+  });
+
+  test("whether there is a path at HEAD, and which comes next, is answered by an index alone", async () => {
+    const statements = vi.spyOn(Sql.prototype, "execute");
+    await runInDurableObject(branchOf(freshBucket()), async (branch: Branch, state) => {
+      const { lifecycle, files } = clientOf<BranchApi>(branch);
+      await lifecycle.create();
+      await files.put({ path: "d/a", content: inline("1"), attributes: {} });
+      await files.list({ prefix: "", delimiter: "/", limit: 10 });
+      const paths = [...new Set(statements.mock.calls.map(([text]) => text))].filter((text) =>
+        /SELECT (1|path) FROM files INDEXED BY head/.test(text),
+      );
+      expect(paths.length).toBeGreaterThan(1);
+      for (const text of paths) {
+        const plan = planOf(state, text).filter((detail) => detail.startsWith("SEARCH files"));
+        expect(plan.length, text).toBeGreaterThan(0);
+        for (const detail of plan) expect(detail, text).toContain("USING COVERING INDEX head");
       }
     });
   });

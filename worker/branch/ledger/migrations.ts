@@ -92,7 +92,9 @@ const SCHEMA = `
     bytesAt INTEGER,
     PRIMARY KEY (gen, path, born)
   ) WITHOUT ROWID;
-  CREATE UNIQUE INDEX head ON files (gen, path) WHERE died IS NULL;
+  -- What is at HEAD. To SQLite the plus makes a constant of the null, so that it knows what died is in here and need not look into
+  -- the table for it. Each statement that goes by this index says it in the same way
+  CREATE UNIQUE INDEX head ON files (gen, path) WHERE died IS +NULL;
   CREATE INDEX by_born ON files (gen, born, path);
   CREATE INDEX by_died ON files (gen, died, path) WHERE died IS NOT NULL;
   CREATE INDEX files_news ON files (gen, born) WHERE version = 0;

@@ -62,7 +62,7 @@ const whole = (row: string, from: string): string => `
 
 /** Of (?1 gen, ?2 path). */
 const AT_HEAD = `
-  ${whole("files", "files INDEXED BY head")} WHERE files.gen = ?1 AND path = ?2 AND died IS NULL`;
+  ${whole("files", "files INDEXED BY head")} WHERE files.gen = ?1 AND path = ?2 AND died IS +NULL`;
 
 /** Of (?1 gen, ?2 path, ?3 seq): the last row that was born by then, whether it was dead or not. */
 const AT_COMMIT = whole(

@@ -14,7 +14,7 @@ const ALIVE = `
   SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version,
     bytesAt, renewed
   FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
+  WHERE gen = ?1 AND died IS +NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
  * As ALIVE, but behind a path with a "/" at or after character ?6 it goes on behind the folder that ends there, and has nothing
@@ -24,12 +24,12 @@ const ALIVE_FOLDED = `
   WITH RECURSIVE walk (path) AS (
     SELECT (
       SELECT path FROM files INDEXED BY head
-      WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT 1
+      WHERE gen = ?1 AND died IS +NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT 1
     )
     UNION ALL
     SELECT (
       SELECT path FROM files INDEXED BY head
-      WHERE gen = ?1 AND died IS NULL AND path < ?3 AND born <= ?4 AND path >= CASE instr(substr(walk.path, ?6), '/')
+      WHERE gen = ?1 AND died IS +NULL AND path < ?3 AND born <= ?4 AND path >= CASE instr(substr(walk.path, ?6), '/')
         WHEN 0 THEN walk.path || char(1)
         ELSE substr(walk.path, 1, ?6 - 2 + instr(substr(walk.path, ?6), '/')) || '0'
       END
@@ -40,7 +40,7 @@ const ALIVE_FOLDED = `
   SELECT walk.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
     ifnull(alive.version, alive.born) AS version, alive.bytesAt AS bytesAt, alive.renewed AS renewed
   FROM walk LEFT JOIN files AS alive INDEXED BY head
-    ON alive.gen = ?1 AND alive.died IS NULL
+    ON alive.gen = ?1 AND alive.died IS +NULL
       AND alive.path = CASE instr(substr(walk.path, ?6), '/') WHEN 0 THEN walk.path END
   WHERE walk.path IS NOT NULL LIMIT ?5`;
 
@@ -55,7 +55,7 @@ export const ALIVE_ALL = `
   SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version,
     bytesAt, renewed
   FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+  WHERE gen = ?1 AND died IS +NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and died at the next one. */
 export const DIED_NEXT = `

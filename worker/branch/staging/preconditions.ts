@@ -83,7 +83,7 @@ const CHANGED = `
   SELECT staged.path AS path, precondition, there.born AS born
   FROM staged INDEXED BY staged_preconditions
   LEFT JOIN files AS there INDEXED BY head
-    ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+    ON there.gen = ?1 AND there.path = staged.path AND there.died IS +NULL
   WHERE openCommit = ?2 AND precondition IS NOT NULL AND staged.path > ?3 AND staged.path <= ?4
     AND precondition <> ifnull(there.born, 0)
   ORDER BY staged.path`;

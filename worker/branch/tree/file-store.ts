@@ -76,22 +76,22 @@ type AroundRow = { readonly siblings: number; readonly below: number } & (HeadRo
 const AROUND = `
   SELECT
     EXISTS (
-      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path >= ?3 AND path < ?4
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS +NULL AND path >= ?3 AND path < ?4
     ) AS siblings,
     EXISTS (
-      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path >= ?5 AND path < ?6
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS +NULL AND path >= ?5 AND path < ?6
     ) AS below,
     born, lower(hex(digest)) AS digest, size, attributes
-  FROM (SELECT 1) LEFT JOIN files AS there INDEXED BY head ON gen = ?1 AND path = ?2 AND died IS NULL`;
+  FROM (SELECT 1) LEFT JOIN files AS there INDEXED BY head ON gen = ?1 AND path = ?2 AND died IS +NULL`;
 
 /** Of (?1 gen, ?2 JSON of paths without a slash at the end). "0" is the byte after "/". */
 const STANDING = `
   SELECT path, isFile, hasBelow FROM (
     SELECT asked.value AS path,
-      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND path = asked.value AND died IS NULL) AS isFile,
+      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND path = asked.value AND died IS +NULL) AS isFile,
       EXISTS (
         SELECT 1 FROM files INDEXED BY head
-        WHERE gen = ?1 AND died IS NULL AND path >= asked.value || '/' AND path < asked.value || '0'
+        WHERE gen = ?1 AND died IS +NULL AND path >= asked.value || '/' AND path < asked.value || '0'
       ) AS hasBelow
     FROM json_each(?2) AS asked
   ) WHERE isFile OR hasBelow`;
@@ -122,7 +122,7 @@ export class FileStore extends BranchStore {
   head(gen: number, path: string): HeadRow | undefined {
     return this.sql.first<HeadRow>`
       SELECT born, lower(hex(digest)) AS digest, size, attributes FROM files INDEXED BY head
-      WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
+      WHERE gen = ${gen} AND path = ${path} AND died IS +NULL`;
   }
 
   /** Whether what is at a path at HEAD was there at a commit already. */
@@ -190,7 +190,7 @@ export class FileStore extends BranchStore {
     const from = after === undefined ? lower : justAfter(after);
     return this.sql.first<{ path: string }>`
       SELECT path FROM files INDEXED BY head
-      WHERE gen = ${gen} AND died IS NULL AND path >= ${from} AND path < ${upper} ORDER BY path LIMIT 1`
+      WHERE gen = ${gen} AND died IS +NULL AND path >= ${from} AND path < ${upper} ORDER BY path LIMIT 1`
       ?.path;
   }
 
@@ -199,7 +199,7 @@ export class FileStore extends BranchStore {
     const { lower, upper } = rangeOf(prefix);
     return this.sql.has`
       SELECT 1 FROM files INDEXED BY head
-      WHERE gen = ${gen} AND died IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
+      WHERE gen = ${gen} AND died IS +NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
   }
 
   /** Somebody wrote what is at a path once more: nothing changes but its age, and its time at HEAD if it has one of its own. */
@@ -207,7 +207,7 @@ export class FileStore extends BranchStore {
     this.#reads.rowChanged();
     this.#reads.drop(path);
     this.sql.run`
-      UPDATE files SET renewed = ${now} WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
+      UPDATE files SET renewed = ${now} WHERE gen = ${gen} AND path = ${path} AND died IS +NULL`;
   }
 
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {

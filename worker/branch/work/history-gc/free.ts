@@ -67,12 +67,12 @@ const FORGET_DEAD = `
 const ALIVE = `
   SELECT ${COLUMNS}, EXISTS (SELECT 1 FROM held WHERE held.gen = ?1 AND held.seq >= born) AS isHeld
   FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path > ?2 ORDER BY path LIMIT ?3`;
+  WHERE gen = ?1 AND died IS +NULL AND path > ?2 ORDER BY path LIMIT ?3`;
 
 /** Of (?1 gen, ?2 path to begin behind, ?3 last path): removes those of them that are not held. */
 const FORGET_ALIVE = `
   DELETE FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path > ?2 AND path <= ?3
+  WHERE gen = ?1 AND died IS +NULL AND path > ?2 AND path <= ?3
     AND NOT EXISTS (SELECT 1 FROM held WHERE held.gen = ?1 AND held.seq >= born)`;
 
 /** Of (?1 gen, ?2 path, ?3 death, ?4 new death, ?5 whether that is no version). */

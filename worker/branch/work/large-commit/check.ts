@@ -20,7 +20,7 @@ const BELOW = 1000;
 const STAGED_AND_BELOW = `
   SELECT path, (
     SELECT below.path FROM files AS below INDEXED BY head
-    WHERE below.gen = ?1 AND below.died IS NULL AND below.path >= staged.path || '/'
+    WHERE below.gen = ?1 AND below.died IS +NULL AND below.path >= staged.path || '/'
       AND below.path < staged.path || '0'
     ORDER BY below.path LIMIT 1
   ) AS below
@@ -31,7 +31,7 @@ const FILE_AMONG = `
   SELECT value AS path FROM json_each(?3) AS asked
   WHERE EXISTS (SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 0 AND path = asked.value)
     OR (
-      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path = asked.value)
+      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS +NULL AND path = asked.value)
       AND NOT EXISTS (SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 1 AND path = asked.value)
     )
   LIMIT 1`;
@@ -42,7 +42,7 @@ const BELOW_AT_HEAD = `
     SELECT 1 FROM staged WHERE openCommit = ?2 AND gone = 1 AND staged.path = files.path
   ) AS gone
   FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path >= ?3 AND path < ?4 ORDER BY path LIMIT ?5`;
+  WHERE gen = ?1 AND died IS +NULL AND path >= ?3 AND path < ?4 ORDER BY path LIMIT ?5`;
 
 interface StagedRow {
   readonly path: string;

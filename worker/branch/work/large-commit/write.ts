@@ -18,14 +18,14 @@ const STAGED_OVER = `
   SELECT lower(hex(staged.digest)) AS digest, staged.size AS size, substr(staged.path, -1) <> '/' AS isFile,
     staged.digest = there.digest AND staged.size = there.size AND staged.attributes IS there.attributes AS same
   FROM staged CROSS JOIN files AS there INDEXED BY head
-    ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+    ON there.gen = ?1 AND there.path = staged.path AND there.died IS +NULL
   WHERE openCommit = ?2 AND gone = 0 AND staged.path <= ?3`;
 
 /** Of (?1 gen, ?2 open commit, ?3 last path, ?4 seq): the death of what is replaced. */
 const REPLACE = `
   UPDATE files SET died = ?4 FROM staged
   WHERE staged.openCommit = ?2 AND staged.gone = 0 AND staged.path <= ?3
-    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS +NULL
     AND NOT (
       files.digest = staged.digest AND files.size = staged.size AND files.attributes IS staged.attributes
     )`;
@@ -34,7 +34,7 @@ const REPLACE = `
 const RENEW = `
   UPDATE files SET renewed = ?4 FROM staged
   WHERE staged.openCommit = ?2 AND staged.gone = 0 AND staged.path <= ?3 AND staged.bytesAt IS NULL
-    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS +NULL`;
 
 /** As REPLACE, after it: the birth of what is put and is not there. Bytes of which tags alone are set stay as old as they are. */
 const BEAR = `
@@ -46,20 +46,20 @@ const BEAR = `
   FROM staged
   WHERE openCommit = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
-    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS +NULL
   )`;
 
 /** As STAGED_OVER: how many of the deletions have something to delete. */
 const TO_DELETE = `
   SELECT count(*) AS deaths FROM staged CROSS JOIN files AS there INDEXED BY head
-    ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+    ON there.gen = ?1 AND there.path = staged.path AND there.died IS +NULL
   WHERE openCommit = ?2 AND gone = 1 AND staged.path <= ?3`;
 
 /** As REPLACE: the death of what is deleted. */
 const DELETE = `
   UPDATE files SET died = ?4 FROM staged
   WHERE staged.openCommit = ?2 AND staged.gone = 1 AND staged.path <= ?3
-    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS +NULL`;
 
 /** Of (?1 open commit, ?2 whether they are deletions, ?3 last path). */
 const FORGET = "DELETE FROM staged WHERE openCommit = ?1 AND gone = ?2 AND path <= ?3";

@@ -28,7 +28,7 @@ const WRITTEN = `
     max(ifnull(files.bytesAt, commits.createdAt), ifnull(files.renewed, 0)) AS writtenAt
   FROM files INDEXED BY head
   CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
-  WHERE files.gen = ?1 AND files.died IS NULL AND files.path >= ?2 AND files.path < ?3
+  WHERE files.gen = ?1 AND files.died IS +NULL AND files.path >= ?2 AND files.path < ?3
   ORDER BY files.path LIMIT ?4`;
 
 /** As WRITTEN, with JSON of their tags. */
@@ -49,7 +49,7 @@ const LEAVE_OUT = `
   DELETE FROM staged
   WHERE openCommit = ?2 AND gone = 1 AND path > ?3 AND path <= ?4 AND NOT EXISTS (
     SELECT 1 FROM files AS there INDEXED BY head
-    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL AND there.born = staged.precondition
+    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS +NULL AND there.born = staged.precondition
       AND ifnull(there.renewed, 0) < ?5
   )`;
 
