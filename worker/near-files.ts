@@ -102,7 +102,7 @@ export class NearFiles {
     if (kept && this.#isFresh(kept, { now: asked, known: seen, mayBeOld }))
       return { answer: kept.file, by: "cache", ageMs: asked.at - kept.asked.at };
     const answer = await ask(kept?.file.stamp ?? null);
-    this.#see(of, seen, answer);
+    this.#see(of, answer);
     if (!answer.ok || !("unchanged" in answer)) {
       this.#keep(key, answer, { asked, seen });
       return { answer, by: "call", ageMs: 0 };
@@ -121,10 +121,14 @@ export class NearFiles {
     return seen;
   }
 
-  /** Somebody is told of a state. If nobody knows where that stands, nothing counts that was read before. */
-  #see({ bucket, commit }: NearFile, seen: Seen, answer: ReadAnswer | Unchanged): void {
+  /**
+   * Somebody is told of a state. If nobody knows where that stands, nothing counts that was read before. Whoever asked before that
+   * is heard, too: what is told is seen by all who ask now.
+   */
+  #see({ bucket, commit }: NearFile, answer: ReadAnswer | Unchanged): void {
     const at = "at" in answer ? answer.at : undefined;
-    if (at && isBefore(seen.newest, at)) seen.newest = at;
+    const seen = this.#seen.get(bucket);
+    if (at && seen && isBefore(seen.newest, at)) seen.newest = at;
     else if (!at && commit === undefined) this.#seen.delete(bucket);
   }
 

@@ -311,6 +311,27 @@ describe("the newest state of a branch that is set to near reads", () => {
     await branchOf(NEAR).settings.change({ nearReads: true });
   });
 
+  test("does not go back either once nobody knows what was seen, since somebody was refused", async () => {
+    for (const isLateNewer of [false, true]) {
+      const near = new NearFiles({ trustsCommits: true, trustsNear: true });
+      const at = (seq: number) =>
+        ({ ...kept().file(), lasting: undefined, near: true, at: { gen: 1, seq } }) as never;
+      const late = Promise.withResolvers<never>();
+      const read = (path: string, answer: Promise<never> | never) =>
+        near.read(of(path), { ask: async () => answer, now: () => 0, mayBeOld: true });
+      const asked = read("late", late.promise);
+      await read("a", at(20));
+      await read("b", { ok: false, reason: "no-such-branch" } as never);
+      const newer = isLateNewer && read("a", at(20));
+      if (!newer) void read("c", new Promise<never>(() => {}));
+      await newer;
+      late.resolve(at(isLateNewer ? 30 : 10));
+      await asked;
+      const again = await read(isLateNewer ? "a" : "late", at(30));
+      expect([again.by, "at" in again.answer && again.answer.at?.seq]).toEqual(["call", 30]);
+    }
+  });
+
   test("is asked for again once too many branches were read to remember what was seen of each", async () => {
     const near = new NearFiles({ trustsCommits: true, trustsNear: true });
     const file = { ...kept().file(), lasting: undefined, near: true, at: { gen: 1, seq: 1 } };
