@@ -42,8 +42,8 @@ export const NEAR_FILES: Invariant = {
     {
       name: "A file that was replaced counts as unchanged",
       file: "worker/branch/tree/file-store.ts",
-      text: " AND died IS NULL AND born <= ${seq}`;",
-      replacement: " AND died IS NULL AND born <= ${seq + 1}`;",
+      text: " AND died IS +NULL AND born <= ${seq}`;",
+      replacement: " AND died IS +NULL AND born <= ${seq + 1}`;",
       tests: [STAMPS, HISTORIES],
     },
     {

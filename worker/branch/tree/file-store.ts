@@ -128,7 +128,7 @@ export class FileStore extends BranchStore {
   /** Whether what is at a path at HEAD was there at a commit already. */
   isBornBy({ gen, seq }: Position, path: string): boolean {
     return this.sql.has`
-      SELECT 1 FROM files INDEXED BY head WHERE gen = ${gen} AND path = ${path} AND died IS NULL AND born <= ${seq}`;
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ${gen} AND path = ${path} AND died IS +NULL AND born <= ${seq}`;
   }
 
   /** What was at a path at a commit. */
