@@ -88,6 +88,9 @@ async function useEverything(branch: BranchApi): Promise<void> {
   await branch.lifecycle.status();
   await branch.files.read({ path: "d" });
   await branch.files.read({ path: "d", commit });
+  const kept = await branch.files.read({ path: "d", have: null });
+  await branch.files.put({ path: "e", content: inline("3"), attributes: {} });
+  await branch.files.read({ path: "d", have: (kept.ok && kept.stamp) || null });
   await branch.files.content(inline("1"));
   const position = { generation: 1, seq: 2 };
   await branch.feed.read({ cursor: { generation: 0, seq: 0 }, limit: 5 });

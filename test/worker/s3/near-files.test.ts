@@ -106,7 +106,7 @@ describe("the newest state", () => {
         expect(head.headers.get("last-modified")).toBe(asked.headers.get("last-modified"));
         expect(head.headers.get("last-modified")).not.toBe(before);
       },
-      { timeout: 10_000, interval: 300 },
+      { timeout: 45_000, interval: 300 },
     );
     await good(`PUT /${BUCKET}/b`, { body: "two" });
     expect([await text(gateway.s3(`GET /${BUCKET}/b`)), gateway.by()]).toEqual(["two", "call"]);
