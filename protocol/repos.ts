@@ -20,6 +20,13 @@ export type BranchWriter = z.infer<typeof BranchWriter>;
 const Forking = z.object({ copied: z.int(), total: z.int() });
 export type Forking = z.infer<typeof Forking>;
 
+/**
+ * Where a branch was made to live: the region as its maker named it, and the part of the world that this stands for, in the
+ * words of Cloudflare; null: of none that the gateway knows, so that it is where it was called from first.
+ */
+const Place = z.object({ region: z.string(), hint: z.string().nullable() });
+export type Place = z.infer<typeof Place>;
+
 /** `GET /api/v1/repos/{repo}/branches`: by name; times in milliseconds since 1970. */
 export const BranchList = z.object({
   branches: z.array(
@@ -32,6 +39,8 @@ export const BranchList = z.object({
       writer: BranchWriter.nullable(),
       /** Set while it can't be read yet. */
       forking: Forking.optional(),
+      /** Null: no region was named. Absent: the gateway is of a release that knows none. */
+      place: Place.nullable().optional(),
     }),
   ),
 });
@@ -135,6 +144,8 @@ export type CatalogueUsage = z.infer<typeof CatalogueUsage>;
 
 /** What a branch can be set to from the moment on that it is there. */
 const NEW_SETTINGS = ["keep", "lastModified", "emptyOnly"] as const;
+/** What one can't be asked for that is made from another one. */
+const NOT_FORKED = [...NEW_SETTINGS, "region"] as const;
 
 /** `POST /api/v1/repos/{repo}/branches` */
 export const CreateBranch = z
@@ -143,6 +154,8 @@ export const CreateBranch = z
     ...BranchKeep.partial().shape,
     ...BranchLastModified.partial().shape,
     ...BranchEmptyOnly.partial().shape,
+    /** The region to live in; absent: none in particular. One that is made from another branch lives where that does. */
+    region: z.string().optional(),
     /** What it is to have. Absent: nothing. */
     from: z
       .strictObject({
@@ -154,9 +167,9 @@ export const CreateBranch = z
       .optional(),
   })
   .refine(
-    ({ from, ...asked }) => from === undefined || NEW_SETTINGS.every((name) => asked[name] === undefined),
+    ({ from, ...asked }) => from === undefined || NOT_FORKED.every((name) => asked[name] === undefined),
     {
-      error: `can't be asked for together with ${NEW_SETTINGS.join(", ")}: set these when the branch is there`,
+      error: `can't be asked for together with ${NEW_SETTINGS.join(", ")}: set these when the branch is there; nor with region: it lives where the other branch does`,
       path: ["from"],
     },
   );
@@ -186,6 +199,8 @@ export const BranchDetail = z.object({
   public: z.boolean().optional(),
   /** Null: it is not protected. Absent: as above. */
   writer: BranchWriter.nullable().optional(),
+  /** Null: no region was named. Absent: the gateway is of a release that knows none. */
+  place: Place.nullable().optional(),
 });
 export type BranchDetail = z.infer<typeof BranchDetail>;
 

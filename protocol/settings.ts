@@ -21,6 +21,9 @@ const KeepText = z.string().transform((text, context) => {
   return { ...(commits !== undefined && { commits }), ...(days !== undefined && { days }) };
 });
 
+/** Those of Cloudflare (https://developers.cloudflare.com/durable-objects/reference/data-location/#supported-locations). */
+const JURISDICTIONS = ["eu", "us", "fedramp", "fedramp-high"] as const;
+
 const BRANCH_BYTES = "must be a number of bytes from 1000000 on";
 
 /** The variables that say how a gateway behaves, all of them optional. The host checks them when it starts, the Worker when it runs. */
@@ -75,6 +78,13 @@ export const Settings = z.object({
   SLUICE_COMMIT_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** The same of the newest state of branches that are set to near reads. */
   SLUICE_NEAR_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /**
+   * The jurisdiction that all objects of a gateway on Cloudflare run and are kept in, from its first deploy on: an object of another
+   * one is another object.
+   */
+  SLUICE_JURISDICTION: z
+    .enum(JURISDICTIONS, { error: `must be one of ${JURISDICTIONS.join(", ")}` })
+    .optional(),
   /**
    * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
    * asks for S3's own encryption (AES256) asks for what is so.

@@ -1,22 +1,27 @@
 import { exports as entrypoints } from "cloudflare:workers";
 import { type BranchAddress, bucketName, parseBucketName } from "../protocol/names.ts";
+import { branchMarker } from "./blobs/blob-name.ts";
 import { type BlobCache, EntrypointCache, NearReads } from "./blobs/near/near.ts";
 import type { BlobReader, BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
 import { openBlobStore } from "./blobs/stores.ts";
+import { refused } from "./branch/contract/answers.ts";
 import type { BranchApi } from "./branch/contract/api.ts";
 import { type SharedReads, sharedReads } from "./branch/tree/read-cache.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
+import type { Place } from "./core/places.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
-import { type AskHost, type Config, type Env, openHost } from "./env.ts";
+import { type AskHost, type Config, type Env, located, objectsOf, openHost } from "./env.ts";
 import { Handles } from "./handles.ts";
+import { inTime } from "./in-time.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { OpenBranches } from "./keys/open-branches.ts";
 import { NearFiles } from "./near-files.ts";
-import { madeObjects } from "./objects/made-objects.ts";
+import type { CallName } from "./objects/facets.ts";
+import { madeObjects, onDisk } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import type { RequestEvent } from "./request-log.ts";
 
@@ -81,12 +86,14 @@ export interface Context {
   readonly hiddenRepos: HiddenRepos;
   /** The host, if the gateway is one that has one. It answers JSON. */
   readonly askHost: AskHost | undefined;
-  branch(address: BranchAddress): BranchApi;
+  /** `place`: where the branch is to live if a call makes it. */
+  branch(address: BranchAddress, place?: Place | null): BranchApi;
   /** What a branch's object has answered before of its newest state; undefined: none of it is here. */
   shared(address: BranchAddress): SharedReads | undefined;
   /** Keeps what is read of a branch, for one read. */
   hold(address: BranchAddress): ReadHold;
-  pipeline(name: string): PipelineApi;
+  /** The same of a pipeline. */
+  pipeline(name: string, place?: Place | null): PipelineApi;
 }
 
 /** What the requests of an isolate share. */
@@ -111,20 +118,21 @@ function openShared(env: Env, config: Config): Shared {
   const handles = askHost && new Handles(() => askHost({ path: "/handles" }));
   const unmade = room && ((error: unknown) => room.unmade(error));
   const explain = handles && ((error: unknown) => handles.explain(error));
-  const branches = madeObjects<BranchApi>(env.BRANCH, {
-    files: env.BRANCH_FILES,
+  const blobs = openBlobStore(env);
+  const branches = madeObjects<BranchApi>(objectsOf(env, "BRANCH"), {
+    isMade: env.BRANCH_FILES ? onDisk(env.BRANCH, env.BRANCH_FILES) : isKnownTo({ catalogue, blobs }),
     makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
+    unasked: answerOfNoBranch,
     unmade,
     explain,
   });
-  const pipelines = madeObjects<PipelineApi>(env.PIPELINE, {
-    files: env.PIPELINE_FILES,
+  const pipelines = madeObjects<PipelineApi>(objectsOf(env, "PIPELINE"), {
+    isMade: env.PIPELINE_FILES && onDisk(env.PIPELINE, env.PIPELINE_FILES),
     makers: ["lifecycle.create"],
     unmade,
     explain,
   });
-  const branch = (address: BranchAddress) => branches(bucketName(address));
-  const blobs = openBlobStore(env);
+  const branch: Context["branch"] = (address, place) => branches(bucketName(address), located(env, place));
   return {
     config,
     blobs: room ? new RoomyStore(blobs, room, { explain }) : blobs,
@@ -154,8 +162,49 @@ function openShared(env: Env, config: Config): Shared {
           return owner && branch(owner).files;
         },
       }),
-    pipeline: pipelines,
+    pipeline: (name, place) => pipelines(name, located(env, place)),
   };
+}
+
+/** D1 is near or it is away: a bucket's first call of an isolate waits for no more than this; milliseconds. */
+const PROBE_MS = 2000;
+
+/**
+ * Whether a branch was ever made, by the catalogue, and if that does not know it, by its marker, since D1 may be lost and not
+ * rebuilt yet. Both are told before a creation is acknowledged, the marker first. Of an import nobody knows before its end: its
+ * calls come after the one that made the object. Undefined: one of the two can't be asked.
+ */
+function isKnownTo({ catalogue, blobs }: Pick<Shared, "catalogue" | "blobs">) {
+  return async (bucket: string, call: CallName<BranchApi>): Promise<boolean | undefined> => {
+    const address = parseBucketName(bucket);
+    if (!address || call.startsWith("imports.")) return true;
+    const ask = async (): Promise<boolean> => {
+      if (await catalogue.branches.isKnown(address)) return true;
+      const marker = await blobs.get(branchMarker(address), { offset: 0, length: 1 });
+      await marker?.cancel();
+      return marker !== null;
+    };
+    try {
+      return await inTime(ask(), PROBE_MS);
+    } catch (error) {
+      console.warn(`whether there is a branch ${bucket} can't be found out before it is called:`, error);
+      return undefined;
+    }
+  };
+}
+
+/** What tools ask of buckets before they make them, and what they do with one that is gone. */
+const OF_NO_BRANCH: readonly CallName<BranchApi>[] = [
+  ...(["lifecycle.status", "lifecycle.inspect", "settings.read"] as const),
+  ...(["files.read", "files.list", "files.versions", "files.put", "uploads.open"] as const),
+];
+
+/** What these calls answer of a branch that was never made; undefined for others, and of views, which have answers of their own. */
+function answerOfNoBranch(call: CallName<BranchApi>, [request]: readonly unknown[]): unknown {
+  const { publicOnly, openCommit, commit, lease } = (request ?? {}) as Partial<Record<string, unknown>>;
+  const isOfHead = openCommit === undefined && commit === undefined && lease === undefined;
+  if (!isOfHead || !OF_NO_BRANCH.includes(call)) return undefined;
+  return refused(publicOnly ? "not-public" : "no-such-branch");
 }
 
 /** Through what a request reads the bytes of files: a cache near the reader, if there is one. The log is told where the first came from. */

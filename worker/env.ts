@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../protocol/duration.ts";
 import { rotationProblem, Settings } from "../protocol/settings.ts";
+import type { Place } from "./core/places.ts";
 
 /** What the platform binds to the Worker. Exactly one of BLOBS (R2) and DISK (embedded: workerd's disk service) is there. */
 export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
@@ -15,6 +16,36 @@ export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
     /** Embedded: the host, which does what needs that the runtime does not run (embedded/scrub/scrubs.ts). */
     readonly HOST?: Fetcher;
   } & { readonly [Name in keyof z.input<typeof Vars>]: string };
+
+/** The objects of a class, all of which are in the jurisdiction that the deployment is set to. A gateway on one machine has none. */
+export function objectsOf<Class extends "BRANCH" | "PIPELINE">(
+  env: PlacedEnv,
+  name: Class,
+): PlacedEnv[Class] {
+  const jurisdiction = jurisdictionOf(env);
+  const objects = env[name];
+  return jurisdiction === undefined
+    ? objects
+    : (objects.jurisdiction(jurisdiction as DurableObjectJurisdiction) as PlacedEnv[Class]);
+}
+
+/** How an object is referred to that is to be in a place, if the reference is the first that is called. A jurisdiction places by itself. */
+export function located(
+  env: JurisdictionEnv,
+  place: Place | null | undefined,
+): DurableObjectNamespaceGetDurableObjectOptions | undefined {
+  return place?.hint && jurisdictionOf(env) === undefined ? { locationHint: place.hint } : undefined;
+}
+
+function jurisdictionOf({
+  DISK,
+  SLUICE_JURISDICTION,
+}: JurisdictionEnv): JurisdictionEnv["SLUICE_JURISDICTION"] {
+  return DISK === undefined ? SLUICE_JURISDICTION : undefined;
+}
+
+type JurisdictionEnv = Partial<Pick<Env, "DISK" | "SLUICE_JURISDICTION">>;
+type PlacedEnv = Pick<Env, "BRANCH" | "PIPELINE"> & JurisdictionEnv;
 
 /** A call to the host; it is a POST if it has a body, which is sent as JSON. */
 export interface HostRequest {

@@ -2,10 +2,10 @@
 const PATIENCE_MS = 5000;
 
 /** Rejects if it takes too long. What was asked goes on, and nobody hears of it. */
-export async function inTime<T>(asked: Promise<T>): Promise<T> {
+export async function inTime<T>(asked: Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
   asked.catch(() => {});
-  const late = scheduler.wait(PATIENCE_MS).then(() => {
-    throw new Error(`it did not answer within ${PATIENCE_MS / 1000} s`);
+  const late = scheduler.wait(patienceMs).then(() => {
+    throw new Error(`it did not answer within ${patienceMs / 1000} s`);
   });
   late.catch(() => {});
   return await Promise.race([asked, late]);

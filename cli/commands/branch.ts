@@ -13,6 +13,7 @@ import {
   type Forking,
   type Keep,
   LAST_MODIFIED,
+  type Place,
   READS,
 } from "../../protocol/repos.ts";
 import { encodePath } from "../../protocol/requests.ts";
@@ -26,7 +27,7 @@ import { commitId, keyId } from "../gateway/ids/ids.ts";
 import { type ClientOptions, name, onOrOff, wholeNumber } from "../options.ts";
 import { UsageError } from "../output/failure.ts";
 import { printJson, printLine, printTable, showTime } from "../output/output.ts";
-import { addBranchDelete } from "./objects/buckets.ts";
+import { addBranchDelete, REGION_HELP } from "./objects/buckets.ts";
 
 export function addBranch(program: Command): void {
   program
@@ -70,7 +71,7 @@ function addBranchInspect(group: Command): void {
 /** A branch for people, without what is known only once it can be read. */
 function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
   const { createdAt, head, from, imported, forking, keep, lastModified, emptyOnly, reads } = detail;
-  const { public: isPublic, writer } = detail;
+  const { public: isPublic, writer, place } = detail;
   return [
     `branch         s3://${bucket}`,
     `created        ${showTime(createdAt)}`,
@@ -79,6 +80,7 @@ function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">):
     ...(imported
       ? [`imported       ${showTime(imported.at)}${imported.by === null ? "" : ` by ${imported.by}`}`]
       : []),
+    ...(place ? [`place          ${showPlace(place)}`] : []),
     `state          ${forking ? showForking(forking) : "ready"}`,
     ...(keep === undefined ? [] : [`keeps          ${showKeep(keep)}`]),
     ...(lastModified === undefined ? [] : [`last-modified  ${showLastModified(lastModified)}`]),
@@ -193,23 +195,26 @@ export function addBranchList(group: Command): void {
   group
     .command("list")
     .description(
-      "Lists the branches of a repo, with how much of its history each keeps. One that is made from a commit of another branch is shown with how far it is until it can be read.",
+      "Lists the branches of a repo, with the region that each was made to live in, and how much of its history each keeps. One that is made from a commit of another branch is shown with how far it is until it can be read.",
     )
     .argument("<repo>", "the repo", name)
     .clientAction(async (client, repo: string, options: ClientOptions) => {
       const list = await client.get(BranchList, `/repos/${encodePath(repo)}/branches`);
       const branches = await withKeep(client, { repo, branches: list.branches });
       if (options.json) return printJson({ ...list, branches });
-      const rows = branches.map(({ name: branch, createdAt, public: isPublic, writer, keep, forking }) => [
-        branch,
-        `s3://${bucketName({ repo, branch })}`,
-        showTime(createdAt),
-        isPublic ? "yes" : "-",
-        writer ? showWriter(writer) : "-",
-        keep === undefined ? "-" : showKeep(keep),
-        forking ? showForking(forking) : "ready",
-      ]);
-      printTable([["NAME", "BUCKET", "CREATED", "PUBLIC", "WRITTEN BY", "KEEPS", "STATE"], ...rows]);
+      const rows = branches.map(
+        ({ name: branch, createdAt, public: isPublic, writer, keep, forking, place }) => [
+          branch,
+          `s3://${bucketName({ repo, branch })}`,
+          showTime(createdAt),
+          place ? showPlace(place) : "-",
+          isPublic ? "yes" : "-",
+          writer ? showWriter(writer) : "-",
+          keep === undefined ? "-" : showKeep(keep),
+          forking ? showForking(forking) : "ready",
+        ],
+      );
+      printTable([["NAME", "BUCKET", "CREATED", "PLACE", "PUBLIC", "WRITTEN BY", "KEEPS", "STATE"], ...rows]);
     })
     .clientOptions("sluice branch list images", "sluice branch list images --json | jq '.branches[].name'");
 }
@@ -241,6 +246,11 @@ async function withKeep(
   return branches.map((branch) => ({ ...branch, keep: keeps.get(branch.name) }));
 }
 
+/** Such as "eu-west-1 (weur)". */
+function showPlace({ region, hint }: Place): string {
+  return region === hint ? region : `${region} (${hint ?? "anywhere"})`;
+}
+
 /** How far a branch is that is made from a commit of another one. */
 export function showForking({ copied, total }: Forking): string {
   return `forking ${copied.toLocaleString("en")} of ${total.toLocaleString("en")}`;
@@ -248,6 +258,7 @@ export function showForking({ copied, total }: Forking): string {
 
 interface CreateOptions extends ClientOptions {
   readonly from?: CommitAddress;
+  readonly region?: string;
   readonly wait: boolean;
 }
 
@@ -267,12 +278,13 @@ export function addBranchCreate(group: Command): void {
       "<branch>.<repo> to begin with: its newest commit, or the one of this id or tag",
       parseCommitAddress,
     )
+    .option("--region <region>", `${REGION_HELP}; not with --from, which lives where the other branch does`)
     .option("--no-wait", "end as soon as the branch is there, before it can be read")
     .clientAction(async (client, address: Address, options: CreateOptions) => {
       const { from } = options;
       const commit = from?.commit && (await commitId(client, from, from.commit));
       const source = from && { ...from, ...(commit && { commit }) };
-      let made = await createBranch(client, { address, from: source });
+      let made = await createBranch(client, { address, from: source, region: options.region });
       if (options.wait && made.forking) made = await forked(client, { made, address, options });
       if (options.json) return printJson(made);
       printLine(`made s3://${address.bucket}${sourceOf(made)}`);

@@ -17,11 +17,15 @@ import type { CommitAddress } from "./commits.ts";
 /** Makes a branch, empty or from a commit of another one. Of that, one that was made of the same before is the answer. */
 export function createBranch(
   client: Client,
-  { address, from }: { address: BranchAddress; from: CommitAddress | undefined },
+  {
+    address,
+    from,
+    region,
+  }: { address: BranchAddress; from: CommitAddress | undefined; region?: string | undefined },
 ): Promise<BranchDetail> {
   const source = from && { repo: from.repo, branch: from.branch, commit: from.commit };
   return client.post(BranchDetail, `/repos/${encodePath(address.repo)}/branches`, {
-    json: { name: address.branch, from: source },
+    json: { name: address.branch, from: source, region },
     ...(from && ({ repeatable: true } as const)),
   });
 }
@@ -36,9 +40,10 @@ const PLAIN = { lastModified: "object", keep: { days: 1 }, emptyOnly: true } as 
 export async function createPlainBranch(
   client: Client,
   { repo, branch }: BranchAddress,
+  region?: string,
 ): Promise<BranchDetail> {
   return await client.post(BranchDetail, `/repos/${encodePath(repo)}/branches`, {
-    json: { name: branch, ...PLAIN },
+    json: { name: branch, ...PLAIN, region },
   });
 }
 

@@ -22,6 +22,8 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
+  /** Sent as it is. */
+  readonly text?: string | undefined;
   /** Called for each try: a stream can be read only once. */
   readonly stream?: () => Stream;
   /** The request may be sent again if its answer was lost. Every method but POST may always. */
@@ -136,8 +138,8 @@ export class Client {
   }
 
   async #once(ask: Ask): Promise<Answer> {
-    const text = ask.json === undefined ? undefined : JSON.stringify(ask.json);
-    const type = text === undefined ? {} : { "content-type": "application/json" };
+    const text = ask.json === undefined ? ask.text : JSON.stringify(ask.json);
+    const type = ask.json === undefined ? {} : { "content-type": "application/json" };
     try {
       return await this.#pool.send(
         {

@@ -169,9 +169,16 @@ export async function listBuckets(client: Client): Promise<ListedBucket[]> {
   return parseBuckets(await textAt(client, "/"));
 }
 
-export async function createBucket(client: Client, bucket: string): Promise<void> {
-  const answer = await client.send({ method: "PUT", path: `/${bucket}` });
+/** Makes a bucket, if a region is named to live there. */
+export async function createBucket(client: Client, bucket: string, region?: string): Promise<void> {
+  const text = region === undefined ? undefined : located(region);
+  const answer = await client.send({ method: "PUT", path: `/${bucket}`, text });
   await answer.body.dump();
+}
+
+function located(region: string): string {
+  const escaped = region.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  return `<CreateBucketConfiguration><LocationConstraint>${escaped}</LocationConstraint></CreateBucketConfiguration>`;
 }
 
 /** Makes a bucket unless it is there. */

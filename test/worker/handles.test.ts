@@ -4,7 +4,7 @@ import { renderApiError } from "../../worker/api/answer/errors.ts";
 import { NoHandlesError, UnwrittenBlobError } from "../../worker/blobs/port.ts";
 import { DiskRoom, RoomyStore } from "../../worker/disk-room.ts";
 import { Handles } from "../../worker/handles.ts";
-import { madeObjects } from "../../worker/objects/made-objects.ts";
+import { madeObjects, onDisk } from "../../worker/objects/made-objects.ts";
 import { findCauses, readiness } from "../../worker/ready.ts";
 import { renderError } from "../../worker/s3/answer/render-error.ts";
 import { MemoryStore } from "./blobs/memory-store.ts";
@@ -86,7 +86,7 @@ describe("an object", () => {
     const namespace = { getByName: stub, idFromName: (name: string) => name };
     const files = { fetch: async () => new Response(null, { status }) };
     const open = madeObjects<{ files: { read(): Promise<string> } }>(namespace as never, {
-      files: files as never,
+      isMade: onDisk(namespace as never, files as never),
       makers: [],
       explain: (error) => handles(NONE).explain(error),
     });

@@ -3,17 +3,15 @@ import { afterAll, beforeAll, vi } from "vitest";
 import { watchUnkept } from "./branch/unkept.ts";
 
 /** Many files share one runtime, whose start takes longer than most files. Each begins with nothing stored. */
-const namespaces: { getByName(name: string): DurableObjectStub<undefined> } = Object.getPrototypeOf(
-  env.BRANCH,
-);
+const namespaces: Pick<DurableObjectNamespace, "getByName"> = Object.getPrototypeOf(env.BRANCH);
 const { getByName } = namespaces;
 const wakers = new Map<string, () => Promise<unknown>>();
 let watch: ReturnType<typeof watchUnkept> | undefined;
 
 beforeAll(async () => {
   watch = watchUnkept();
-  namespaces.getByName = function (name) {
-    const stub = getByName.call(this, name);
+  namespaces.getByName = function (name, options) {
+    const stub = getByName.call(this, name, options);
     wakers.set(`${stub.id}`, () => runInDurableObject(getByName.call(this, name), () => {}));
     return stub;
   };

@@ -1,5 +1,6 @@
 import type { ContentId } from "../../protocol/content.ts";
 import { contentName } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
 
 /** Whose blob it is. */
 export interface BlobOwner {
@@ -59,6 +60,14 @@ export function chunkOfBlob(name: string): ContentId | undefined {
   const [, digest, size] =
     /^b\/[0-9a-f]{2}\/[^/]+\/([0-9a-f]{64})-(\d+)\.(?!manifest\.)[^/]+$/.exec(name) ?? [];
   return digest === undefined ? undefined : { digest, size: Number(size) };
+}
+
+/** The folder of the markers of branches, one for each that ever was: by them branches are found without the catalogue. */
+export const BRANCH_MARKERS = "m/branches/";
+
+/** The marker of a branch. It stays when the branch is deleted, as the object does. */
+export function branchMarker({ repo, branch }: BranchAddress): string {
+  return `${BRANCH_MARKERS}${repo}/${branch}`;
 }
 
 /** How many folders the blobs of a branch are in, by the first two digits of their digests. */

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { monotonicFactory } from "ulid";
 import { openBlobStore, removeUnwanted } from "../blobs/stores.ts";
 import { openCatalogue } from "../catalogue/catalogue.ts";
-import { type Env, readConfig } from "../env.ts";
+import { type Env, objectsOf, readConfig } from "../env.ts";
 import { Engine } from "../objects/engine.ts";
 import { answer, clientOf, type Faceted, type Facets } from "../objects/facets.ts";
 import { OutboxDispatcher } from "../objects/outbox.ts";
@@ -83,9 +83,9 @@ export class Branch extends DurableObject<Env> implements Faceted {
       turn: yieldToOthers,
       durable: () => ledger.durable(),
     };
-    const branch = (of: string) => clientOf<BranchApi>(this.env.BRANCH.getByName(of));
+    const branch = (of: string) => clientOf<BranchApi>(objectsOf(this.env, "BRANCH").getByName(of));
     const pipeline = (name: string) =>
-      clientOf<{ readonly wakeUps: WakeUpCalls }>(this.env.PIPELINE.getByName(name));
+      clientOf<{ readonly wakeUps: WakeUpCalls }>(objectsOf(this.env, "PIPELINE").getByName(name));
     const object = () => `branch ${bucket()}`;
     const told = { ledger, env: () => this.env, bucket, pipeline };
     const outbox = new OutboxDispatcher({ ...context, object, receivers: openReceivers(told) });

@@ -1,4 +1,5 @@
 import { type BranchAddress, holdsSeparator } from "../../protocol/names.ts";
+import { type Place, type PlaceRow, placeOfRow } from "../core/places.ts";
 import { Table } from "./table.ts";
 
 export interface BranchRow extends BranchAddress {
@@ -6,6 +7,8 @@ export interface BranchRow extends BranchAddress {
   readonly createdAt: number;
   /** Set if it is made from a commit of another branch and may still be on its way; it knows itself. */
   readonly forking?: boolean;
+  /** Where it was made to live, if a region was named. */
+  readonly place?: Place | undefined;
 }
 
 export interface BranchRecord extends BranchRow {
@@ -20,10 +23,10 @@ export interface ListBranches {
   readonly repos?: readonly string[] | undefined;
 }
 
-type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };
+type StoredRow = Omit<BranchRow, "forking" | "place"> & PlaceRow & { readonly forking: 0 | 1 };
 
 export const BRANCHES_PROBE =
-  "SELECT repo, branch, version, deleted, createdAt, forking FROM branches LIMIT 0";
+  "SELECT repo, branch, version, deleted, createdAt, forking, region, hint FROM branches LIMIT 0";
 
 /** Most deleted branches of a repo, and most repos all of whose branches are deleted, that one call names. */
 const DELETED_AT_ONCE = 100;
@@ -34,13 +37,14 @@ export class BranchTable extends Table {
    * Writes what a Branch object says of itself; a version older than the stored one changes nothing. Within one version a
    * fork arrives and never leaves again: so a late word that it is on its way changes nothing either.
    */
-  async record({ repo, branch, version, deleted, createdAt, forking }: BranchRecord): Promise<void> {
+  async record({ repo, branch, version, deleted, createdAt, forking, place }: BranchRecord): Promise<void> {
+    const { region = null, hint = null } = place ?? {};
     await this.run`
-      INSERT INTO branches (repo, branch, version, deleted, createdAt, forking)
-      VALUES (${repo}, ${branch}, ${version}, ${deleted ? 1 : 0}, ${createdAt}, ${forking ? 1 : 0})
+      INSERT INTO branches (repo, branch, version, deleted, createdAt, forking, region, hint)
+      VALUES (${repo}, ${branch}, ${version}, ${deleted ? 1 : 0}, ${createdAt}, ${forking ? 1 : 0}, ${region}, ${hint})
       ON CONFLICT (repo, branch) DO UPDATE SET
         version = excluded.version, deleted = excluded.deleted, createdAt = excluded.createdAt,
-        forking = excluded.forking
+        forking = excluded.forking, region = excluded.region, hint = excluded.hint
       WHERE excluded.version > branches.version
         OR (excluded.version = branches.version AND excluded.forking < branches.forking)`;
   }
@@ -56,7 +60,7 @@ export class BranchTable extends Table {
     const rows = repos
       ? // Reads of each repo as many as could be on the page, by the index, and no branch of another repo.
         await this.all<StoredRow>`
-          SELECT b.repo, b.branch, b.createdAt, b.forking
+          SELECT b.repo, b.branch, b.createdAt, b.forking, b.region, b.hint
           FROM (SELECT DISTINCT value FROM json_each(${JSON.stringify(repos)})) AS wanted
           CROSS JOIN branches AS b ON b.repo = wanted.value AND b.branch IN (
             SELECT branch FROM branches
@@ -64,9 +68,12 @@ export class BranchTable extends Table {
             ORDER BY branch LIMIT ${limit})
           WHERE wanted.value >= ${repo} ORDER BY b.repo, b.branch LIMIT ${limit}`
       : await this.all<StoredRow>`
-          SELECT repo, branch, createdAt, forking FROM branches
+          SELECT repo, branch, createdAt, forking, region, hint FROM branches
           WHERE (repo, branch) > (${repo}, ${branch}) AND deleted = 0 ORDER BY repo, branch LIMIT ${limit}`;
-    return rows.map(({ forking, ...row }) => (forking ? { ...row, forking: true } : row));
+    return rows.map(({ forking, region, hint, ...row }) => {
+      const place = placeOfRow({ region, hint });
+      return { ...row, ...(forking && { forking: true }), ...(place && { place }) };
+    });
   }
 
   /** The names of a repo's branches that are deleted, as far as one call should ask them all: those that were made last. */
@@ -98,6 +105,18 @@ export class BranchTable extends Table {
     if (there?.branch) return undefined;
     if (holdsSeparator(branch)) return "branch";
     return there?.repo ? undefined : "repo";
+  }
+
+  /** Where a branch was made to live, also if it is deleted; null if no region was named, or if there never was one. */
+  async placeOf({ repo, branch }: BranchAddress): Promise<Place | null> {
+    const row = await this.first<PlaceRow>`
+      SELECT region, hint FROM branches WHERE repo = ${repo} AND branch = ${branch}`;
+    return row && placeOfRow(row);
+  }
+
+  /** Whether there ever was a branch of this name. */
+  async isKnown({ repo, branch }: BranchAddress): Promise<boolean> {
+    return (await this.first`SELECT 1 FROM branches WHERE repo = ${repo} AND branch = ${branch}`) !== null;
   }
 
   /** Whether a repo exists. */

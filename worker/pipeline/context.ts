@@ -3,6 +3,7 @@ import type { BlobStore } from "../blobs/port.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { LiveNode } from "../core/parallelism.ts";
+import type { Place } from "../core/places.ts";
 import type { Engine } from "../objects/engine.ts";
 import { KeyedWaiters, Waiters } from "../objects/waiters.ts";
 import type { CreationRefused } from "./contract.ts";
@@ -12,7 +13,8 @@ import type { Definition } from "./lifecycle/definition.ts";
 
 /** What a Pipeline object reaches outside of itself, the clock and the ids included. */
 export interface Peers {
-  branch(address: BranchAddress): BranchApi;
+  /** `place`: where the branch is to live if a call makes it. */
+  branch(address: BranchAddress, place?: Place | null): BranchApi;
   readonly catalogue: Catalogue;
   readonly blobs: BlobStore;
   /** So many of the newest jobs are listed, and found by their ids. */

@@ -5,7 +5,7 @@ import { openBlobStore } from "../blobs/stores.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import { type Catalogue, openCatalogue } from "../catalogue/catalogue.ts";
 import { ableNodes, assignWorkers, type LiveNode, workerCount } from "../core/parallelism.ts";
-import { type Env, readConfig } from "../env.ts";
+import { type Env, located, objectsOf, readConfig } from "../env.ts";
 import { clientOf } from "../objects/facets.ts";
 import type { Peers, PipelineRoom } from "./context.ts";
 
@@ -24,7 +24,8 @@ export function openPeers(env: Env): Peers {
     // A gateway whose variables are wrong refuses every request. What it finds it keeps.
     keptJobs: read.ok ? read.config.keptJobs : Number.MAX_SAFE_INTEGER,
     now,
-    branch: (address) => clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address))),
+    branch: (address, place) =>
+      clientOf<BranchApi>(objectsOf(env, "BRANCH").getByName(bucketName(address), located(env, place))),
     id: (after) => {
       const id = next(now());
       const isAfter = after === undefined || id > after || !isValid(after);

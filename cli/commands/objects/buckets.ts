@@ -11,6 +11,7 @@ import { printJson, printLine, printNote } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly plain?: true;
+  readonly region?: string;
 }
 
 export function addMb(program: Command): void {
@@ -29,17 +30,28 @@ export function addMb(program: Command): void {
       "--plain",
       "Last-Modified is each object's own, a day of what was replaced stays, and S3 tools delete it only while it is empty",
     )
+    .option("--region <region>", REGION_HELP)
     .clientAction(async (client, address: Address, options: Options) => {
       const { bucket } = address;
+      const { region } = options;
       const label = hostLabel(address) ?? null;
-      if (options.plain) await createPlainBranch(client, address);
-      else await createBucket(client, bucket);
+      if (options.plain) await createPlainBranch(client, address, region);
+      else await createBucket(client, bucket, region);
       if (options.json) return printJson({ bucket, hostLabel: label });
       printLine(`made s3://${bucket}`);
       if (label === null) printNote(NO_HOST);
     })
-    .clientOptions("sluice mb s3://master.images", "sluice mb s3://images", "sluice mb --plain s3://backups");
+    .clientOptions(
+      "sluice mb s3://master.images",
+      "sluice mb s3://images",
+      "sluice mb --plain s3://backups",
+      "sluice mb --region eu-west-1 s3://images",
+    );
 }
+
+/** Of what makes a branch. */
+export const REGION_HELP =
+  "the region to live in, as AWS names it, or one of wnam, enam, sam, weur, eeur, apac, oc, afr and me; for good, and of use on Cloudflare alone";
 
 const NO_HOST =
   "no host reaches a bucket of this name, because a host's label has no capitals, '_' or '--' in a name, no '-' at the end of one, no name 'xn' and 63 characters in all: set clients to path-style addressing";

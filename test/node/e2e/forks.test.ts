@@ -72,11 +72,30 @@ describe.skipIf(!(await hasAws()))("a branch from an old commit", () => {
     expect(there).toMatchObject({ ContentType: "image/x", Metadata: { colour: "red" }, PartsCount: 2 });
     expect(await head("old.photos")).toEqual(there);
     const list = await cli("branch", "list", "photos");
-    expect(list).toMatch(/^NAME +BUCKET +CREATED +PUBLIC +WRITTEN BY +KEEPS +STATE\n/);
-    expect(list).toMatch(/^old +s3:\/\/old\.photos +\S+ \S+ \S+ +- +- +all of its history +ready$/m);
+    expect(list).toMatch(/^NAME +BUCKET +CREATED +PLACE +PUBLIC +WRITTEN BY +KEEPS +STATE\n/);
+    expect(list).toMatch(/^old +s3:\/\/old\.photos +\S+ \S+ \S+ +- +- +- +all of its history +ready$/m);
     expect(
       BranchList.parse(parseCliJson(await cli("branch", "list", "photos", "--json"))).branches,
     ).toHaveLength(2);
+  });
+
+  test("lives where the other branch was made to, which the list and the branch itself show", async () => {
+    await cli("mb", "--region", "eu-west-1", "s3://placed");
+    await cli("mb", "--plain", "--region", "afr", "s3://plain.placed");
+    await cli("branch", "create", "empty.placed", "--region", "fr-par");
+    await cli("branch", "create", "fork.placed", "--from", "master.placed");
+    const list = await cli("branch", "list", "placed");
+    const places = ["empty +.* fr-par \\(anywhere\\)", "fork +.* eu-west-1 \\(weur\\)"];
+    for (const place of [...places, "master +.* eu-west-1 \\(weur\\)", "plain +.* afr"]) {
+      expect(list).toMatch(new RegExp(`^${place} +- +-`, "m"));
+    }
+    expect(await cli("branch", "inspect", "fork.placed")).toMatch(/^place +eu-west-1 \(weur\)$/m);
+    const refused = await sluice(server, "mb", "--region", "<Frankfurt>", "s3://unplaced");
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toMatch(/LocationConstraint is "<Frankfurt>", but must be .*eu-central-1/);
+    const both = ["--from", "master.placed", "--region", "eu-west-1"];
+    expect((await sluice(server, "branch", "create", "x.placed", ...both)).stderr).toContain("region");
+    for (const branch of ["empty", "fork", "master", "plain"]) await cli("rb", `s3://${branch}.placed`);
   });
 
   test("is made once, however often it is asked for", async () => {

@@ -1,4 +1,4 @@
-import { evictDurableObject } from "cloudflare:test";
+import { env, evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
 import { crashAt, goOn } from "../branch/large-support.ts";
@@ -56,9 +56,50 @@ describe("POST /repos/{repo}/branches", () => {
     expect(bare).toMatchObject(none);
   });
 
+  test("makes an empty branch in a region, which its own answers and the list show", async () => {
+    const place = { region: "ap-southeast-2", hint: "oc" };
+    const made = await good("POST /repos/placed/branches", {
+      body: { name: "master", region: place.region },
+    });
+    expect(made).toMatchObject({ place });
+    await good("POST /repos/placed/branches", { body: { name: "anywhere" } });
+    expect(await good("GET /repos/placed/branches/anywhere")).toMatchObject({ place: null });
+    const { branches } = BranchList.parse(await good("GET /repos/placed/branches"));
+    expect(branches.map((branch) => [branch.name, branch.place])).toEqual([
+      ["anywhere", null],
+      ["master", place],
+    ]);
+  });
+
+  test("refuses what looks like no region, with those that it knows", async () => {
+    const body = { name: "master", region: "down under" };
+    const refused = await failed("POST /repos/misplaced/branches", { body });
+    expect([refused.status, refused.code]).toEqual([400, "InvalidRequest"]);
+    expect(refused.issues).toEqual([
+      { path: "region", message: expect.stringMatching(/^is "down under", but must be .*ap-southeast-2/) },
+    ]);
+    expect((await failed("GET /repos/misplaced/branches")).code).toBe("NoSuchRepo");
+  });
+
+  test("makes a branch where the one is that it is made from", async () => {
+    const from = { repo: "placed-parent", branch: "master" };
+    await good("POST /repos/placed-parent/branches", { body: { name: "master", region: "eu-west-1" } });
+    const made = vi.spyOn(Object.getPrototypeOf(env.BRANCH), "getByName");
+    const place = { region: "eu-west-1", hint: "weur" };
+    expect(await fork("placed-parent", { from })).toMatchObject({ place });
+    expect(made).toHaveBeenCalledWith("fork.placed-parent", { locationHint: "weur" });
+    const { branches } = BranchList.parse(await good("GET /repos/placed-parent/branches"));
+    expect(branches.map((branch) => branch.place)).toEqual([place, place]);
+  });
+
   test("sets nothing of a branch that is made from another one: it says so, and makes none", async () => {
     const { repo } = await freshRepo();
-    for (const asked of [{ keep: { days: 1 } }, { lastModified: "branch" }, { emptyOnly: false }]) {
+    for (const asked of [
+      { keep: { days: 1 } },
+      { lastModified: "branch" },
+      { emptyOnly: false },
+      { region: "auto" },
+    ]) {
       const body = { name: "fork", from: { repo, branch: "master" }, ...asked };
       const refused = await failed(`POST /repos/${repo}/branches`, { body });
       expect([refused.status, refused.code, ...refused.issues.map(({ path }) => path)]).toEqual([

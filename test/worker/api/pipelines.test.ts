@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { env } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { commitFiles, failed, good, makeBranch, paths } from "./support.ts";
 
 interface Wish {
@@ -15,6 +16,10 @@ function spec({ name, input, outputBranch }: Wish): Record<string, unknown> {
     ...(outputBranch !== undefined && { outputBranch }),
   };
 }
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 describe("a pipeline", () => {
   test("is made, shown, listed and deleted with its output", async () => {
@@ -39,6 +44,25 @@ describe("a pipeline", () => {
     await good("DELETE /pipelines/whole");
     expect(await failed("GET /pipelines/whole")).toMatchObject({ status: 404, code: "NoSuchPipeline" });
     expect(await failed("GET /repos/whole/branches")).toMatchObject({ status: 404 });
+  });
+
+  test("is made where its first input lives, and so are its branches", async () => {
+    await good("POST /repos/there-in/branches", { body: { name: "master", region: "sa-east-1" } });
+    await makeBranch({ repo: "elsewhere-in", branch: "master" });
+    const made = vi.spyOn(Object.getPrototypeOf(env.BRANCH), "getByName");
+    const { inputs, ...rest } = spec({ name: "there", input: "there-in" });
+    const second = { repo: { name: "elsewhere-in" }, glob: "/*" };
+    const body = { ...rest, inputs: [...(inputs as unknown[]), second], onDatumFailure: "skip" };
+    await good("POST /pipelines", { body });
+    for (const name of ["there", "master.there", "errors.there"]) {
+      expect(made).toHaveBeenCalledWith(name, { locationHint: "sam" });
+    }
+    const { branches } = await good("GET /repos/there/branches");
+    const place = { region: "sa-east-1", hint: "sam" };
+    expect(branches).toMatchObject([
+      { name: "errors", place },
+      { name: "master", place },
+    ]);
   });
 
   test("leaves its output where that is to be kept", async () => {

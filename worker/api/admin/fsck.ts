@@ -10,6 +10,7 @@ import {
   type SweepStarted,
   type SweepState,
 } from "../../../protocol/repos.ts";
+import { BRANCH_MARKERS } from "../../blobs/blob-name.ts";
 import { readMilestone, writeMilestone } from "../../blobs/hash/resumable-hasher.ts";
 import { verifyContent } from "../../blobs/read/verify-content.ts";
 import type { ContentToCheck, NamedRow } from "../../branch/contract/admin.ts";
@@ -20,8 +21,6 @@ import { branchesOf } from "../repos/repos.ts";
 import { type ApiRequest, branchInPath, readJson, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 
-/** The folder of the markers by which branches are found without the catalogue: `m/branches/<repo>/<branch>`. */
-const MARKERS = "m/branches/";
 const BRANCHES = 1000;
 /** What one piece reads at most, so that an answer takes seconds and not minutes. */
 const PIECE_BYTES = 128 * 1024 * 1024;
@@ -35,15 +34,15 @@ const SinceQuery = z.strictObject({ since: z.coerce.number().int().min(0) });
 /** `GET /fsck`: every branch that ever was: of deleted ones, too, names may be read by jobs. */
 export async function listForCheck(asked: ApiRequest): Promise<Response> {
   const { after } = readQuery(asked, ListQuery);
-  const from = after === undefined ? undefined : MARKERS + after;
-  const page = await asked.context.blobs.list({ prefix: MARKERS, after: from, limit: BRANCHES });
+  const from = after === undefined ? undefined : BRANCH_MARKERS + after;
+  const page = await asked.context.blobs.list({ prefix: BRANCH_MARKERS, after: from, limit: BRANCHES });
   const branches = page.names.flatMap((name) => addressOf(name) ?? []);
-  const next = page.next?.slice(MARKERS.length) ?? null;
+  const next = page.next?.slice(BRANCH_MARKERS.length) ?? null;
   return Response.json({ branches, next } satisfies FsckBranches);
 }
 
 function addressOf(marker: string): BranchAddress | undefined {
-  const [repo = "", branch = "", ...rest] = marker.slice(MARKERS.length).split("/");
+  const [repo = "", branch = "", ...rest] = marker.slice(BRANCH_MARKERS.length).split("/");
   const isOurs = NAME_PATTERN.test(repo) && NAME_PATTERN.test(branch) && rest.length === 0;
   return isOurs ? { repo, branch } : undefined;
 }

@@ -8,6 +8,7 @@ import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { isLimited } from "../../core/permissions.ts";
+import type { Place } from "../../core/places.ts";
 import type { Circle, Found } from "../../pipeline/contract.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { apiError, catalogueError } from "../answer/errors.ts";
@@ -52,11 +53,23 @@ export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const { keyId: key, scope } = asked.caller;
   const by = { limited: isLimited(scope), key, ...(text !== undefined && { text }) };
   const { name } = spec.pipeline;
-  const pipeline = asked.context.pipeline(name);
+  const pipeline = asked.context.pipeline(
+    name,
+    purpose === "create" ? await placeOfInput(asked, spec) : null,
+  );
   const done = await (purpose === "update"
     ? pipeline.specification.update({ spec, reprocess: reprocess === "true", ...by })
     : pipeline.lifecycle.create(spec, by));
   return answer(asked, done, { name, change: purpose, spec });
+}
+
+/** A pipeline lives where the first branch that it reads does. */
+async function placeOfInput(
+  { context }: ApiRequest,
+  { inputs: [first] }: PipelineSpec,
+): Promise<Place | null> {
+  if (!first) return null;
+  return await context.catalogue.branches.placeOf({ repo: first.repo.name, branch: first.branch });
 }
 
 async function tryPipeline(

@@ -21,6 +21,7 @@ import type { Keep as ContractKeep, SettingsChange } from "../../branch/contract
 import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
+import { type Place, placeOfRegion, regionFault } from "../../core/places.ts";
 import { expiryText } from "../../keys/expiry.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { accepted, branchError } from "../answer/failures.ts";
@@ -67,13 +68,13 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   const settings = await catalogue.settings.ofRepo(repo);
   const set = new Map(settings.map((row) => [row.branch, row]));
   const branches: BranchList["branches"] = [];
-  for await (const { branch, createdAt, forking } of branchesOf(catalogue, [repo])) {
+  for await (const { branch, createdAt, forking, place = null } of branchesOf(catalogue, [repo])) {
     // Few are, and only they are asked.
     const found = forking ? await asked.context.branch({ repo, branch }).lifecycle.inspect() : undefined;
     const fork = found?.ok && found.fork;
     const progress = fork && !fork.ready && { forking: progressOf(fork) };
     const { isPublic = false, writer = null } = set.get(branch) ?? {};
-    branches.push({ name: branch, createdAt, public: isPublic, writer, ...progress });
+    branches.push({ name: branch, createdAt, public: isPublic, writer, place, ...progress });
   }
   if (branches.length === 0) throw apiError.NoSuchRepo(`There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
@@ -158,13 +159,15 @@ export async function newBranchSource(asked: ApiRequest): Promise<readonly strin
  * answers, and can be read when `forking` is null. Asked again with the same source, it answers the same.
  */
 export async function createBranch(asked: ApiRequest): Promise<Response> {
-  const { name, from, ...settings } = await readJson(asked, CreateBranch);
+  const { name, from, region, ...settings } = await readJson(asked, CreateBranch);
+  const place = region === undefined ? null : placeOfRegion(region);
+  if (place === undefined) throw invalidField("region", regionFault(region ?? ""));
   const address = { repo: nameParam(asked, "repo"), branch: name };
-  const branch = asked.context.branch(address);
+  const branch = asked.context.branch(address, place);
   const fault = await asked.context.catalogue.branches.newNameFault(address);
   if (fault !== undefined) throw invalidField(fault === "branch" ? "name" : "repo", SEPARATOR_FAULT);
   if (from) await fork(asked, { address, from });
-  else await createEmpty(branch, { address, settings });
+  else await createEmpty(branch, { address, settings, place });
   return Response.json(await detailOf(branch, address), { status: 201 });
 }
 
@@ -176,11 +179,19 @@ export async function inspectBranch(asked: ApiRequest): Promise<Response> {
 
 async function createEmpty(
   branch: BranchApi,
-  { address, settings }: { address: BranchAddress; settings: Omit<CreateBranch, "name" | "from"> },
+  {
+    address,
+    settings,
+    place,
+  }: {
+    address: BranchAddress;
+    settings: Omit<CreateBranch, "name" | "from" | "region">;
+    place: Place | null;
+  },
 ): Promise<void> {
   const { keep = null, lastModified = null, emptyOnly = false } = settings;
   const modified = lastModified && MODIFIED_OF[lastModified];
-  const made = await branch.lifecycle.create({ keep: keep && keepOf(keep), modified, emptyOnly });
+  const made = await branch.lifecycle.create({ keep: keep && keepOf(keep), modified, emptyOnly, place });
   if (made.ok) return;
   const { reason } = made;
   throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
@@ -211,12 +222,12 @@ async function fork(
   }
   // Before the fork calls it: a call makes the object of a name that never was.
   const { context } = asked;
-  accepted(await context.branch(from).lifecycle.inspect(), from);
+  const { place = null } = accepted(await context.branch(from).lifecycle.inspect(), from);
   const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
   const annotation = annotationOf(asked, {});
   const made = await context
-    .branch(address)
-    .lifecycle.fork({ parent, annotation, ...(commit !== undefined && { commit }) });
+    .branch(address, place)
+    .lifecycle.fork({ parent, annotation, place, ...(commit !== undefined && { commit }) });
   if (!made.ok) throw forkError(made, { address, from });
 }
 
@@ -256,13 +267,14 @@ async function detailOf(
   address: BranchAddress,
 ): Promise<BranchDetail> {
   const found = accepted(await branch.lifecycle.inspect(), address);
-  const { createdAt, head, keep, imported } = found;
+  const { createdAt, head, keep, imported, place = null } = found;
   return {
     name: address.branch,
     createdAt,
     head,
     imported,
     keep,
+    place,
     ...sourceOf(found),
     ...(await settingsOf(branch)),
   };

@@ -1,6 +1,7 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
+import type { Place } from "../../core/places.ts";
 import type { Engine } from "../../objects/engine.ts";
 import type { Facet } from "../../objects/facets.ts";
 import { mustNotBeNobody } from "../../objects/made-objects.ts";
@@ -40,17 +41,19 @@ export interface Reach extends BranchContext, RootContext {
 /** The calls of one subject (objects/facets.ts), typed by the contract. */
 export type BranchFacet<Calls> = Facet<Calls, Reach>;
 
-/** For a call that makes the object: there must be tables. */
-export function makeTables({ ledger, objectName, bucket }: Reach): void {
+/** For a call that makes the object: there must be tables. `place`: where it is, if this call is the first one that it keeps anything of. */
+export function makeTables({ ledger, objectName, bucket }: Reach, place: Place | null = null): void {
   mustNotBeNobody(objectName);
+  const isNew = !ledger.exists;
   ledger.makeTables();
+  if (isNew && place) ledger.place.set(place);
   bucket();
 }
 
 /** For a call that makes a branch. Nothing is made, not even tables, if the catalogue could not be told of it. */
-export async function prepare(reach: Reach): Promise<CatalogueFault | undefined> {
+export async function prepare(reach: Reach, place?: Place | null): Promise<CatalogueFault | undefined> {
   const fault = reach.ledger.live ? undefined : await reach.catalogue().fault();
-  if (!fault) makeTables(reach);
+  if (!fault) makeTables(reach, place);
   return fault;
 }
 

@@ -21,7 +21,7 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
    * that one wants it.
    */
   async create(reach, request = {}) {
-    const fault = await prepare(reach);
+    const fault = await prepare(reach, request.place);
     if (fault) return refused(fault);
     const { ledger, announcing } = reach;
     await settled(reach);
@@ -39,7 +39,7 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
 
   /** Acknowledged once the parent and the catalogue know of it. Asked again from the same parent and commit it answers the same. */
   async fork(reach, request) {
-    const fault = await prepare(reach);
+    const fault = await prepare(reach, request.place);
     if (fault) return refused(fault);
     const { ledger, outbox } = reach;
     const { parent, commit } = request;
@@ -55,19 +55,20 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
     return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
   },
 
-  async inspect({ ledger: { exists, live, forks, settings, imports } }) {
+  async inspect({ ledger: { exists, live, forks, settings, imports, place: made } }) {
     const present = exists ? forks.present() : undefined;
+    const place = exists ? made.get() : null;
     const fork = present && present.state !== "asked" ? shownFork(present) : null;
     if (live) {
       const { uid, createdAt, gen, head } = live;
       const { keep } = settings.of(gen);
       const { at, by = null } = imports.of(uid) ?? {};
       const imported = at === undefined ? null : { at, by };
-      return { ok: true, uid, createdAt, head: head.id, keep, fork, imported };
+      return { ok: true, uid, createdAt, head: head.id, keep, fork, imported, place };
     }
     if (!fork) return refused("no-such-branch");
     const { uid, createdAt } = fork;
-    return { ok: true, uid, createdAt, head: null, keep: null, fork, imported: null };
+    return { ok: true, uid, createdAt, head: null, keep: null, fork, imported: null, place };
   },
 
   async status({ ledger }, { publicOnly = false } = {}) {

@@ -10,9 +10,9 @@ import { largeCommitRests, waits, write } from "./write.ts";
 
 /** What the pipeline does whose output the branch is. */
 export const output: BranchFacet<OutputCalls> = {
-  async claim(reach, owner) {
+  async claim(reach, { place, ...owner }) {
     const { ledger, outbox, moment } = reach;
-    makeTables(reach);
+    makeTables(reach, place);
     await settled(reach);
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok) return claimed;

@@ -1,4 +1,5 @@
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
+import type { Place } from "../../core/places.ts";
 import type { Annotation, Done, Protected, PublicRead, Refused } from "./answers.ts";
 import type { BranchSettings, Keep } from "./settings.ts";
 
@@ -40,7 +41,14 @@ export interface Made {
 }
 
 /** What the branch is set to from the beginning; what is absent, to nothing. */
-export type CreateBranch = Partial<Pick<BranchSettings, "public" | "keep" | "modified" | "emptyOnly">>;
+export type CreateBranch = Partial<Pick<BranchSettings, "public" | "keep" | "modified" | "emptyOnly">> &
+  Placed;
+
+/** Of a call that may make the object. */
+export interface Placed {
+  /** Where it is called to be made. It is written down by the first such call alone, since an object never moves. */
+  readonly place?: Place | null;
+}
 
 export interface DestroyBranch {
   /** Of the client; a protected branch is deleted by whom it is protected for alone. */
@@ -65,7 +73,7 @@ interface BranchStatus {
 }
 
 /** What a branch is to be made from. */
-export interface ForkBranch {
+export interface ForkBranch extends Placed {
   /** Bucket of the parent. */
   readonly parent: string;
   /** Absent: its newest one. */
@@ -113,4 +121,6 @@ export interface BranchInspection {
   readonly fork: ShownFork | null;
   /** When it came out of an archive, and the access key that had it do so, if that is known; null: it did not. */
   readonly imported: { readonly at: number; readonly by: string | null } | null;
+  /** Where it was made to live; null: no region was named. Absent: of an object of the release before. */
+  readonly place?: Place | null;
 }

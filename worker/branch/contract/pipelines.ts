@@ -4,6 +4,7 @@ import type { Content } from "../../blobs/content.ts";
 import type { Done, Refused } from "./answers.ts";
 import type { CommitRefused, Committed, Operation } from "./files.ts";
 import type { PathDifference } from "./history.ts";
+import type { Placed } from "./lifecycle.ts";
 
 /** The history for pipelines, which follow it and read the tree at positions in it. */
 export interface FeedCalls {
@@ -39,10 +40,9 @@ export interface FeedCalls {
 /** What the pipeline does whose output a branch is. */
 export interface OutputCalls {
   /** Takes the branch as a pipeline's output, and makes it if need be. A higher epoch fences off every earlier holder. */
-  claim(request: {
-    pipeline: string;
-    uid: string;
-  }): Promise<
+  claim(
+    request: { pipeline: string; uid: string } & Placed,
+  ): Promise<
     { ok: true; epoch: number } | Refused<"already-claimed" | "already-exists" | "catalogue-unavailable">
   >;
   /** Gives the claim up; with `destroy` the branch goes too. */

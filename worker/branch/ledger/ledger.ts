@@ -26,7 +26,7 @@ import { ClaimStore, SettingsStore } from "../settings/settings-store.ts";
 import type { BranchLoop } from "../store.ts";
 import { CommitStore, LineageStore } from "../tree/commit-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
-import { GenerationStore, type Live } from "../tree/generation-store.ts";
+import { GenerationStore, type Live, PlaceStore } from "../tree/generation-store.ts";
 import { type BranchRecord, type Listing, type Pages, ReadCache } from "../tree/read-cache.ts";
 import { TagStore } from "../tree/tag-store.ts";
 import { CompletionStore, MultipartStore } from "../uploads/multipart-store.ts";
@@ -48,6 +48,7 @@ const OPERATIONS_PER_LOOK = 64;
 export class Ledger extends ObjectLedger<BranchLoop> {
   readonly reads = new ReadCache();
   readonly generations = new GenerationStore(this.sql);
+  readonly place = new PlaceStore(this.sql);
   readonly commits = new CommitStore(this.sql);
   readonly lineages = new LineageStore(this.sql);
   readonly tags = new TagStore(this.sql);

@@ -644,5 +644,11 @@ const NEAR_READS = `
   ALTER TABLE settings ADD COLUMN nearReads INTEGER NOT NULL DEFAULT 0;
 `;
 
+/** Where the object was made. */
+const PLACE = `
+  -- One row if a region was named when the object was made, which stays where it is whatever is named later.
+  CREATE TABLE place (one INTEGER PRIMARY KEY CHECK (one = 1), region TEXT NOT NULL, hint TEXT);
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS, CACHE_PURGES, NEAR_READS];
+export const MIGRATIONS: readonly string[] = [SCHEMA, SHARED_UPLOADS, CACHE_PURGES, NEAR_READS, PLACE];

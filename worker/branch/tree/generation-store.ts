@@ -1,3 +1,4 @@
+import { type Place, type PlaceRow, placeOfRow } from "../../core/places.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { BranchStore } from "../store.ts";
 import { CommitStore } from "./commit-store.ts";
@@ -147,5 +148,20 @@ export class GenerationStore extends BranchStore {
   /** What is in memory may not be what is written. */
   forget(): void {
     this.#live = undefined;
+  }
+}
+
+/**
+ * Where the object of the branch was made, if a region was named then. An object never moves: so a branch that is deleted and
+ * made again stays there, whatever region is named then.
+ */
+export class PlaceStore extends BranchStore {
+  get(): Place | null {
+    const row = this.sql.first<PlaceRow>`SELECT region, hint FROM place WHERE one = 1`;
+    return row ? placeOfRow(row) : null;
+  }
+
+  set({ region, hint }: Place): void {
+    this.sql.run`INSERT INTO place (one, region, hint) VALUES (1, ${region}, ${hint})`;
   }
 }

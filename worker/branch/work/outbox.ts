@@ -1,9 +1,10 @@
 import { type BranchAddress, parseBucketName } from "../../../protocol/names.ts";
 import { MAX_ERASED } from "../../../protocol/runner.ts";
+import { branchMarker } from "../../blobs/blob-name.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
-import type { Env } from "../../env.ts";
+import { type Env, objectsOf } from "../../env.ts";
 import { clientOf } from "../../objects/facets.ts";
 import type { Forget, Send } from "../../objects/outbox.ts";
 import type { BranchApi } from "../contract/api.ts";
@@ -51,10 +52,11 @@ export function openReceivers({
       const { uid, createdAt } = generation;
       if (!deleted) {
         const marker = new TextEncoder().encode(JSON.stringify({ ...address, uid }));
-        await openBlobStore(env()).put(markerName(address), marker);
+        await openBlobStore(env()).put(branchMarker(address), marker);
       }
       const catalogue = openCatalogue(env().DB);
-      await catalogue.branches.record({ ...address, version, deleted, createdAt, forking });
+      const place = ledger.place.get() ?? undefined;
+      await catalogue.branches.record({ ...address, version, deleted, createdAt, forking, place });
       await tellTags(catalogue, { ledger, address, generation });
     },
     async settings() {
@@ -83,7 +85,8 @@ export function openReceivers({
       const owner = ledger.claim.get();
       if (owner?.uid === uid) await pipeline(owner.pipeline).wakeUps.outputKept({ uid });
     },
-    parent: (fork) => giveSomeBack(ledger, fork, (of) => clientOf<BranchApi>(env().BRANCH.getByName(of))),
+    parent: (fork) =>
+      giveSomeBack(ledger, fork, (of) => clientOf<BranchApi>(objectsOf(env(), "BRANCH").getByName(of))),
   };
 }
 
@@ -108,14 +111,6 @@ function newest(ledger: Ledger, bucket: string) {
   // Each generation is created and deleted once.
   const version = 2 * generation.gen + (deleted ? 1 : 0);
   return { address, generation, deleted, version, forking };
-}
-
-/**
- * The blob by which a branch can be found if the catalogue is lost. It stays when the branch is deleted, as the object
- * does.
- */
-function markerName({ repo, branch }: { repo: string; branch: string }): string {
-  return `m/branches/${repo}/${branch}`;
 }
 
 /**

@@ -19,6 +19,7 @@ const MESSAGES = {
     InvalidBucketName:
       "A bucket is one branch of one repo and is named '<branch>.<repo>', or '<repo>' alone for the branch 'master': each a letter or digit and up to 62 letters, digits, '_' and '-', with one dot between. That of an open commit, a commit or a tag is '<x>.<branch>.<repo>'.",
     InvalidDigest: "Content-MD5 must be the base64 of 16 bytes.",
+    InvalidLocationConstraint: "The location constraint is no region.",
     InvalidPart: "A part was not uploaded, or is not the one that the request names: list the parts.",
     InvalidPartOrder: "The parts are not in ascending order of their numbers.",
     InvalidPolicyDocument: "The policy of the form is malformed.",

@@ -1,23 +1,24 @@
 import { type BranchAddress, bucketName, parseBucketName, SEPARATOR_FAULT } from "../../../protocol/names.ts";
+import { type Place, placeOfRegion, regionFault } from "../../core/places.ts";
 import { s3Error } from "../answer/errors.ts";
 import { accepted } from "../answer/failures.ts";
 import { isoDate, OWNER } from "../answer/fields.ts";
-import { parseXml, tagsOf, xmlAnswer } from "../answer/xml.ts";
+import { parseXml, tagsOf, textIn, xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { existing, mustTakeWrites } from "../bucket-tree.ts";
 import { MAX_BUCKETS, MAX_BUCKETS_SCANNED, MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation, ServiceRequest } from "../operation.ts";
 import { decodeToken, encodeToken, wholeNumber } from "../request/query-values.ts";
 
-/** What HeadBucket and CreateBucket say of the location, from where newer clients take it. */
+/** What HeadBucket and CreateBucket say of the location, from where newer clients take it: the same of every bucket, wherever it lives. */
 export const REGION_HEADER = { "x-amz-bucket-region": "us-east-1" };
 
-/** Makes a branch, and with it its repo, set to what the gateway says of new buckets; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
+/** Makes a branch, and with it its repo, set to what the gateway says of new buckets; a public one if its ACL is to be `public-read`. It never opens a commit. The location that the client names is where the branch is to live, and no bucket's answer says it. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
 
   async handle(request) {
-    checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
+    const place = readConfiguration(await readTextBody(request, MAX_XML_BYTES));
     if (request.address.view !== undefined) {
       await mustTakeWrites(request);
       // Some tools always make the bucket first, to be sure of it. This code lets them go on.
@@ -32,9 +33,11 @@ export const createBucket: Operation<BucketRequest> = {
       );
     }
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
-    const made = await request.branch.lifecycle.create({
+    const branch = request.context.branch(request.address, place);
+    const made = await branch.lifecycle.create({
       ...request.context.config.newBuckets,
       public: isPublic,
+      place,
     });
     if (isPublic) request.context.openBranches.forget();
     accepted(made);
@@ -44,14 +47,19 @@ export const createBucket: Operation<BucketRequest> = {
   },
 };
 
-function checkConfiguration(text: string): void {
-  if (text.trim() === "") return;
-  const configuration = parseXml(text, "CreateBucketConfiguration", { tags: MAX_TAGS.create });
-  for (const name of tagsOf(configuration).keys()) {
+/** Where the bucket is to live; null: nowhere in particular. */
+function readConfiguration(text: string): Place | null {
+  if (text.trim() === "") return null;
+  const configuration = tagsOf(parseXml(text, "CreateBucketConfiguration", { tags: MAX_TAGS.create }));
+  for (const name of configuration.keys()) {
     if (name !== "LocationConstraint") {
       throw s3Error.NotImplemented(`${name} of CreateBucketConfiguration is not implemented: leave it out.`);
     }
   }
+  const region = textIn(configuration, "LocationConstraint") ?? "";
+  const place = region === "" ? null : placeOfRegion(region);
+  if (place !== undefined) return place;
+  throw s3Error.InvalidLocationConstraint(`LocationConstraint ${regionFault(region)}.`);
 }
 
 /** Deletes a branch, empty or not, unless it is set to go only when it is empty. S3 deletes empty buckets only. */

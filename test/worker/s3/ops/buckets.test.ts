@@ -1,8 +1,12 @@
 import { env } from "cloudflare:test";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
 import { branchOf } from "../../branch/support.ts";
 import { type Ask, answer, failure, good, s3, scopedKey, signed, unsigned, xml } from "../support.ts";
+
+function located(region: string): string {
+  return `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>${region}</LocationConstraint></CreateBucketConfiguration>`;
+}
 
 describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
@@ -25,15 +29,52 @@ describe("CreateBucket", () => {
     });
   });
 
-  test("takes any location", async () => {
-    const body =
-      '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>';
-    expect((await s3("PUT /master.located/", { body })).status).toBe(200);
+  test.each([
+    ["eu-west-1", "weur"],
+    ["OC", "oc"],
+    ["fr-par", null],
+  ])("makes the branch in the location %s, which it and the catalogue keep", async (region, hint) => {
+    const address = { repo: `located-${region}`, branch: "master" };
+    const made = vi.spyOn(Object.getPrototypeOf(env.BRANCH), "getByName");
+    expect((await s3(`PUT /master.${address.repo}/`, { body: located(region) })).status).toBe(200);
+    const options = hint === null ? undefined : { locationHint: hint };
+    expect(made).toHaveBeenCalledWith(`master.${address.repo}`, options);
+    made.mockRestore();
+    const place = { region: region.toLowerCase(), hint };
+    expect(await branchOf(`master.${address.repo}`).lifecycle.inspect()).toMatchObject({ place });
+    expect(await openCatalogue(env.DB).branches.placeOf(address)).toEqual(place);
+  });
+
+  test.each([
+    "",
+    "auto",
+    "us-east-1",
+  ])("makes it nowhere in particular if the location is '%s'", async (region) => {
+    const repo = `located-nowhere-${region}`;
+    await good(`PUT /master.${repo}`, { body: located(region) });
+    expect(await branchOf(`master.${repo}`).lifecycle.inspect()).toMatchObject({ place: null });
+  });
+
+  test("leaves a branch where it is that is deleted and made again elsewhere", async () => {
+    for (const region of ["sa-east-1", "ap-southeast-2"]) {
+      await good("PUT /master.moved", { body: located(region) });
+      const place = { region: "sa-east-1", hint: "sam" };
+      expect(await branchOf("master.moved").lifecycle.inspect()).toMatchObject({ place });
+      await good("DELETE /master.moved");
+    }
+  });
+
+  test("refuses a location that looks like no region, with those that it knows, and makes nothing", async () => {
+    const refused = await failure(s3("PUT /master.unlocated", { body: located("Frankfurt am Main") }));
+    expect(refused).toMatchObject({ status: 400, Code: "InvalidLocationConstraint" });
+    expect(refused.Message).toMatch(/^LocationConstraint is "Frankfurt am Main", but must be .*eu-central-1/);
+    expect((await s3("HEAD /master.unlocated")).status).toBe(404);
   });
 
   test.each([
     ["MalformedXML", 400, "<CreateBucketConfiguration>"],
     ["MalformedXML", 400, "<Other/>"],
+    ["MalformedXML", 400, located("<Deep/>")],
     ["NotImplemented", 501, "<CreateBucketConfiguration><Tags><Tag/></Tags></CreateBucketConfiguration>"],
   ])("answers %s (%d) to the body %s, and makes nothing", async (Code, status, body) => {
     expect(await failure(s3("PUT /master.refused", { body }))).toMatchObject({ status, Code });

@@ -33,7 +33,7 @@ import { whileIn } from "../guards.ts";
 import { findStarts } from "../inputs/starts.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs.ts";
 import { purge } from "./destroy.ts";
-import { claimErrors, propose } from "./propose.ts";
+import { claimErrors, placeOfOutputs, propose } from "./propose.ts";
 import { subscribe } from "./stop-start.ts";
 
 interface Creation extends Submitter {
@@ -124,12 +124,11 @@ function refuse(ledger: Ledger, { uid }: Definition): void {
 }
 
 /** Returns false if the branch is somebody else's. */
-async function claim(
-  { ledger, peers }: PipelineContext,
-  { name, uid, output }: Definition,
-): Promise<boolean> {
+async function claim({ ledger, peers }: PipelineContext, definition: Definition): Promise<boolean> {
+  const { name, uid, output } = definition;
   if (ledger.pipeline.row()?.epoch !== null) return true;
-  const claimed = await peers.branch(output).output.claim({ pipeline: name, uid });
+  const place = await placeOfOutputs(peers, definition);
+  const claimed = await peers.branch(output, place).output.claim({ pipeline: name, uid, place });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     throw new Error("the catalogue can't be reached");
   }

@@ -23,6 +23,7 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
 import type { Refused } from "../../../branch/contract/answers.ts";
 import { flowsOf, outputsOf, wayBack } from "../../../core/circles.ts";
+import type { Place } from "../../../core/places.ts";
 import { WATCH_MS } from "../../../objects/loop.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Circle } from "../../contract.ts";
@@ -112,20 +113,31 @@ export function addsEdges({ sources }: Definition, inputs: readonly BranchAddres
 
 type Owner = Pick<Definition, "name" | "uid">;
 
+/** Where the branches are to live that a pipeline makes: where its first input does. */
+export async function placeOfOutputs(
+  { catalogue }: Pick<PipelineContext["peers"], "catalogue">,
+  { spec }: Pick<Definition, "spec">,
+): Promise<Place | null> {
+  const [first] = spec.inputs;
+  if (!first) return null;
+  return await catalogue.branches.placeOf({ repo: first.repo.name, branch: first.branch });
+}
+
 /**
  * Steps 1 and 2. Refused: the branch is somebody else's, or the pipeline is being deleted (`gone`), and nothing is left of the
  * claim.
  */
 export async function claimErrors(
   context: PipelineContext,
-  { name, uid }: Owner,
+  { name, uid, ...reads }: Owner & Pick<Definition, "spec">,
 ): Promise<{ readonly ok: true } | Refused<"errors-exist" | "catalogue-unavailable" | "gone">> {
   const { ledger, peers } = context;
   const { errorsClaim } = ledger;
   if (errorsClaim.get(uid)?.settled) return { ok: true };
+  const place = await placeOfOutputs(peers, reads);
   if (!whileStands(ledger, uid, () => errorsClaim.begin(uid))) return { ok: false, reason: "gone" };
   const branch = errorsOf({ name });
-  const claimed = await peers.branch(branch).output.claim({ pipeline: name, uid });
+  const claimed = await peers.branch(branch, place).output.claim({ pipeline: name, uid, place });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     // The branch is the pipeline's all the same, and only the catalogue has not heard of it.
     await releaseLate(context, { uid, branch });
