@@ -113,7 +113,7 @@ async function perform(
   { environment, resources, yes }: DeployOptions,
   { folder, given, ...deps }: DeployDeps & { folder: string; given: GivenSecrets },
 ): Promise<void> {
-  const { worker, database, bucket, migrations } = resources;
+  const { worker, database, bucket, jurisdiction, migrations } = resources;
   const { say } = deps;
   const accountId = await findAccount(deps);
   const size = await step("The Worker can't be bundled", () => bundle(deps.run, { environment, folder }));
@@ -132,14 +132,14 @@ async function perform(
 
   await step("The database can't be made", async () => {
     const isThere = await account.hasDatabase(database);
-    if (!isThere) await account.makeDatabase(database);
+    if (!isThere) await account.makeDatabase(database, jurisdiction);
     say(`D1 '${database}': ${isThere ? "is there" : "made"}`);
     if (isThere && (await account.family()) === "other") {
       throw new DeployError("failure", `D1 '${database}': ${OTHER_FAMILY} Nothing was deployed.`);
     }
   });
   await step("The bucket of R2 can't be made", async () => {
-    say(`R2 '${bucket}': ${(await account.makeBucket(bucket)) ? "made" : "is there"}`);
+    say(`R2 '${bucket}': ${(await account.makeBucket(bucket, jurisdiction)) ? "made" : "is there"}`);
   });
   await step("A migration failed, and those before it stay applied", () => account.migrate());
   say(`migrations: applied up to ${migrations.at(-1)}`);

@@ -7,6 +7,8 @@ export interface Resources {
   readonly worker: string;
   readonly database: string;
   readonly bucket: string;
+  /** The jurisdiction that all of it is to be in; undefined: none. */
+  readonly jurisdiction?: string | undefined;
   /** The files of `migrations/`, in order. */
   readonly migrations: readonly string[];
 }
@@ -39,7 +41,23 @@ export function readResources(environment: string, file = join(ROOT, "wrangler.t
   if (!config.name || !database || typeof bucket !== "string") {
     throw new ConfigProblem("wrangler.toml must name the Worker, the database DB and the bucket BLOBS");
   }
-  return { worker: config.name, database, bucket, migrations: migrations() };
+  return {
+    worker: config.name,
+    database,
+    bucket,
+    jurisdiction: jurisdictionOf(config),
+    migrations: migrations(),
+  };
+}
+
+/** That of the objects, which the bucket must have, too: its binding reaches a bucket of the same jurisdiction alone. */
+function jurisdictionOf({ vars, r2_buckets }: Unstable_Config): string | undefined {
+  const { SLUICE_JURISDICTION: ofObjects } = vars as Readonly<Record<string, string | undefined>>;
+  const ofBucket = r2_buckets.find(({ binding }) => binding === "BLOBS")?.jurisdiction;
+  if (ofObjects === ofBucket) return ofObjects;
+  throw new ConfigProblem(
+    `wrangler.toml has SLUICE_JURISDICTION = ${JSON.stringify(ofObjects ?? null)} in [vars], and jurisdiction = ${JSON.stringify(ofBucket ?? null)} of the bucket BLOBS: both must be the same`,
+  );
 }
 
 function read(environment: string, file: string): Unstable_Config {

@@ -81,13 +81,13 @@ export class Account {
     return jsonOf(Databases, ran).some((database) => database.name === name);
   }
 
-  async makeDatabase(name: string): Promise<void> {
-    await this.#must(["d1", "create", name]);
+  async makeDatabase(name: string, jurisdiction: string | undefined): Promise<void> {
+    await this.#must(["d1", "create", name, ...within(jurisdiction)]);
   }
 
   /** Returns whether it was made; false if the account has it already. */
-  async makeBucket(name: string): Promise<boolean> {
-    const ran = await this.#call(["r2", "bucket", "create", name]);
+  async makeBucket(name: string, jurisdiction: string | undefined): Promise<boolean> {
+    const ran = await this.#call(["r2", "bucket", "create", name, ...within(jurisdiction)]);
     if (ran.code === 0) return true;
     // Its code for a bucket of that name in this very account.
     if (/\[code: 10004\]/.test(textOf(ran))) return false;
@@ -132,6 +132,10 @@ export class Account {
   #call(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
     return this.#run([...args, `--env=${this.#environment}`], { ...this.#env, ...env });
   }
+}
+
+function within(jurisdiction: string | undefined): string[] {
+  return jurisdiction === undefined ? [] : ["--jurisdiction", jurisdiction];
 }
 
 /** The accounts that the login of this machine reaches; undefined if there is no login. */

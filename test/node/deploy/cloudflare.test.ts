@@ -1,5 +1,8 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type DeployOptions, deploy } from "../../../scripts/deploy/deploy.ts";
+import { readResources } from "../../../scripts/deploy/resources.ts";
 import { Account, type RunWrangler, runWrangler } from "../../../scripts/deploy/wrangler.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { run } from "../../support/processes.ts";
@@ -58,6 +61,33 @@ describe("npm run deploy", () => {
     expect(said).toContain("a file was put, read and deleted by S3");
     expect(said).toContain("The gateway is at https://sluice.example.workers.dev.");
     expect(cloud.said.at(-1)?.split("\n")).toHaveLength(3);
+  });
+
+  test("makes the database and the bucket in the jurisdiction that wrangler.toml names", async () => {
+    const cloud = new FakeCloudflare();
+    const resources = { ...OPTIONS.resources, jurisdiction: "eu" };
+    await deploy({ ...OPTIONS, resources }, cloud.deps(["y"]));
+    expect(changes(cloud).slice(0, 2)).toEqual([
+      "d1 create sluice --jurisdiction eu",
+      "r2 bucket create sluice-blobs --jurisdiction eu",
+    ]);
+  });
+
+  test("takes none that the bucket does not have, too", () => {
+    const toml = (vars: string, bucket: string): string => {
+      const text = readFileSync(join(ROOT, "wrangler.toml"), "utf8");
+      const file = join(scratchFolder(), "wrangler.toml");
+      writeFileSync(file, text.replace("[[r2_buckets]]", `${vars}\n[[r2_buckets]]\n${bucket}`));
+      return file;
+    };
+    const vars = '[vars]\nSLUICE_JURISDICTION = "eu"';
+    expect(readResources("", toml(vars, 'jurisdiction = "eu"')).jurisdiction).toBe("eu");
+    expect(readResources("", toml("", "")).jurisdiction).toBeUndefined();
+    for (const file of [toml(vars, ""), toml("", 'jurisdiction = "eu"')]) {
+      expect(() => readResources("", file)).toThrow(
+        /SLUICE_JURISDICTION = .*of the bucket BLOBS: both must be the same/,
+      );
+    }
   });
 
   test("makes and shows no secret a second time, and replaces none", async () => {

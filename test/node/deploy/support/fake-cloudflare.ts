@@ -65,7 +65,7 @@ export class FakeCloudflare {
   };
 
   async #answer(command: string, env: RunEnv): Promise<Ran> {
-    const [, name = ""] = /^(?:d1|r2 bucket) create (\S+)$/.exec(command) ?? [];
+    const [, name = ""] = /^(?:d1|r2 bucket) create (\S+)(?: --jurisdiction \S+)?$/.exec(command) ?? [];
     if (command.startsWith("whoami")) return this.#whoami();
     if (command.startsWith("deploy --dry-run"))
       return { ...OK, stdout: "Total Upload: 1 KiB / gzip: 1 KiB\n" };
