@@ -20,18 +20,23 @@ export interface WorkerCode {
   readonly sourceMap?: string;
 }
 
-export interface RuntimeOptions extends RuntimeConfig {
+interface RuntimeWorker {
   /** The Worker; a text is an ES module that imports nothing. */
   readonly code: WorkerCode | string;
-  /** The folder of Durable Objects and D1. */
-  readonly stateDir: string;
-  /** Environment of the workerd process. */
-  readonly workerdEnv: Record<string, string>;
   readonly bindings: Record<string, Binding>;
   /** SQLite classes that the Worker exports as Durable Objects. */
   readonly objectClasses: readonly string[];
   /** The address for requests; absent for a runtime that is only reached from here. */
   readonly listen?: { readonly host: string; readonly port: number };
+}
+
+export interface RuntimeOptions extends RuntimeConfig, RuntimeWorker {
+  /** More Workers, by their names. */
+  readonly others?: Readonly<Record<string, RuntimeWorker>>;
+  /** The folder of Durable Objects and D1. */
+  readonly stateDir: string;
+  /** Environment of the workerd process. */
+  readonly workerdEnv: Record<string, string>;
   readonly log: HostLog;
   /** Called if the runtime died by itself, before another one is started. */
   readonly onDeath?: () => void;
@@ -78,18 +83,18 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     resourcePersistencePath: options.stateDir,
     unsafeRuntimeEnv: options.workerdEnv,
     handleStructuredLogs: reportTo(options),
-    workers: [
-      {
+    workers: Object.entries({ [WORKER_NAME]: options, ...options.others }).map(
+      ([name, { code, bindings, objectClasses, listen }]) => ({
         config: {
-          name: WORKER_NAME,
+          name,
           compatibilityDate: options.compatibilityDate,
           compatibilityFlags: options.compatibilityFlags,
-          manifest: modulesOf(options.code),
+          manifest: modulesOf(code),
           env: Object.fromEntries(
-            Object.entries(options.bindings).map(([name, binding]) => [name, bindingOf(binding)]),
+            Object.entries(bindings).map(([name, binding]) => [name, bindingOf(binding)]),
           ),
           exports: Object.fromEntries(
-            options.objectClasses.map((name) => [
+            objectClasses.map((name) => [
               name,
               { type: "durable-object" as const, storage: "sqlite" as const },
             ]),
@@ -98,10 +103,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
         dev: {
           rootPath: options.stateDir,
           unsafeRegisterWorker: false,
-          ...(options.listen ? { unsafeDirectSockets: [{ ...options.listen }] } : {}),
+          ...(listen ? { unsafeDirectSockets: [{ ...listen }] } : {}),
         },
-      },
-    ],
+      }),
+    ),
   });
   // Miniflare would end the whole process at the first signal; when to stop is for the caller to say.
   signals.restore();
