@@ -102,6 +102,83 @@ async function crash(seed: number): Promise<{ seen: number[]; written: number; l
   }
 }
 
+test("whoever has no key is answered no more once the branch is public no more", async () => {
+  let answered = 0;
+  let refused = 0;
+  for (let seed = 0; seed < 12; seed++) {
+    const { reads, closed } = await openAndClose(seed);
+    for (const { begun, ended, isAnswered } of reads) {
+      if (isAnswered) answered++;
+      const isClosed = closed.some(({ from, to }) => from < begun && ended < to);
+      if (!isClosed) continue;
+      expect(isAnswered, `seed ${seed}, asked at ${begun}`).toBe(false);
+      refused++;
+    }
+  }
+  expect(answered).toBeGreaterThan(100);
+  expect(refused).toBeGreaterThan(100);
+});
+
+/**
+ * A branch becomes public and ceases to be, again and again, while some read with a key and others without one. What those
+ * without were told, and between which moments the branch was certainly not public, in the count of all that was asked and answered.
+ */
+async function openAndClose(seed: number): Promise<{
+  reads: { begun: number; ended: number; isAnswered: boolean }[];
+  closed: { from: number; to: number }[];
+}> {
+  const BUCKET = "master.doors";
+  const simulation = new Simulation({ seed });
+  const { random } = simulation.world;
+  const reads: { begun: number; ended: number; isAnswered: boolean }[] = [];
+  const closed: { from: number; to: number }[] = [];
+  let moments = 0;
+  let isOver = false;
+  const ask = (isUnsigned: boolean) => {
+    const what = random.chance(0.5) ? { key: "a" } : { query: { "list-type": "2" } };
+    return simulation.s3({ method: "GET", bucket: BUCKET, isUnsigned, ...what });
+  };
+  const signed = async () => {
+    while (!isOver) {
+      await (await ask(false)).text();
+      await scheduler.wait(random.next() * 2);
+    }
+  };
+  const unsigned = async () => {
+    while (!isOver) {
+      const begun = ++moments;
+      const answer = await ask(true);
+      await answer.text();
+      reads.push({ begun, ended: ++moments, isAnswered: answer.status === 200 });
+      await scheduler.wait(random.next() * 2);
+    }
+  };
+  const open = async () => {
+    for (let times = 0; times < 3; times++) {
+      await simulation.branch(BUCKET).settings.change({ public: true });
+      await scheduler.wait(random.next() * 20);
+      await simulation.branch(BUCKET).settings.change({ public: false });
+      const from = ++moments;
+      await scheduler.wait(20 + random.next() * 20);
+      closed.push({ from, to: ++moments });
+    }
+    isOver = true;
+  };
+  try {
+    return await simulation.as(async () => {
+      // The gateway goes for five seconds by what it first hears of who may read: then it is the branch that refuses.
+      await simulation.branch(BUCKET).lifecycle.create({ public: true });
+      await simulation.s3({ method: "PUT", bucket: BUCKET, key: "a", body: new Uint8Array(1) });
+      await scheduler.wait(1_000);
+      await (await ask(true)).text();
+      await Promise.all([open(), signed(), signed(), unsigned(), unsigned()]);
+      return { reads, closed };
+    });
+  } finally {
+    simulation.close();
+  }
+}
+
 /** What is wrong in the histories of some seeds, and how often memory answered of a file, and of a listing. */
 async function histories({ from, to }: { from: number; to: number }): Promise<{
   wrong: string[];
