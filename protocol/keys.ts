@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { EXPIRY_FORMS, isExpiryText } from "./key-expiry.ts";
 import { Name } from "./names.ts";
+import { Session } from "./sessions.ts";
 
 const LEVELS = ["read", "write", "admin", "runner"] as const;
 /** What an access key may do: of read, write and admin each includes those before it; `runner` is apart, for runners alone. */
@@ -77,6 +78,8 @@ export const Key = z.object({
   expired: z.boolean().optional(),
   /** The last day on which it signed a request, of UTC: `2026-01-31`. Absent: it has signed none. */
   lastUsedOn: z.string().optional(),
+  /** Of the console, made with it, that have not ended; newest first. Absent: there are none. */
+  sessions: z.array(Session).optional(),
 });
 export type Key = z.infer<typeof Key>;
 
@@ -105,6 +108,8 @@ export const WhoAmI = z.object({
   pipelines: z.boolean(),
   /** When it expires; milliseconds since 1970. Absent: never. */
   expiresAt: z.int().optional(),
+  /** The id of the session that signed the request in its place. Absent: the key did. */
+  session: z.string().optional(),
 });
 export type WhoAmI = z.infer<typeof WhoAmI>;
 

@@ -27,8 +27,10 @@ import type { RequestEvent } from "./request-log.ts";
 
 /** The sender of a request whose signature is good, or of one that needs none. */
 export interface Caller {
-  /** "" if nobody signed. */
+  /** "" if nobody signed. Of a session, the id of the key as which it acts. */
   readonly keyId: string;
+  /** The id of the session that signed; absent: the key itself did. */
+  readonly session?: string;
   readonly scope: KeyScope;
   readonly payload: Payload;
   /** When its key expires; milliseconds since 1970. Absent: never. */

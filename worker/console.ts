@@ -2,11 +2,12 @@ import { ownPath } from "../protocol/names.ts";
 
 /*
  * The web console: files that the build made, and nothing of anybody's data. Whoever opens it gets the same page, without a
- * signature. It asks for a key, keeps that in memory, and signs each request to the control API and to S3 itself.
+ * signature. It asks for a key, has it make a session, keeps that in the database of its origin (console/gateway/kept-session.ts), and
+ * signs each request to the control API and to S3 itself.
  *
- * Branches are served from the same origin, and a public one may hold any HTML. So the key must be out of reach of pages of
- * the same origin: nobody may frame the console, it shares no browsing context with whoever opened it (COOP), and it
- * keeps nothing in a storage.
+ * Branches are served from the same host, and a public one may hold any HTML. So objects are sandboxed there: their pages are
+ * of an origin of their own, which has no database of ours (s3/objects/get-object.ts). Should a page of the same origin come to be all the same, nobody
+ * may frame the console, and it shares no browsing context with whoever opened it (COOP).
  */
 
 const CONSOLE = ownPath("console");

@@ -141,7 +141,7 @@ function addKeyList(group: Command): void {
   group
     .command("list")
     .description(
-      "Lists access keys by id, without their secrets, each with the time at which it expires and the last day (of UTC) on which it was used. A key that has expired is refused, and stays in the list until it is deleted. The root key is not among them.",
+      "Lists access keys by id, without their secrets, each with the time at which it expires and the last day (of UTC) on which it was used. A key that has expired is refused, and stays in the list until it is deleted. Below a key are the sessions of the console that were begun with it. The root key is not among them.",
     )
     .clientAction(async (client, options: PageOptions) => {
       const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
@@ -149,15 +149,28 @@ function addKeyList(group: Command): void {
         return { entries: page.keys, next: page.next };
       });
       if (options.json) return printJson({ keys, next } satisfies KeyPage);
-      const rows = keys.map((key) => [
-        key.id,
-        key.level,
-        showRight(key),
-        showRepos(key.repos),
-        showListTime(key.createdAt),
-        showExpiry(key),
-        key.lastUsedOn ?? "-",
-        key.description,
+      const rows = keys.flatMap((key) => [
+        [
+          key.id,
+          key.level,
+          showRight(key),
+          showRepos(key.repos),
+          showListTime(key.createdAt),
+          showExpiry(key),
+          key.lastUsedOn ?? "-",
+          key.description,
+        ],
+        ...(key.sessions ?? []).map((session) => [
+          ...[
+            session.id,
+            "session",
+            "",
+            "",
+            showListTime(session.createdAt),
+            showListTime(session.expiresAt),
+          ],
+          ...["-", `of ${key.id}`],
+        ]),
       ]);
       const heading = ["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "EXPIRES", "LAST USED", "DESCRIPTION"];
       printTable([heading, ...rows], { below: 1 });
@@ -182,9 +195,9 @@ function addKeyDelete(group: Command): void {
   group
     .command("delete")
     .description(
-      "Deletes access keys: what is signed with them is refused a few seconds later at the latest.",
+      "Deletes access keys, or sessions of the console: what is signed with them is refused a few seconds later at the latest.",
     )
-    .argument("<id...>", "ids of keys, as 'sluice key list' shows them")
+    .argument("<id...>", "ids of keys or sessions, as 'sluice key list' shows them")
     .clientAction(async (client, ids: readonly string[], options: ClientOptions) => {
       const { deleted, failures } = await deleteKeys(client, [...new Set(ids)]);
       if (options.json) printJson({ deleted });

@@ -49,7 +49,7 @@ export async function readLogs(asked: ApiRequest): Promise<Response> {
 async function isKeyThere({ caller, context }: ApiRequest): Promise<boolean> {
   if (hasExpired(caller, Date.now())) return false;
   try {
-    return (await context.keys.find(caller.keyId)) !== undefined;
+    return (await context.keys.find(caller.session ?? caller.keyId)) !== undefined;
   } catch {
     return true;
   }

@@ -5,6 +5,7 @@ import * as imports from "./admin/imports.ts";
 import * as keys from "./admin/keys.ts";
 import * as nodes from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
+import * as sessions from "./admin/sessions.ts";
 import * as commits from "./commits/commits.ts";
 import { readDownstream } from "./commits/downstream.ts";
 import { eraseFile } from "./commits/erasures.ts";
@@ -142,6 +143,11 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
     GET: { needs: MANAGE, query: true, handle: keys.listKeys },
     POST: { needs: MANAGE, handle: keys.createKey },
   },
+  "/console/sessions": {
+    GET: { needs: TO_LIST, handle: sessions.listSessions },
+    POST: { needs: TO_LIST, handle: sessions.createSession },
+  },
+  "/console/sessions/:session": { DELETE: { needs: TO_LIST, handle: sessions.endSession } },
   "/whoami": { GET: { needs: ANY_KEY, handle: keys.whoAmI } },
   "/keys/export": { POST: { needs: MANAGE, handle: keys.exportAccessKeys } },
   "/keys/import": { POST: { needs: MANAGE, body: KEYS_BODY, handle: keys.importAccessKeys } },

@@ -8,6 +8,7 @@ import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
 import { PIPELINES_PROBE, PipelineTable } from "./pipelines.ts";
 import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
+import { SessionTable } from "./sessions.ts";
 import { AlmostFullTable, catalogueSpace } from "./space.ts";
 import { TAGS_PROBE, TagTable } from "./tags.ts";
 
@@ -36,6 +37,7 @@ export function openCatalogue(database: D1Database) {
     jobs: new JobTable(db),
     nodes: new NodeTable(db),
     keys: new KeyTable(db),
+    sessions: new SessionTable(db),
     almostFull: new AlmostFullTable(db),
     erasedContents: new ErasedContentsTable(db),
     /** What it has, and may have. */

@@ -1,8 +1,8 @@
 import type { Key } from "../../protocol/keys.ts";
 import { raw, Table } from "./table.ts";
 
-/** What is told of a key, but for what depends on the clock. */
-type KeyFacts = Omit<Key, "expired">;
+/** What is told of a key, but for its sessions and what depends on the clock. */
+type KeyFacts = Omit<Key, "expired" | "sessions">;
 
 export interface KeyRow extends KeyFacts {
   /** The secret as worker/keys/sealed-secret.ts wrote it. */
@@ -90,9 +90,13 @@ export class KeyTable extends Table {
       WHERE id = ${id} AND (lastUsedOn IS NULL OR lastUsedOn < ${day})`;
   }
 
-  /** Whether there was one to remove. */
+  /** Removes a key with its sessions. Returns whether there was one. */
   async remove(id: string): Promise<boolean> {
-    return (await this.run`DELETE FROM access_keys WHERE id = ${id}`) > 0;
+    const [removed] = await this.batch([
+      this.statement`DELETE FROM access_keys WHERE id = ${id}`,
+      this.statement`DELETE FROM sessions WHERE key = ${id}`,
+    ]);
+    return removed !== undefined && removed.meta.changes > 0;
   }
 }
 

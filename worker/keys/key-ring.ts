@@ -1,12 +1,14 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { KeyRow } from "../catalogue/keys.ts";
+import type { SessionRow } from "../catalogue/sessions.ts";
 import type { KeyScope } from "../core/permissions.ts";
 import type { Config, NamedSecret } from "../env.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { hasExpired } from "./expiry.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret } from "./sealed-secret.ts";
+import { isSessionId, sessionSecret } from "./sessions.ts";
 
 /** How long a key is used, and an unknown id refused, without asking D1 again; milliseconds. So long a revoked key may still work. */
 export const KEY_MEMORY_MS = 5_000;
@@ -15,14 +17,17 @@ const MAX_REMEMBERED = 1000;
 
 /** A key that signs requests. */
 export interface AccessKey {
+  /** Of a session, that of the key as which it acts. */
   readonly id: string;
+  /** The id of the session that it is. Absent: it is the key itself. */
+  readonly session?: string;
   readonly secret: string;
   readonly scope: KeyScope;
   /** From when on it is refused; milliseconds since 1970. Absent: never. */
   readonly expiresAt?: number;
 }
 
-/** Finds the access keys: those of the environment (one or two root keys, which may do everything, and the key of the runners of `sluice dev`) and those in D1. */
+/** Finds the access keys: those of the environment (one or two root keys, which may do everything, and the key of the runners of `sluice dev`) and those in D1, with their sessions. */
 export interface KeyRing {
   /**
    * The key of an id; undefined if there is no such key (any more), or if it has expired. Answers at once for keys of the environment and for
@@ -40,7 +45,7 @@ export interface KeyRing {
 /** One per isolate: what it remembers serves all requests. */
 export function openKeyRing(
   config: RingConfig,
-  catalogue: Pick<Catalogue, "keys">,
+  catalogue: Pick<Catalogue, "keys" | "sessions">,
   { now = Date.now, later }: Partial<Pick<KeyUsesParts, "now" | "later">> = {},
 ): KeyRing {
   const uses = new KeyUses({ catalogue, now, ...(later && { later }) });
@@ -51,7 +56,7 @@ type RingConfig = Pick<Config, "rootKeys" | "runnerKey" | "encryptionKeys">;
 
 interface KeyRingParts {
   readonly config: RingConfig;
-  readonly catalogue: Pick<Catalogue, "keys">;
+  readonly catalogue: Pick<Catalogue, "keys" | "sessions">;
   readonly uses: KeyUses;
   readonly now: () => number;
 }
@@ -61,6 +66,7 @@ class CatalogueKeyRing implements KeyRing {
   /** Those of the environment. */
   readonly #given: ReadonlyMap<string, AccessKey>;
   readonly #known = new ExpiringMap<AccessKey>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
+  readonly #sessions = new ExpiringMap<SessionRow>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
   /** Kept apart: made-up ids must not push known keys out. */
   readonly #unknown = new ExpiringMap<true>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
 
@@ -77,6 +83,7 @@ class CatalogueKeyRing implements KeyRing {
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined> {
     const given = this.#given.get(id);
     if (given !== undefined) return given;
+    if (isSessionId(id)) return this.#findSession(id);
     if (!isMadeId(id)) return undefined;
     const now = this.#parts.now();
     const known = this.#known.get(id, now);
@@ -86,13 +93,14 @@ class CatalogueKeyRing implements KeyRing {
   }
 
   obstacle(id: string): string | undefined {
+    if (isSessionId(id)) return "its session has ended, or its key is no longer good: log in again";
     if (this.#parts.config.encryptionKeys.length > 0 || !isMadeId(id)) return undefined;
     return "no access key but the root key can be used, since the gateway has no SLUICE_ENCRYPTION_KEY: its operator has to set it to what it was";
   }
 
   expiryOf(id: string): number | undefined {
     const now = this.#parts.now();
-    const known = this.#known.get(id, now);
+    const known = this.#known.get(id, now) ?? this.#sessions.get(id, now);
     return known && hasExpired(known, now) ? known.expiresAt : undefined;
   }
 
@@ -102,13 +110,33 @@ class CatalogueKeyRing implements KeyRing {
 
   // Each of several requests looks for itself: the platform may end the one that the others would wait for.
   async #lookUp(id: string, since: number): Promise<AccessKey | undefined> {
-    const row = await this.#parts.catalogue.keys.find(id).catch((cause: unknown) => {
-      throw new KeysUnavailable("the access keys can't be read from D1", { cause });
-    });
+    const row = await this.#parts.catalogue.keys.find(id).catch(unavailable);
     const key = row === null ? undefined : await this.#open(row);
     if (key === undefined) this.#unknown.set(id, { value: true, since });
     else this.#known.set(id, { value: key, since });
     return key && hasExpired(key, this.#parts.now()) ? undefined : key;
+  }
+
+  /**
+   * A session is what its key is at this moment, under another secret. Each of the two is remembered from when it was asked for:
+   * the end of either is heard of within KEY_MEMORY_MS.
+   */
+  async #findSession(id: string): Promise<AccessKey | undefined> {
+    const now = this.#parts.now();
+    const session = this.#sessions.get(id, now) ?? (await this.#lookUpSession(id, now));
+    if (session === undefined || hasExpired(session, this.#parts.now())) return undefined;
+    const key = await this.find(session.key);
+    if (key === undefined) return undefined;
+    const expiresAt = Math.min(session.expiresAt, key.expiresAt ?? Number.POSITIVE_INFINITY);
+    return { ...key, session: id, secret: sessionSecret(id, key.secret), expiresAt };
+  }
+
+  async #lookUpSession(id: string, since: number): Promise<SessionRow | undefined> {
+    if (this.#unknown.get(id, since)) return undefined;
+    const row = await this.#parts.catalogue.sessions.find(id).catch(unavailable);
+    if (row === null) this.#unknown.set(id, { value: true, since });
+    else this.#sessions.set(id, { value: row, since });
+    return row ?? undefined;
   }
 
   /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */
@@ -134,6 +162,10 @@ class CatalogueKeyRing implements KeyRing {
 
 function keyOf(key: NamedSecret, level: "root" | "runner"): AccessKey {
   return { ...key, scope: { level, repos: null } };
+}
+
+function unavailable(cause: unknown): never {
+  throw new KeysUnavailable("the access keys can't be read from D1", { cause });
 }
 
 /** Marked as the platform marks its own: another try may help. */

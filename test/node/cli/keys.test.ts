@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
+import { SessionCreated } from "../../../protocol/sessions.ts";
 import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
 import {
@@ -232,6 +233,13 @@ describe("sluice key list", () => {
     expect(text).not.toContain(secret);
     expect(await ok("key", "list")).toMatch(new RegExp(`^${key.id} +read +labels images +\\d{4}-`, "m"));
     await create();
+    const control = new Control({ ...doorOf({ ...key, secret }) });
+    const session = await control.call("POST", "/console/sessions", { answers: SessionCreated });
+    expect(await ok("key", "list")).toMatch(
+      new RegExp(`^${key.id} .*\n${session.id} +session +.* of ${key.id}$`, "m"),
+    );
+    await ok("key", "delete", session.id);
+    expect(await ok("key", "list")).not.toContain(session.id);
     const first = await sluice(server, "key", "list", "--limit", "1");
     const after = /^more with --after (\S+)$/m.exec(first.stderr)?.[1] ?? "";
     expect(after).not.toBe("");

@@ -33,7 +33,10 @@ const BODIES: Readonly<Record<string, object>> = {
 };
 
 /** They answer every key, each with what it may see. */
-const FILTERED = ["GET /pipelines", "GET /jobs", "GET /now", "GET /graph", "GET /repos", "GET /whoami"];
+const FILTERED = [
+  ...["GET /pipelines", "GET /jobs", "GET /now", "GET /graph", "GET /repos", "GET /whoami"],
+  ...["GET /console/sessions", "POST /console/sessions", "DELETE /console/sessions/:session"],
+];
 
 const TARGETS = Object.entries(ROUTES).flatMap(([path, methods]) =>
   Object.keys(methods).map((method) => {

@@ -4,6 +4,7 @@ import type { CreateKey } from "../../../protocol/keys.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { KEY_MEMORY_MS, type KeyRing, openKeyRing } from "../../../worker/keys/key-ring.ts";
 import { makeKey } from "../../../worker/keys/make-key.ts";
+import { newSessionId, sessionSecret } from "../../../worker/keys/sessions.ts";
 
 const catalogue = openCatalogue(env.DB);
 const encryptionKey = btoa("k".repeat(32));
@@ -134,22 +135,132 @@ describe("a key that expires", () => {
   });
 });
 
+describe("a session", () => {
+  const HOUR_MS = 60 * 60 * 1000;
+
+  /** One of a key, which begins when the clock of a ring does. */
+  async function begun(key: string, { isGiven = false } = {}): Promise<string> {
+    const id = newSessionId();
+    const row = { id, key, createdAt: 1_000_000, expiresAt: 1_000_000 + HOUR_MS };
+    expect(await catalogue.sessions.add(row, { isGiven })).toBe(true);
+    return id;
+  }
+
+  test("is the key that made it, under a secret of its own, until it is over", async () => {
+    const { id, secret } = await made();
+    const session = await begun(id);
+    const { ring, clock } = ringAt();
+    const found = await ring.find(session);
+    const scope = { level: "write", repos: ["images"] };
+    expect(found).toEqual({ id, session, scope, secret: expect.any(String), expiresAt: 1_000_000 + HOUR_MS });
+    expect(found?.secret).not.toBe(secret);
+    expect(ring.find(id)).toEqual({ id, secret, scope });
+    clock.now += HOUR_MS;
+    expect(await ring.find(session)).toBeUndefined();
+    expect(ring.expiryOf?.(session)).toBe(1_000_000 + HOUR_MS);
+  });
+
+  test("has a secret that is in no row, and another one under each key and id", async () => {
+    const { id, secret } = await made();
+    const session = await begun(id);
+    const row = await env.DB.prepare("SELECT * FROM sessions WHERE id = ?1").bind(session).first();
+    const found = (await ringAt().ring.find(session))?.secret ?? "";
+    expect(found).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(JSON.stringify(row)).not.toContain(found);
+    expect(sessionSecret(session, secret)).toBe(found);
+    expect(sessionSecret(session, `${secret}x`)).not.toBe(found);
+    expect(sessionSecret(newSessionId(), secret)).not.toBe(found);
+  });
+
+  test.each([
+    ["it is ended", (_: string, session: string) => catalogue.sessions.remove(session)],
+    ["its key is deleted", (id: string) => catalogue.keys.remove(id)],
+  ])("is gone within the time in memory once %s, also if it is used all the time", async (_, end) => {
+    const { id } = await made();
+    const session = await begun(id);
+    const { ring, clock } = ringAt();
+    await ring.find(session);
+    await end(id, session);
+    for (let used = 0; used < KEY_MEMORY_MS; used += KEY_MEMORY_MS / 5) {
+      expect(await ring.find(session)).toBeDefined();
+      clock.now += KEY_MEMORY_MS / 5;
+    }
+    expect(await ring.find(session)).toBeUndefined();
+  });
+
+  test("hears of the end of its key by the key's own time in memory, whenever it was looked for itself", async () => {
+    const { id } = await made();
+    const session = await begun(id);
+    const { ring, clock } = ringAt();
+    await ring.find(id);
+    clock.now += KEY_MEMORY_MS - 1;
+    await ring.find(session);
+    await catalogue.keys.remove(id);
+    clock.now += 1;
+    expect(await ring.find(session)).toBeUndefined();
+  });
+
+  test("ends when its key expires", async () => {
+    const expiresAt = 1_000_000 + HOUR_MS / 2;
+    const { id } = await makeKey(wish, { catalogue, encryptionKey, now: 5, expiresAt });
+    const session = await begun(id);
+    const { ring, clock } = ringAt();
+    expect(await ring.find(session)).toMatchObject({ expiresAt });
+    clock.now = expiresAt;
+    expect(await ring.find(session)).toBeUndefined();
+  });
+
+  test("of a root key ends with it, also if another secret takes its place under the same id", async () => {
+    const session = await begun("the-root", { isGiven: true });
+    const { ring } = ringAt();
+    const found = await ring.find(session);
+    expect(found).toMatchObject({ id: "the-root", session, scope: { level: "root", repos: null } });
+    const ringOf = (rootKeys: [typeof rootKey]) =>
+      openKeyRing({ ...given, rootKeys }, catalogue, { now: () => 1_000_000 });
+    expect(await ringOf([rootKey]).find(session)).toEqual(found);
+    const changed = await ringOf([{ id: "the-root", secret: "another-one" }]).find(session);
+    expect(changed).toBeDefined();
+    expect(changed?.secret).not.toBe(found?.secret);
+    expect(await ringOf([before]).find(session)).toBeUndefined();
+  });
+
+  test("comes to life for no key that is gone, and to no second one: D1 is asked once for an id that is not there", async () => {
+    const late = { id: newSessionId(), key: "SLUICE00000000000000", createdAt: 1, expiresAt: 2 };
+    expect(await catalogue.sessions.add(late, { isGiven: false })).toBe(false);
+    const { ring } = ringAt();
+    const look = vi.spyOn(catalogue.sessions, "find");
+    for (let turn = 0; turn < 3; turn++) expect(await ring.find(late.id)).toBeUndefined();
+    expect(look).toHaveBeenCalledTimes(1);
+    expect(ring.obstacle?.(late.id)).toContain("log in again");
+  });
+
+  test("can't be looked for while D1 does not answer: another try may help, and nothing of it is remembered", async () => {
+    const { id } = await made();
+    const session = await begun(id);
+    const { ring } = ringAt();
+    vi.spyOn(catalogue.sessions, "find").mockRejectedValueOnce(new Error("D1_ERROR: down"));
+    const failure = await Promise.resolve(ring.find(session)).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ retryable: true });
+    expect(await ring.find(session)).toBeDefined();
+  });
+});
+
 describe("the root key", () => {
   test("is found at once, may do everything, and is never looked for in D1", () => {
-    const ring = openKeyRing(given, { keys: unreachable });
+    const ring = openKeyRing(given, nowhere);
     expect(ring.find("the-root")).toEqual({ ...rootKey, scope: { level: "root", repos: null } });
   });
 
   test("that it replaces is as good while both are set, and none afterwards", () => {
-    const ring = openKeyRing(given, { keys: unreachable });
+    const ring = openKeyRing(given, nowhere);
     expect(ring.find("the-root-before")).toEqual({ ...before, scope: { level: "root", repos: null } });
-    const alone = openKeyRing({ ...given, rootKeys: [rootKey] }, { keys: unreachable });
+    const alone = openKeyRing({ ...given, rootKeys: [rootKey] }, nowhere);
     expect(alone.find("the-root-before")).toBeUndefined();
   });
 });
 
 test("the key of the runners that start with the gateway is no more than a runner's", () => {
-  const ring = openKeyRing(given, { keys: unreachable });
+  const ring = openKeyRing(given, nowhere);
   expect(ring.find("a-runner")).toEqual({ ...runnerKey, scope: { level: "runner", repos: null } });
 });
 
@@ -166,7 +277,7 @@ describe("an id that is not there", () => {
   });
 
   test("and can't be there, for its form, is not looked for", () => {
-    const ring = openKeyRing({ ...given, encryptionKeys: [encryptionKey] }, { keys: unreachable });
+    const ring = openKeyRing({ ...given, encryptionKeys: [encryptionKey] }, nowhere);
     for (const id of [
       "",
       "AKIAIOSFODNN7EXAMPLE",
@@ -290,8 +401,8 @@ describe("the day of a key's last use", () => {
   });
 });
 
-const unreachable = {
-  find: () => {
-    throw new Error("not to be asked");
-  },
-} as unknown as typeof catalogue.keys;
+function unasked(): never {
+  throw new Error("not to be asked");
+}
+
+const nowhere = { keys: { find: unasked }, sessions: { find: unasked } } as unknown as typeof catalogue;

@@ -36,7 +36,13 @@ export async function listKeys(asked: ApiRequest): Promise<Response> {
   const page = keys.slice(0, limit);
   const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
   const now = Date.now();
-  const body: KeyPage = { keys: page.map((key) => shown(key, now)), next };
+  const ids = page.map(({ id }) => id);
+  const ofKeys = await asked.context.catalogue.sessions.ofKeys(ids, now);
+  const listed = page.map((key) => {
+    const sessions = ofKeys.get(key.id);
+    return { ...shown(key, now), ...(sessions && { sessions }) };
+  });
+  const body: KeyPage = { keys: listed, next };
   return await conditionalJson(asked.request, { body });
 }
 
@@ -47,10 +53,11 @@ function shown<Shown extends Key>(key: Shown, now: number): Shown {
 
 /** `GET /whoami`: what the caller's own key may do. Every key may know that. */
 export async function whoAmI(asked: ApiRequest): Promise<Response> {
-  const { keyId, scope, expiresAt } = asked.caller;
+  const { keyId, session, scope, expiresAt } = asked.caller;
   const { level, repos } = scope;
   const may = { level, repos: repos && [...repos], pipelines: runsCode(scope) };
-  const told = { id: keyId, ...may, ...(expiresAt !== undefined && { expiresAt }) };
+  const ofSession = session !== undefined && { session };
+  const told = { id: keyId, ...may, ...(expiresAt !== undefined && { expiresAt }), ...ofSession };
   return Response.json(told satisfies WhoAmI);
 }
 
@@ -80,7 +87,7 @@ export async function reseal(asked: ApiRequest): Promise<Response> {
 }
 
 /** Throws NoEncryptionKey if the gateway has none. */
-function encryptionKeysOf(
+export function encryptionKeysOf(
   { encryptionKeys: [first, ...others] }: Config,
   what: "made" | "encrypted anew" | "opened",
 ): [string, ...string[]] {
@@ -109,7 +116,7 @@ export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
   return Response.json(imported satisfies KeysImported);
 }
 
-/** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */
+/** `DELETE /keys/{id}`: the key, or the session, stops working within KEY_MEMORY_MS. */
 export async function deleteKey(asked: ApiRequest): Promise<Response> {
   const id = asked.params.key ?? "";
   const { catalogue, config } = asked.context;
@@ -122,5 +129,6 @@ export async function deleteKey(asked: ApiRequest): Promise<Response> {
     throw apiError.InvalidRequest(message);
   }
   if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
+  if (await catalogue.sessions.remove(id)) return new Response(null, { status: 204 });
   throw apiError.NoSuchAccessKey(`There is no access key '${id}': 'sluice key list' shows those there are.`);
 }

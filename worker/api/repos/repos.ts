@@ -23,6 +23,7 @@ import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
 import { type Place, placeOfRegion, regionFault } from "../../core/places.ts";
 import { expiryText } from "../../keys/expiry.ts";
+import type { AccessKey } from "../../keys/key-ring.ts";
 import { type ApiError, apiError } from "../answer/errors.ts";
 import { accepted, branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
@@ -129,23 +130,24 @@ export const setReads = setter(BranchReads, ({ reads }) => ({ nearReads: reads =
 
 /** A branch that is left to a key which can't write would be closed to everybody. */
 async function checkWriter(
-  { context }: Pick<ApiRequest, "context">,
+  { context: { keys } }: Pick<ApiRequest, "context">,
   { repo, key: id }: { repo: string; key: string },
 ): Promise<void> {
-  const key = await context.keys.find(id);
-  const expiredAt = context.keys.expiryOf?.(id);
-  const missing =
-    expiredAt === undefined
-      ? `there is no access key '${id}'`
-      : `the access key '${id}' ${expiryText(expiredAt)}`;
-  const fault = !key
-    ? missing
-    : permits(key.scope, { permission: "write", repo })
-      ? undefined
-      : `the access key '${id}' may not write in the repo '${repo}'`;
+  const fault = writerFault(await keys.find(id), { id, repo, expiredAt: keys.expiryOf?.(id) });
   if (fault === undefined) return;
   const issues = [{ path: "writer.key", message: fault }];
   throw apiError.InvalidRequest(`Nobody could write to the branch: ${fault}.`, { issues });
+}
+
+function writerFault(
+  key: AccessKey | undefined,
+  { id, repo, expiredAt }: { id: string; repo: string; expiredAt: number | undefined },
+): string | undefined {
+  if (key?.session !== undefined) return `'${id}' is a session of the access key '${key.id}': name that one`;
+  if (expiredAt !== undefined) return `the access key '${id}' ${expiryText(expiredAt)}`;
+  if (!key) return `there is no access key '${id}'`;
+  if (permits(key.scope, { permission: "write", repo })) return undefined;
+  return `the access key '${id}' may not write in the repo '${repo}'`;
 }
 
 /** The repo of the branch that a new one is to be made from. */

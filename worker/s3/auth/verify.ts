@@ -1,6 +1,7 @@
 import type { Caller, ChunkSigning, Payload, SigningKey } from "../../app.ts";
 import { expiryText } from "../../keys/expiry.ts";
 import type { AccessKey, KeyRing } from "../../keys/key-ring.ts";
+import { isSessionId } from "../../keys/sessions.ts";
 import { type S3Error, s3Error } from "../answer/errors.ts";
 import { authorityOf, parseTarget } from "../request/target.ts";
 import { type Claim, payloadOf, readClaim } from "./claim.ts";
@@ -69,9 +70,8 @@ function unknownKey(id: string, keys: KeyRing): S3Error {
   // S3 has ExpiredToken, with 400, for session tokens alone (its list of error responses), which no key here has. SDKs answer
   // that one by fetching new credentials and trying again. A key that is no more is InvalidAccessKeyId.
   if (expiredAt !== undefined) {
-    return s3Error.InvalidAccessKeyId(
-      `The access key '${id}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
-    );
+    const mend = isSessionId(id) ? "log in again" : "ask for another one ('sluice key create')";
+    return s3Error.InvalidAccessKeyId(`The access key '${id}' ${expiryText(expiredAt)}: ${mend}.`);
   }
   const why = keys.obstacle?.(id) ?? "check AWS_ACCESS_KEY_ID";
   return s3Error.InvalidAccessKeyId(`The access key id '${id}' is not known here: ${why}.`, {
@@ -79,8 +79,9 @@ function unknownKey(id: string, keys: KeyRing): S3Error {
   });
 }
 
-function callerOf({ id, scope, expiresAt }: AccessKey, payload: Payload): Caller {
-  return { keyId: id, scope, payload, ...(expiresAt !== undefined && { expiresAt }) };
+function callerOf({ id, session, scope, expiresAt }: AccessKey, payload: Payload): Caller {
+  const ofSession = session !== undefined && { session };
+  return { keyId: id, scope, payload, ...ofSession, ...(expiresAt !== undefined && { expiresAt }) };
 }
 
 function matches(
