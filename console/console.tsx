@@ -1,9 +1,12 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense, useCallback, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { Link, Route, Router, Switch } from "wouter";
 import type { PipelineGraph } from "../protocol/pipelines.ts";
-import { Gateway, type Key } from "./gateway/gateway.ts";
+import { Gateway } from "./gateway/gateway.ts";
+import { keptSession } from "./gateway/kept-session.ts";
 import { SessionContext, useLive } from "./gateway/session.ts";
+import { endAtGateway, forget, hearTabs, type SignedIn, signIn } from "./gateway/sign-in.ts";
+import type { Entered } from "./gateway/signer.ts";
 import { Login } from "./pages/login.tsx";
 import { Now } from "./pages/now.tsx";
 import { Page } from "./parts/page.tsx";
@@ -18,21 +21,35 @@ const ReposPages = lazy(() => import("./pages/repos/repos.tsx"));
 const KeysPage = lazy(() => import("./pages/keys.tsx"));
 const NodesPage = lazy(() => import("./pages/nodes.tsx"));
 
+interface LoggedIn extends SignedIn {
+  readonly gateway: Gateway;
+  readonly client: QueryClient;
+}
+
+const OVER = "The session has ended: its 12 hours are over.";
+const ENDED_ELSEWHERE = "Logged out in another tab.";
+
 /**
- * The whole console. Without a key every page is the login, under its own address, so that a link to any page survives it.
- * With the session go all answers that it was given.
+ * The whole console. Without a session every page is the login, under its own address, so that a link to any page survives it.
+ * With the session go all answers that it was given, in all tabs.
  */
 export function Console() {
-  const [loggedIn, setLoggedIn] = useState<{ readonly gateway: Gateway; readonly client: QueryClient }>();
+  const [loggedIn, setLoggedIn] = useState<LoggedIn>();
+  const [isSought, setSought] = useState(true);
   const [farewell, setFarewell] = useState<string>();
-  const begin = useCallback(async (key: Key): Promise<void> => {
-    const gateway = new Gateway(key);
-    // What the first page shows proves the key.
-    await gateway.call("/now");
-    setLoggedIn({ gateway, client: new QueryClient() });
+  const take = useCallback((signedIn: SignedIn): void => {
+    setLoggedIn({ ...signedIn, gateway: new Gateway(signedIn.signer), client: new QueryClient() });
     setFarewell(undefined);
   }, []);
-  const end = useCallback(
+  const resume = useCallback(async (): Promise<void> => {
+    const signer = await keptSession();
+    if (signer) take({ signer, isKept: true });
+    setSought(false);
+  }, [take]);
+  useEffect(() => void resume(), [resume]);
+  const begin = useCallback(async (entered: Entered) => take(await signIn(entered)), [take]);
+
+  const leave = useCallback(
     (why?: string): void => {
       loggedIn?.gateway.end();
       loggedIn?.client.clear();
@@ -41,8 +58,36 @@ export function Console() {
     },
     [loggedIn],
   );
-  const session = useMemo(() => loggedIn && { gateway: loggedIn.gateway, end }, [loggedIn, end]);
-  if (!loggedIn || !session) return <Login farewell={farewell} begin={begin} />;
+  const end = useCallback(
+    async (why?: string): Promise<void> => {
+      if (!loggedIn) return;
+      leave(why);
+      await forget(loggedIn.signer, why);
+      if (why === undefined) setFarewell(await endAtGateway(loggedIn.signer));
+    },
+    [loggedIn, leave],
+  );
+  useEffect(
+    () =>
+      hearTabs((told) => {
+        if ("began" in told) {
+          if (!loggedIn) void resume();
+        } else if (told.ended === loggedIn?.signer.id) leave(told.why ?? ENDED_ELSEWHERE);
+      }),
+    [loggedIn, resume, leave],
+  );
+  const endsAt = loggedIn?.signer.endsAt;
+  useEffect(() => {
+    if (endsAt === undefined) return;
+    const timer = setTimeout(() => void end(OVER), endsAt - Date.now());
+    return () => clearTimeout(timer);
+  }, [endsAt, end]);
+
+  const session = useMemo(
+    () => loggedIn && { ...loggedIn, end: (why?: string) => void end(why) },
+    [loggedIn, end],
+  );
+  if (!loggedIn || !session) return isSought ? null : <Login farewell={farewell} begin={begin} />;
   return (
     <SessionContext value={session}>
       <QueryClientProvider client={loggedIn.client}>

@@ -1,19 +1,13 @@
-import { AwsV4Signer } from "aws4fetch";
 import type { ErrorBody } from "../../protocol/errors.ts";
 import { GatewayError, type Query, queryOf } from "../../protocol/requests.ts";
-
-/** A key as somebody entered it. It is held in memory, in objects of this module, and is written nowhere. */
-export interface Key {
-  readonly id: string;
-  readonly secret: string;
-}
+import { RequestSigner, type Signer } from "./signer.ts";
 
 /** Whether nothing answered, or something that says it can't for the moment. */
 export function isAway(error: unknown): boolean {
   return error instanceof GatewayError && [0, 502, 503, 504].includes(error.status);
 }
 
-/** Whether the key is refused as a key: it was deleted, or mistyped. */
+/** Whether the key or session is refused as such: it was deleted or ended, or mistyped. */
 export function isOfKey(error: unknown): error is GatewayError {
   return error instanceof GatewayError && KEY_CODES.has(error.code);
 }
@@ -44,18 +38,20 @@ const ANSWER_WITHIN_MS = 30_000;
 
 /** Signed requests to the gateway that serves this page. */
 export class Gateway {
-  readonly #key: Key;
+  /** The key as which its requests are done. */
+  readonly keyId: string;
+  /** Whether a session signs in its place. */
+  readonly isSession: boolean;
+  readonly #signer: RequestSigner;
   readonly #remembered = new Map<string, { readonly etag: string; readonly value: unknown }>();
   readonly #end = new AbortController();
   /** What the gateway's clock is ahead of ours: signatures are held to its clock. */
   #aheadMs = 0;
 
-  constructor(key: Key) {
-    this.#key = key;
-  }
-
-  get keyId(): string {
-    return this.#key.id;
+  constructor(signer: Signer) {
+    this.keyId = signer.keyId;
+    this.isSession = signer.id !== signer.keyId;
+    this.#signer = new RequestSigner(signer);
   }
 
   /** Breaks off all that is under way. Nothing is sent any more. */
@@ -115,17 +111,12 @@ export class Gateway {
 
   async #once(target: string, { method = "GET", json, body: raw, headers, signal }: Ask): Promise<Response> {
     const body = json === undefined ? raw : JSON.stringify(json);
-    const signer = new AwsV4Signer({
+    const signed = await this.#signer.sign({
       url: location.origin + target,
       method,
       headers: { ...headers, ...(json !== undefined && { "content-type": "application/json" }) },
-      accessKeyId: this.#key.id,
-      secretAccessKey: this.#key.secret,
-      service: "s3",
-      region: "auto",
-      datetime: signingTime(Date.now() + this.#aheadMs),
+      at: Date.now() + this.#aheadMs,
     });
-    const signed = await signer.sign();
     const ended = this.#end.signal;
     const answering = new AbortController();
     const isRead = method === "GET" || method === "HEAD";
@@ -182,11 +173,6 @@ function jsonOf(text: string) {
     const why = { status: 502, code: "NoAnswer" };
     throw new GatewayError("Something else than the gateway answers at this address.", why);
   }
-}
-
-/** `YYYYMMDDTHHMMSSZ` */
-function signingTime(at: number): string {
-  return new Date(at).toISOString().replace(/[:-]|\.\d{3}/g, "");
 }
 
 function unreachable(): GatewayError {

@@ -9,7 +9,9 @@ import { type Gateway, isOfKey } from "./gateway.ts";
 
 export interface Session {
   readonly gateway: Gateway;
-  /** Forgets the key. `why`: what the person is told. */
+  /** False: a reload asks for the key again. */
+  readonly isKept: boolean;
+  /** Ends it in all tabs. `why`: what the person is told; absent: the person ends it, at the gateway too. */
   end(why?: string): void;
 }
 
@@ -23,15 +25,18 @@ export function useSession(): Session {
 }
 
 /** What a person reads of something that went wrong. A key that is good no more ends the session. */
-export function faultText(error: unknown, { end }: Session): string {
-  if (isOfKey(error)) end(farewellOf(error));
+export function faultText(error: unknown, { gateway, end }: Session): string {
+  if (isOfKey(error)) end(farewellOf(error, gateway));
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What the login says after the gateway refused a key that it had taken. */
-function farewellOf({ message }: GatewayError): string {
-  return `The key is no longer good: ${message}`;
+/** What the login says after the gateway refused what it had taken. */
+function farewellOf({ message }: GatewayError, { isSession }: Gateway): string {
+  return isSession ? ENDED : `The key is no longer good: ${message}`;
 }
+
+const ENDED =
+  "The session has ended: somebody ended it, its 12 hours are over, or the key is no longer good.";
 
 /** An answer of the gateway. If nothing answers any more, what was there stays. */
 export interface Live<T> {
@@ -43,14 +48,14 @@ export interface Live<T> {
 }
 
 function useAnswer<T>(options: UseQueryOptions<T, GatewayError>): Live<T> {
-  const { end } = useSession();
+  const { gateway, end } = useSession();
   const { data, error, dataUpdatedAt, refetch } = useQuery<T, GatewayError>({
     retry: false,
     // A browser that thinks it is offline may be wrong about a gateway on this machine.
     networkMode: "always",
     ...options,
   });
-  const refused = isOfKey(error) ? farewellOf(error) : undefined;
+  const refused = isOfKey(error) ? farewellOf(error, gateway) : undefined;
   useEffect(() => {
     if (refused !== undefined) end(refused);
   }, [refused, end]);

@@ -3,9 +3,10 @@ import type { Issue } from "../../protocol/errors.ts";
 import type { KeyCreated, KeyLevel, KeyPage, KeyWish } from "../../protocol/keys.ts";
 import type { RepoList } from "../../protocol/repos.ts";
 import { GatewayError } from "../../protocol/requests.ts";
+import type { Session, SessionList } from "../../protocol/sessions.ts";
 import { type Live, useLive, useOnce, useSession } from "../gateway/session.ts";
 import { CliLine, type CommandLine, Copy, command } from "../parts/cli-line.tsx";
-import { Button, Deletion, Field, Plain, useSubmission } from "../parts/form.tsx";
+import { Action, Button, Deletion, Field, Plain, useSubmission } from "../parts/form.tsx";
 import { Asked, Heard, Page, Section } from "../parts/page.tsx";
 import { Ago, Ahead, countText, Mono } from "../parts/words.tsx";
 
@@ -42,6 +43,7 @@ export default function KeysPage() {
         )
       )}
       <Asked live={live}>{(page) => <Keys page={page} live={live} />}</Asked>
+      {live.data && <RootSessions keys={live.data.keys} />}
     </Page>
   );
 }
@@ -150,7 +152,8 @@ function textOf({ id, description, level, repos, expired }: ListedKey): string {
 
 function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: Live<KeyPage> }) {
   const { gateway } = useSession();
-  const { id, level, repos, pipelines, description, createdAt, expiresAt, expired, lastUsedOn } = listed;
+  const { id, level, repos, pipelines, description, createdAt, expiresAt, expired, lastUsedOn, sessions } =
+    listed;
   const isOwn = id === gateway.keyId;
   async function remove(): Promise<void> {
     await gateway.call(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
@@ -187,7 +190,53 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
         </p>
         <CliLine line={command`sluice key delete ${id}`} />
       </Deletion>
+      <Sessions sessions={sessions} ended={live.reload} />
     </li>
+  );
+}
+
+/** The root key is in no list: whoever is logged in with it sees its sessions below. */
+function RootSessions({ keys }: { readonly keys: readonly ListedKey[] }) {
+  const { gateway } = useSession();
+  const isRoot = keys.every(({ id }) => id !== gateway.keyId);
+  const { data, reload } = useOnce<SessionList>("/console/sessions", { isAsked: isRoot });
+  if (!isRoot || !data || data.sessions.length === 0) return null;
+  return (
+    <Section title="Sessions of your key">
+      <Sessions sessions={data.sessions} ended={reload} />
+    </Section>
+  );
+}
+
+interface SessionsProps {
+  readonly sessions: readonly Session[] | undefined;
+  ended(): void;
+}
+
+/** Where somebody is logged in with a key. */
+function Sessions({ sessions = [], ended }: SessionsProps) {
+  if (sessions.length === 0) return null;
+  return (
+    <details className="sessions">
+      <summary>{sessions.length === 1 ? "1 session" : `${sessions.length} sessions`} of the console</summary>
+      <ul>
+        {sessions.map(({ id, createdAt, expiresAt }) => (
+          <li key={id}>
+            <Mono>{id}</Mono>{" "}
+            <span className="quiet">
+              begun <Ago at={createdAt} />, ends <Ahead at={expiresAt} />
+            </span>{" "}
+            <Action
+              label={`End the session ${id}`}
+              act={(gateway) => gateway.call(`/console/sessions/${id}`, { method: "DELETE" })}
+              done={ended}
+            >
+              End
+            </Action>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -1,6 +1,6 @@
 import { type ClipboardEvent, type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { GatewayError } from "../../protocol/requests.ts";
-import type { Key } from "../gateway/gateway.ts";
+import type { Entered } from "../gateway/signer.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
 import { NameField } from "../parts/form.tsx";
 import { Wordmark } from "../parts/shell.tsx";
@@ -9,10 +9,10 @@ interface LoginProps {
   /** Why the last session ended. */
   readonly farewell: string | undefined;
   /** Resolves once the key has proved good. */
-  begin(key: Key): Promise<void>;
+  begin(key: Entered): Promise<void>;
 }
 
-/** Asks for a key. It stays in memory, so a reload asks again. */
+/** Asks for a key, in fields that password managers know. */
 export function Login({ farewell, begin }: LoginProps) {
   const [id, setId] = useState("");
   const [secret, setSecret] = useState("");
@@ -50,16 +50,26 @@ export function Login({ farewell, begin }: LoginProps) {
     <main className="login">
       <Wordmark />
       <h1>Log in</h1>
-      <form onSubmit={(event) => void submit(event)} onPaste={paste} autoComplete="off">
+      <form onSubmit={(event) => void submit(event)} onPaste={paste}>
         <NameField
           label="Access key id"
           ref={first}
           value={id}
           set={setId}
           required
+          name="username"
+          autoComplete="username"
           aria-describedby={faultId}
         />
-        <NameField label="Secret access key" type="password" value={secret} set={setSecret} required />
+        <NameField
+          label="Secret access key"
+          type="password"
+          value={secret}
+          set={setSecret}
+          required
+          name="password"
+          autoComplete="current-password"
+        />
         <button type="submit" className="main" disabled={isBusy || !canSign()}>
           {isBusy ? "Asking the gateway…" : "Log in"}
         </button>
@@ -69,8 +79,9 @@ export function Login({ farewell, begin }: LoginProps) {
       </form>
       <div className="quiet">
         <p>
-          The key stays in this tab's memory. It goes into no address and no storage; a reload asks for it
-          again.
+          The key makes a session, which this browser keeps for 12 hours, for all tabs, in a form that no
+          script can read. The key itself is kept nowhere. A gateway that makes no sessions has each tab ask
+          for it.
         </p>
         <p>Both can be pasted at once, as this prints them:</p>
         <CliLine line={command`sluice env`} />
@@ -96,7 +107,7 @@ function faultText(error: unknown): string {
 }
 
 /** A key in what `sluice env`, `sluice key create --json` or the file of the root key say. */
-function keyInText(text: string): Key | undefined {
+function keyInText(text: string): Entered | undefined {
   const find = (...names: string[]): string | undefined => {
     for (const name of names) {
       const found = new RegExp(`\\b${name}"?\\s*[=:]\\s*["']?([^\\s"',]+)`).exec(text)?.[1];

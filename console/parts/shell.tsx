@@ -22,7 +22,7 @@ const isOnlineNow = (): boolean => onlineManager.isOnline();
 
 /** What is around every page. */
 export function Shell({ children }: { readonly children: ReactNode }) {
-  const { gateway, end } = useSession();
+  const { gateway, isKept, end } = useSession();
   useEffect(watchArrivals, []);
   const isOnline = useSyncExternalStore(subscribeOnline, isOnlineNow);
   return (
@@ -46,6 +46,14 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <span className="mono" title="The key that signs">
             {gateway.keyId}
           </span>
+          {!isKept && (
+            <span
+              className="quiet"
+              title="The gateway, or this browser, keeps no sessions: a reload asks for the key again."
+            >
+              in this tab alone
+            </span>
+          )}
           <Plain act={end}>Log out</Plain>
         </span>
       </header>
@@ -90,10 +98,7 @@ class Catches extends Component<BrokenProps, { readonly fault: string | undefine
     if (fault === undefined) return this.props.children;
     return (
       <Page title="This page can't be shown">
-        <p role="alert">
-          If the gateway was changed to another release, the console has to be loaded anew. That asks for the
-          key again.
-        </p>
+        <p role="alert">If the gateway was changed to another release, the console has to be loaded anew.</p>
         <p className="actions">
           <Button className="main" act={() => location.reload()}>
             Load the console anew

@@ -45,12 +45,23 @@ export async function openBrowser(): Promise<TestBrowser> {
   };
 }
 
-/** Opens a page of the console by its address, and logs in there. */
+/** Takes the session of an origin out of a browser, as if nobody had logged in. */
+export async function forgetSession(page: Page, endpoint: string): Promise<void> {
+  await page.goto(`${endpoint}/healthz`);
+  await page.evaluate(`new Promise((resolve, reject) => {
+    const asked = indexedDB.deleteDatabase("sluice");
+    asked.addEventListener("success", () => resolve());
+    asked.addEventListener("error", () => reject(asked.error));
+  })`);
+}
+
+/** Opens a page of the console by its address, and logs in there, whoever was logged in before. */
 export async function logInAt(
   page: Page,
   { endpoint, accessKeyId, secretAccessKey }: Door,
   path: string,
 ): Promise<void> {
+  await forgetSession(page, endpoint);
   await page.goto(`${endpoint}/console${path}`);
   await page.getByLabel("Access key id").fill(accessKeyId);
   await page.getByLabel("Secret access key").fill(secretAccessKey);

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { HAS_CHROMIUM, openBrowser, type TestBrowser } from "./browser.ts";
+import { forgetSession, HAS_CHROMIUM, openBrowser, type TestBrowser } from "./browser.ts";
 import { Control } from "./control.ts";
 import { type DevServer, startDevServer, startRunner } from "./dev-server.ts";
 import type { Started } from "./processes.ts";
@@ -46,7 +46,9 @@ export function setStage({ node, begin, opened }: StageOptions): void {
   if (!opened) return;
   beforeEach(async () => {
     page = await browser?.context.newPage();
-    if (page) opened(page);
+    if (!page || !server) return;
+    await forgetSession(page, server.endpoint);
+    opened(page);
   });
   afterEach(() => page?.close());
 }

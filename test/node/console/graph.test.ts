@@ -97,7 +97,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
       "pipeline:lonely",
       "pipeline:report",
     ]);
-    expect(new Set(asked)).toEqual(new Set(["/now", "/graph"]));
+    expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/graph"]));
     const lefts = await Promise.all(
       ["bucket:master.photos", "pipeline:etl-clean", "pipeline:etl-join", "pipeline:report"].map(
         async (id) => (await node(id).boundingBox())?.x ?? 0,

@@ -65,7 +65,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
     const steps = page.getByRole("region", { name: "First steps" });
     await steps.getByText("sluice runner", { exact: true }).waitFor();
     await steps.getByText("sluice key create --level runner", { exact: false }).waitFor();
-    expect(new Set(asked)).toEqual(new Set(["/now", "/nodes"]));
+    expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/nodes"]));
   });
 
   test("shows what runs, drains a node until nothing runs there, and resumes it", async () => {

@@ -77,7 +77,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
         .count(),
     ).toBe(1);
     expect(await lineOf("montage").innerText()).toMatch(/no job yet/);
-    expect(new Set(asked)).toEqual(new Set(["/now", "/pipelines"]));
+    expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/pipelines"]));
     await page.getByLabel("Name holds").fill("ONT");
     await page.getByText("1 pipeline", { exact: true }).waitFor();
     await page.getByRole("link", { name: "montage", exact: true }).click();
@@ -91,7 +91,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     expect(await sectionText("Output")).toContain("s3://master.edges");
     expect(await sectionText("Output")).toContain("montage");
     expect(await sectionText("Specification")).toContain('"glob": "/"');
-    expect(new Set(asked)).toEqual(new Set(["/now", "/pipelines/edges/summary"]));
+    expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/pipelines/edges/summary"]));
     const made = page.getByRole("link", { name: "s3://master.edges" });
     expect(await made.getAttribute("href")).toBe("/console/repos/edges/master");
     await page.getByRole("region", { name: "Jobs" }).getByRole("link").first().click();

@@ -40,6 +40,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["protocol/runner.ts", "ERASED_KEPT_MS", 24 * 60 * 60_000],
     ["protocol/runner.ts", "ERASED_SILENCE_MS", 1000],
   ],
+  "sessions of the console of one key": [
+    ["protocol/sessions.ts", "MAX_SESSIONS", 1],
+    ["protocol/sessions.ts", "SESSION_MS", 60 * 60_000],
+  ],
   "time after which a key expires (`--expires`)": [["protocol/key-expiry.ts", "MAX_DAYS", 1]],
   "presigned URL": [["worker/s3/auth/presigned.ts", "MAX_EXPIRES", 24 * 60 * 60]],
   "rows of a branch": [
