@@ -21,6 +21,7 @@ import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
 import { isUnsigned } from "./auth/claim.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
+import { presumed, type ReadAhead, readAhead } from "./auth/read-ahead.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { signableHeaders, verify } from "./auth/verify.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
@@ -128,16 +129,50 @@ function tellingRegion(error: unknown): unknown {
  * operation → refused headers and sub-resources → permission → header values → body.
  */
 async function answerCaller(sent: Sent): Promise<Response> {
-  const { address, target, headers, context, fail } = sent;
-  const { method, url } = sent.request;
+  const { address, target, headers, context } = sent;
+  const { method } = sent.request;
   const unsigned = isUnsigned({ headers, target });
   if (unsigned && address.level === "bucket") {
     const asksFor = { method, level: address.level, query: operationQuery(target) };
     if (isPostOfForm(asksFor)) return await answerForm(sent, address);
   }
-  const caller = unsigned
-    ? await admitUnsigned({ method, address }, context)
-    : await verify({ method, target, headers }, { keys: context.keys, now: sent.now() });
+  const begun: { ahead?: ReadAhead | undefined } = {};
+  const meanwhile = (keyId: string): void => {
+    begun.ahead = aheadOf(sent, keyId);
+  };
+  try {
+    const caller = unsigned
+      ? await admitUnsigned({ method, address }, context)
+      : await verify({ method, target, headers }, { keys: context.keys, now: sent.now(), meanwhile });
+    return await answerKnown(sent, { caller, ...begun });
+  } finally {
+    begun.ahead?.drop();
+  }
+}
+
+/** Begins a read of an object while the key of this id is looked up; undefined if the request is for something else. */
+function aheadOf(sent: Sent, keyId: string): ReadAhead | undefined {
+  const { address, request, context } = sent;
+  if (address.level !== "object" || (request.method !== "GET" && request.method !== "HEAD")) return undefined;
+  const caller = presumed(keyId);
+  return readAhead(context, async (own, heldBack) => {
+    const asked = requestOf({ ...sent, context: own }, caller);
+    const { method } = request;
+    const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
+    const operation = detected.level === "object" ? OBJECT_OPERATIONS[detected.name] : undefined;
+    if (!operation?.readsAhead) return undefined;
+    const opened = openObject(openBucket(asked, address), address);
+    return await operation.handle({ ...opened, tree: heldBack(opened.tree) });
+  });
+}
+
+/** Answers a sender who is known, or who need not be. */
+async function answerKnown(
+  sent: Sent,
+  { caller, ahead }: { caller: Caller; ahead?: ReadAhead | undefined },
+): Promise<Response> {
+  const { address, context, fail } = sent;
+  const { method, url } = sent.request;
   const asked = requestOf(sent, caller);
   const { event } = context;
   if (asked.caller.keyId) event.key = asked.caller.keyId;
@@ -157,7 +192,11 @@ async function answerCaller(sent: Sent): Promise<Response> {
     case "bucket":
       return await run(BUCKET_OPERATIONS[detected.name], { ...on, open: () => bucket });
     case "object":
-      return await run(OBJECT_OPERATIONS[detected.name], { ...on, open: () => openObject(bucket, address) });
+      return await run(OBJECT_OPERATIONS[detected.name], {
+        ...on,
+        ahead,
+        open: () => openObject(bucket, address),
+      });
     case "upload": {
       const open = () => openUpload(bucket, { address, url });
       return await run(tellingOfBucket(UPLOAD_OPERATIONS[detected.name]), { ...on, open });
@@ -210,11 +249,13 @@ interface Run<R> {
   /** The operation's own request, whose address is only looked at once the operation may be done. */
   readonly open: () => R;
   readonly fail: AnswerOptions["fail"];
+  /** It has begun already. */
+  readonly ahead?: ReadAhead | undefined;
 }
 
 async function run<R>(
   operation: Operation<R>,
-  { asked, members, address, open, fail }: Run<R>,
+  { asked, members, address, open, fail, ahead }: Run<R>,
 ): Promise<Response> {
   if (isAnybody(asked)) refuseUnsigned(asked.query, { ...operation, members });
   refuseQuery(asked.query, members);
@@ -226,7 +267,8 @@ async function run<R>(
   if (!permits(asked.caller.scope, need)) {
     throw s3Error.AccessDenied(refusalText(asked.caller.scope, need));
   }
-  const handled = operation.handle(open());
+  const goOn = async (begun: ReadAhead) => (await begun.take()) ?? (await operation.handle(open()));
+  const handled = ahead ? goOn(ahead) : operation.handle(open());
   const good = await (operation.mayTakeLong ? keepWaiting(handled, { fail }) : handled);
   // An answer that begins before its work is done has no other headers, but this one is known by then.
   return operation.tellsEncryption ? tellEncryption(good, asked.context) : good;

@@ -59,6 +59,8 @@ export interface Operation<Request> {
   readonly ofWrites?: true;
   /** Set if its good answer says how the object or the part lies encrypted, as S3's does. */
   readonly tellsEncryption?: true;
+  /** Set if it only reads, and may begin while the key of its sender is looked up (see auth/read-ahead.ts). */
+  readonly readsAhead?: true;
   /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
   readonly mayTakeLong?: true;
   /** Returns the good answer; throws S3Error for all else. */

@@ -1,4 +1,5 @@
 import type { Caller, ChunkSigning, Payload, SigningKey } from "../../app.ts";
+import { ExpiringMap } from "../../keys/expiring-map.ts";
 import { expiryText } from "../../keys/expiry.ts";
 import type { AccessKey, KeyRing } from "../../keys/key-ring.ts";
 import { isSessionId } from "../../keys/sessions.ts";
@@ -21,15 +22,31 @@ export interface VerifyOptions {
   readonly keys: KeyRing;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /**
+   * Called when the key is not in memory, while it is looked up, with its id. Not for an id that was signed wrongly with, or that
+   * nobody had, within the last minute: who only guesses keeps no branch at work.
+   */
+  readonly meanwhile?: (keyId: string) => void;
 }
 
 const signingKeys = new SigningKeys(100);
 
+/** Ids that a request came with whose signature was wrong, or whose key is not there; a minute each. */
+const suspects = new ExpiringMap<true>({ ttlMs: 60_000, maxEntries: 10_000 });
+
 /** Who sent a request, by its SigV4 signature in header or query. Looks up well-formed keys only. Throws S3's codes. */
-export async function verify(request: SignableRequest, { keys, now }: VerifyOptions): Promise<Caller> {
+export async function verify(
+  request: SignableRequest,
+  { keys, now, meanwhile }: VerifyOptions,
+): Promise<Caller> {
   const claim = readClaim(request, now);
-  const { key, signingKey } = await findKey(claim, keys);
+  const suspect = () => suspects.set(claim.keyId, { value: true, since: now });
+  const looking = () => {
+    if (!suspects.get(claim.keyId, now)) meanwhile?.(claim.keyId);
+  };
+  const { key, signingKey } = await findKey(claim, keys, { looking, unknown: suspect });
   if (!matches(request, { claim, signingKey })) {
+    suspect();
     throw s3Error.SignatureDoesNotMatch(
       "The signature is not the one that this request has with the secret key: check AWS_SECRET_ACCESS_KEY, and that nothing changes the request on its way.",
     );
@@ -57,10 +74,15 @@ export async function verifyPolicy(claim: FormClaim, keys: KeyRing): Promise<Cal
 async function findKey(
   { keyId, date, region }: Credential,
   keys: KeyRing,
+  tell?: { readonly looking: () => void; readonly unknown: () => void },
 ): Promise<{ readonly key: AccessKey; readonly signingKey: SigningKey }> {
   const found = keys.find(keyId);
+  if (found instanceof Promise) tell?.looking();
   const key = found instanceof Promise ? await found : found;
-  if (key === undefined) throw unknownKey(keyId, keys);
+  if (key === undefined) {
+    tell?.unknown();
+    throw unknownKey(keyId, keys);
+  }
   return { key, signingKey: signingKeys.get({ secret: key.secret, date, region }) };
 }
 

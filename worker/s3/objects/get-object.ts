@@ -20,6 +20,7 @@ export const getObject: Operation<ObjectRequest> = {
   permission: "read",
   tellsEncryption: true,
   unsigned: true,
+  readsAhead: true,
 
   async handle(request) {
     const early = openEarly(request);
@@ -101,6 +102,7 @@ export const headObject: Operation<ObjectRequest> = {
   permission: "read",
   tellsEncryption: true,
   unsigned: true,
+  readsAhead: true,
 
   async handle(request) {
     const { status, headers, range } = await selectObject(request);
