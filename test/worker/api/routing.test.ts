@@ -119,8 +119,8 @@ describe("the repos", () => {
     ]);
     const { branches } = await (await api("GET /repos/listed/branches")).json<{ branches: unknown[] }>();
     expect(branches).toEqual([
-      { name: "dev", createdAt: expect.any(Number), public: false, writer: null },
-      { name: "master", createdAt: expect.any(Number), public: false, writer: null },
+      { name: "dev", createdAt: expect.any(Number), public: false, writer: null, place: null },
+      { name: "master", createdAt: expect.any(Number), public: false, writer: null, place: null },
     ]);
   });
 

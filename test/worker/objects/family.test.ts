@@ -1,6 +1,7 @@
 import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { OTHER_FAMILY } from "../../../protocol/family.ts";
+import { branchMarker } from "../../../worker/blobs/blob-name.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { failed } from "../api/support.ts";
 import { failure, s3 } from "../s3/support.ts";
@@ -45,9 +46,10 @@ async function makeOld(stub: DurableObjectStub<undefined>): Promise<void> {
 
 let names = 0;
 
-/** Returns the repo of such a branch. */
+/** Returns the repo of such a branch, which left its marker as all do. */
 async function oldBranch(): Promise<string> {
   const repo = `old-${++names}`;
+  await env.BLOBS.put(branchMarker({ repo, branch: "master" }), "{}");
   await makeOld(env.BRANCH.getByName(`master.${repo}`) as unknown as DurableObjectStub<undefined>);
   return repo;
 }
@@ -117,6 +119,7 @@ describe("an object with tables of another family", () => {
       storage.sql.exec("INSERT INTO family (one, word, migrations) VALUES (1, 'sluice-2', 1)");
     });
     await evictDurableObject(stub);
+    await env.BLOBS.put(branchMarker({ repo: "later", branch: "master" }), "{}");
     expect(await failure(s3("GET /master.later/a"))).toMatchObject({ status: 503, Message: OTHER_FAMILY });
   });
 });
