@@ -199,7 +199,7 @@ async function run(pipeline: string, datums: number): Promise<void> {
 }
 
 /** A job of so many datums, from the commit that makes it until nothing is left to do. */
-async function billOfJob(datums: number): Promise<Bill> {
+async function billOfJob(datums: number, { times = 1 } = {}): Promise<Bill> {
   const [from, to] = [`in-${datums}`, `out-${datums}`];
   await makeRepo(from);
   await makePipeline({ name: to, globs: { [from]: "/*" } });
@@ -213,15 +213,19 @@ async function billOfJob(datums: number): Promise<Bill> {
   await run(to, 1);
   await comeToRest(objects);
   const files = Array.from({ length: datums }, (_, n) => [`file-${n}`, `content ${n}`]);
-  const bill = await billOf(async () => {
-    if (datums === 1) await send(`PUT /${from}/file-0`, { body: "content 0" });
-    else await commit(from, Object.fromEntries(files));
-    await run(to, datums);
-    await comeToRest(objects);
-  });
-  const { jobs } = await ask(`GET /jobs?pipeline=${to}&limit=1`);
-  expect(jobs).toMatchObject([{ state: "success", datums: { processed: datums } }]);
-  return bill;
+  const bills: Bill[] = [];
+  for (let n = 0; n < times; n++) {
+    const bill = await billOf(async () => {
+      if (datums === 1) await send(`PUT /${from}/file-${n}`, { body: `content ${n}` });
+      else await commit(from, Object.fromEntries(files));
+      await run(to, datums);
+      await comeToRest(objects);
+    });
+    bills.push(bill);
+    const { jobs } = await ask(`GET /jobs?pipeline=${to}&limit=1`);
+    expect(jobs).toMatchObject([{ state: "success", datums: { processed: datums } }]);
+  }
+  return least(bills);
 }
 
 const MANY = 10_000;
@@ -256,7 +260,7 @@ const FOLLOWED: Record<string, readonly [of: number, bill: () => Promise<Bill>]>
       });
     },
   ],
-  "a file of 1 KiB, and the job of one datum that it makes": [1, () => billOfJob(1)],
+  "a file of 1 KiB, and the job of one datum that it makes": [1, () => billOfJob(1, { times: 5 })],
   "one of the 100 datums of a job, with its file": [100, () => billOfJob(100)],
   "one of the 10,000 datums of a job, with its file": [MANY, () => billOfJob(MANY)],
 };

@@ -196,7 +196,10 @@ function secondsOf(spans: readonly Span[]): number {
 }
 
 /** What each of several bills has at least: an alarm that rings in between adds to one of them. */
-export function least(bills: readonly Bill[]): Record<string, number> {
-  const names = Object.keys(bills[0] ?? {}) as (keyof Bill)[];
-  return Object.fromEntries(names.map((name) => [name, Math.min(...bills.map((bill) => bill[name]))]));
+export function least([first, ...others]: readonly Bill[]): Bill {
+  if (!first) throw new Error("there are no bills");
+  const least = { ...first };
+  for (const bill of others)
+    for (const name of Object.keys(least) as (keyof Bill)[]) least[name] = Math.min(least[name], bill[name]);
+  return least;
 }
