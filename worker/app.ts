@@ -122,7 +122,11 @@ function openShared(env: Env, config: Config): Shared {
   const explain = handles && ((error: unknown) => handles.explain(error));
   const blobs = openBlobStore(env);
   const branches = madeObjects<BranchApi>(objectsOf(env, "BRANCH"), {
-    isMade: env.BRANCH_FILES ? onDisk(env.BRANCH, env.BRANCH_FILES) : isKnownTo({ catalogue, blobs }),
+    isMade: env.BRANCH_FILES
+      ? onDisk(env.BRANCH, env.BRANCH_FILES)
+      : config.probesBuckets
+        ? isKnownTo({ catalogue, blobs })
+        : undefined,
     makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
     unasked: answerOfNoBranch,
     unmade,

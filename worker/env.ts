@@ -128,6 +128,11 @@ export interface Config {
   readonly trustsCommits: boolean;
   /** The same of the newest state of branches that are set so. */
   readonly trustsNear: boolean;
+  /**
+   * Whether a bucket is looked for before it is called. While one is made, or the catalogue has not heard of it yet, an isolate may say
+   * that it is not there though somebody else has it.
+   */
+  readonly probesBuckets: boolean;
 }
 
 type ReadConfig =
@@ -185,6 +190,7 @@ function checkVars(env: Env): ReadConfig {
       keepsFiles: env.DISK === undefined && data.SLUICE_ROW_CACHE === "on",
       trustsCommits: data.SLUICE_COMMIT_CACHE === "on",
       trustsNear: data.SLUICE_NEAR_CACHE === "on",
+      probesBuckets: data.SLUICE_BUCKET_PROBE === "on",
     },
   };
 }
