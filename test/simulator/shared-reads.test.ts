@@ -26,15 +26,15 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("what is answered out of memory is never stale: in 60 histories", async () => {
-  const { wrong, files, pages } = await histories({ from: 0, to: 60 });
+test("what is answered out of memory is never stale: in 80 histories", async () => {
+  const { wrong, files, pages } = await histories({ from: 0, to: 80 });
   expect(wrong).toEqual([]);
   expect(files).toBeGreaterThan(100);
   expect(pages).toBeGreaterThan(100);
 });
 
-test("what is answered out of memory is never stale: in 600 more", REST, async () => {
-  expect((await histories({ from: 60, to: 660 })).wrong).toEqual([]);
+test("what is answered out of memory is never stale: in 580 more", REST, async () => {
+  expect((await histories({ from: 80, to: 660 })).wrong).toEqual([]);
 });
 
 test("what a crash takes back was answered to nobody", async () => {

@@ -7,7 +7,7 @@ const FILES = "worker/branch/tree/file-store.ts";
 const HISTORIES: TestRun = {
   project: "simulator",
   file: "test/simulator/shared-reads.test.ts",
-  title: "in 60 histories",
+  title: "in 80 histories",
 };
 
 /** Objects that end before all that they wrote is on the disk, in the simulation. */
