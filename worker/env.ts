@@ -129,8 +129,8 @@ export interface Config {
   /** The same of the newest state of branches that are set so. */
   readonly trustsNear: boolean;
   /**
-   * Whether a bucket is looked for before it is called. While one is made, or the catalogue has not heard of it yet, an isolate may say
-   * that it is not there though somebody else has it.
+   * Whether a bucket is looked for before it is called: on one machine its file, which is there first; on Cloudflare what was told of
+   * it, so that an isolate may say that it is not there, while it is made, though somebody else has it.
    */
   readonly probesBuckets: boolean;
 }
@@ -190,7 +190,7 @@ function checkVars(env: Env): ReadConfig {
       keepsFiles: env.DISK === undefined && data.SLUICE_ROW_CACHE === "on",
       trustsCommits: data.SLUICE_COMMIT_CACHE === "on",
       trustsNear: data.SLUICE_NEAR_CACHE === "on",
-      probesBuckets: data.SLUICE_BUCKET_PROBE === "on",
+      probesBuckets: env.BRANCH_FILES !== undefined || data.SLUICE_BUCKET_PROBE === "on",
     },
   };
 }

@@ -154,6 +154,8 @@ async function answerCaller(sent: Sent): Promise<Response> {
 function aheadOf(sent: Sent, keyId: string): ReadAhead | undefined {
   const { address, request, context } = sent;
   if (address.level !== "object" || (request.method !== "GET" && request.method !== "HEAD")) return undefined;
+  // Nobody without a key may decide where a bucket lives that is not there yet.
+  if (!context.config.probesBuckets) return undefined;
   const caller = presumed(keyId);
   return readAhead(context, async (own, heldBack) => {
     const asked = requestOf({ ...sent, context: own }, caller);
