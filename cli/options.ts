@@ -64,6 +64,17 @@ export function wholeNumber({ min, max }: { min: number; max: number }): (value:
   };
 }
 
+const SPAN_UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A parser of points in time, as milliseconds since 1970: a date, or a span such as `3h` for so long ago. */
+export function time(value: string): number {
+  const [, count, unit] = /^([0-9]{1,6})([smhd])$/.exec(value) ?? [];
+  if (unit !== undefined) return Date.now() - Number(count) * SPAN_UNITS[unit as keyof typeof SPAN_UNITS];
+  const at = /^[0-9]{4}-[0-9]{2}-[0-9]{2}/.test(value) ? Date.parse(value) : Number.NaN;
+  if (at >= 0) return at;
+  throw new InvalidArgumentError("It must be a time such as 2026-01-31T14:00Z, or 3h or 7d for so long ago.");
+}
+
 /** Of an argument that switches something. */
 export function onOrOff(value: string): boolean {
   if (value === "on" || value === "off") return value === "on";

@@ -263,8 +263,16 @@ export const LogLine = z.object({
 });
 export type LogLine = z.infer<typeof LogLine>;
 
+/** So many jobs are looked through for a text, the newest. */
+export const MAX_SEARCHED_JOBS = 10_000;
+
 /** A page of jobs, newest first; `next` goes into `after`. */
-export const JobPage = z.object({ jobs: z.array(Job), next: z.string().nullable() });
+export const JobPage = z.object({
+  jobs: z.array(Job),
+  next: z.string().nullable(),
+  /** Of a search: how many jobs were looked through up to the end of this page, and when the last of them was made; null: there was none. */
+  looked: z.object({ jobs: z.int(), since: z.int().nullable() }).optional(),
+});
 export type JobPage = z.infer<typeof JobPage>;
 
 /** `GET /now`: what runs, what waits and why, and what failed in the last day, of the repos that the key may read. */
@@ -273,8 +281,8 @@ export const Overview = z.object({
   at: z.int(),
   /** Jobs that have not ended, newest first, each with what it waits for. */
   underWay: z.array(Job),
-  /** Jobs that failed in the last day, newest first. */
-  failed: z.array(Job),
+  /** Jobs that failed in the last day, newest first. `mended`: the first later job of the pipeline that succeeded, and when it did. */
+  failed: z.array(Job.extend({ mended: z.object({ job: z.string(), at: z.int() }).optional() })),
   /** Jobs that ended last, newest first, for a look at how things go. */
   ended: z.array(
     Job.pick({ id: true, pipeline: true, state: true, createdAt: true, startedAt: true, finishedAt: true }),

@@ -1,3 +1,4 @@
+import { decodeTime, isValid } from "ulid";
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import {
@@ -12,6 +13,7 @@ import {
   ListedState,
   listedState,
   MAX_LIST_OUTPUTS,
+  MAX_SEARCHED_JOBS,
 } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
 import { type ListJobs, UNDER_WAY } from "../catalogue/jobs.ts";
@@ -24,15 +26,28 @@ import { type ApiRequest, mayRead, readQuery, waitMsFor } from "./request/api-re
 import { invalidField } from "./request/issues.ts";
 
 const MAX_JOBS = 1000;
+/** Characters of a text that is looked for. */
+const MAX_SEARCH = 200;
+/** So many jobs one page looks through for a text. */
+const SEARCHED_AT_ONCE = 2000;
+/** The last time that an id can begin with, in the year 10889. */
+const MAX_ULID_TIME = 2 ** 48 - 1;
 /** How long one request waits for the end of a job. */
 const MAX_WAIT_SECONDS = 20;
+
+/** When a job was made, as its id has it. */
+const Time = z.coerce.number().int().min(0).max(MAX_ULID_TIME);
 
 const ListQuery = z.strictObject({
   pipeline: Name.optional(),
   state: ListedState.optional(),
+  since: Time.optional(),
+  before: Time.optional(),
+  search: z.string().min(1).max(MAX_SEARCH).optional(),
   limit: z.coerce.number().int().min(1).max(MAX_JOBS).default(100),
   after: z.string().optional(),
 });
+type ListQuery = z.infer<typeof ListQuery>;
 
 /** The repo of the pipeline whose jobs are asked for; null: the jobs of all pipelines. */
 export function jobsRepo(asked: ApiRequest): readonly (string | null)[] {
@@ -40,39 +55,70 @@ export function jobsRepo(asked: ApiRequest): readonly (string | null)[] {
 }
 
 /**
- * `GET /jobs`: newest first, of the pipelines whose repo the key may read. The jobs of one pipeline come from its object,
- * up to the moment. All others come from the catalogue.
+ * `GET /jobs`: newest first, of the pipelines whose repo the key may read. The jobs of one pipeline, whatever their state, come from its
+ * object, up to the moment. All others come from the catalogue, in one query a page.
  */
 export async function listJobs(asked: ApiRequest): Promise<Response> {
-  const { pipeline, state, limit, after } = readQuery(asked, ListQuery);
-  if (pipeline !== undefined && state === undefined) {
+  const query = readQuery(asked, ListQuery);
+  const { pipeline, state, since, before, search, limit, after } = query;
+  if (pipeline !== undefined && (state ?? since ?? before ?? search) === undefined) {
     const own = await asked.context
       .pipeline(pipeline)
       .jobs.list({ limit, ...(after !== undefined && { after }) });
     return Response.json(own satisfies JobPage);
   }
-  const query = { pipelines: asked.caller.scope.repos ?? undefined, pipeline, after, limit: limit + 1 };
-  const jobs = await listed(asked.context, { query, state });
-  // Whether a job waits its pipeline alone knows: behind the last that can be asked, the next page begins.
-  const page = state === undefined ? jobs.slice(0, limit) : ofAskedPipelines(jobs.slice(0, limit));
-  const live = await unfinishedJobs(asked.context, page);
-  const shown = page.map((job) => live.get(job.id) ?? job);
+  const { found, next, looked } = await pageOf(asked, query);
+  const live = await unfinishedJobs(asked.context, found);
+  const shown = found.map((job) => live.get(job.id) ?? job);
   return Response.json({
     // The catalogue finds by its own state, in which it has those that wait too. What is shown may be another one by now.
     jobs: state === undefined ? shown : shown.filter((job) => listedState(job) === state),
-    next: jobs.length > page.length ? (page.at(-1)?.id ?? null) : null,
+    next,
+    ...(looked && { looked }),
   } satisfies JobPage);
 }
 
-/** Jobs as the catalogue knows them, newest first. Those that wait are among all that have not ended. */
-async function listed(
+interface Found extends Pick<JobPage, "next" | "looked"> {
+  readonly found: readonly Job[];
+}
+
+/** A page of the catalogue. Whether a job waits its pipeline alone knows: behind the last that can be asked, the next page begins. */
+async function pageOf({ context, caller }: ApiRequest, query: ListQuery): Promise<Found> {
+  const { state, search, limit } = query;
+  const states = state === undefined ? undefined : state === "waiting" ? UNDER_WAY : [state];
+  const wanted = { ...query, states, pipelines: caller.scope.repos ?? undefined, limit: limit + 1 };
+  if (search !== undefined) return await searchedPage(context, { ...wanted, limit, search });
+  const jobs = await context.catalogue.jobs.list(wanted);
+  const found = state === undefined ? jobs.slice(0, limit) : ofAskedPipelines(jobs.slice(0, limit));
+  return { found, next: jobs.length > found.length ? (found.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * A page of those that have a text. It looks through SEARCHED_AT_ONCE jobs, and its cursor says through how many all pages did, up to
+ * MAX_SEARCHED_JOBS. A key for some repos has its jobs read pipeline by pipeline, so that it looks through no others, and
+ * through fewer at once if there are many.
+ */
+async function searchedPage(
   { catalogue }: Pick<Context, "catalogue">,
-  { query, state }: { query: Omit<ListJobs, "state">; state: ListedState | undefined },
-): Promise<Job[]> {
-  if (state !== "waiting") return await catalogue.jobs.list({ ...query, state });
-  const lists = UNDER_WAY.map((each) => catalogue.jobs.list({ ...query, state: each }));
-  const jobs = (await Promise.all(lists)).flat().sort((a, b) => (a.id < b.id ? 1 : -1));
-  return jobs.slice(0, query.limit);
+  { after, limit, ...query }: ListJobs & { readonly search: string },
+): Promise<Found> {
+  const [, from, before = "0"] = /^(.*)\.([0-9]{1,5})$/.exec(after ?? "") ?? [undefined, after];
+  const left = Math.max(0, MAX_SEARCHED_JOBS - Number(before));
+  const pipelines = query.pipeline === undefined ? (query.pipelines?.length ?? 1) : 1;
+  const scan = Math.min(left, Math.max(limit, Math.floor(SEARCHED_AT_ONCE / Math.max(1, pipelines))));
+  const { jobs, looked, last } = await catalogue.jobs.search({ ...query, after: from, limit, scan });
+  const found = ofAskedPipelines(jobs);
+  // A page that ends early counts what it shows: what is counted too low only lets the search go on a little longer.
+  const isCut = found.length < jobs.length;
+  const count = Number(before) + (isCut ? found.length : looked);
+  const end = isCut ? (found.at(-1)?.id ?? null) : last;
+  const isOver = count >= MAX_SEARCHED_JOBS || (jobs.length < limit && looked < scan);
+  const since = end !== null && isValid(end) ? decodeTime(end) : null;
+  return {
+    found,
+    next: isOver || end === null ? null : `${end}.${count}`,
+    looked: { jobs: count, since },
+  };
 }
 
 /** The first jobs, as far as those that have not ended are of at most MAX_ASKED pipelines. */

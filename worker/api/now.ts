@@ -1,4 +1,3 @@
-import { encodeTime } from "ulid";
 import type { Overview } from "../../protocol/pipelines.ts";
 import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
@@ -8,8 +7,6 @@ import { conditionalJson } from "./answer/conditional.ts";
 import { unfinishedJobs } from "./jobs.ts";
 import type { ApiRequest } from "./request/api-request.ts";
 
-/** Of the time in a ULID: ids that begin with a later one are younger. */
-const TIME_CHARACTERS = 10;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MAX_UNDER_WAY = 100;
 const MAX_FAILED = 50;
@@ -18,8 +15,9 @@ const MAX_COUNTED = 10_000;
 const MAX_STOPPED = 20;
 
 /**
- * `GET /now`: one answer for who wants to see how things are. It costs seven queries of the catalogue, each of which
- * reads as much as it shows, or one more if more failed than it shows, and a call to each of the pipelines whose jobs wait, at most 50. With the ETag of the last
+ * `GET /now`: one answer for who wants to see how things are. It costs five queries of the catalogue, each of which
+ * reads as much as it shows, one more if something failed, and one more if more failed than it shows; and a call to each of the pipelines
+ * whose jobs wait, at most 50. With the ETag of the last
  * answer in `if-none-match` it is 304 until something is new.
  */
 export async function showNow(asked: ApiRequest): Promise<Response> {
@@ -40,27 +38,28 @@ async function findJobs(
 ): Promise<Pick<Overview, "underWay" | "failed" | "failedCount" | "ended" | "more">> {
   const scope = { pipelines: caller.scope.repos ?? undefined };
   const { jobs } = context.catalogue;
-  const unfinished = UNDER_WAY.map((state) => jobs.list({ ...scope, state, limit: MAX_UNDER_WAY + 1 }));
-  const [failures, newest, ...groups] = await Promise.all([
+  const [failures, newest, open] = await Promise.all([
     // By the time when they were made: one that was made long ago and failed only now is among the last that failed, too.
-    jobs.list({ ...scope, state: "failure", limit: MAX_FAILED + 1 }),
+    jobs.list({ ...scope, states: ["failure"], limit: MAX_FAILED + 1 }),
     jobs.list({ ...scope, limit: MAX_ENDED + MAX_UNDER_WAY }),
-    ...unfinished,
+    jobs.list({ ...scope, states: UNDER_WAY, limit: MAX_UNDER_WAY + 1 }),
   ]);
-  const open = groups.flat().sort((a, b) => (a.id < b.id ? 1 : -1));
   const failed = failures.filter(({ finishedAt }) => (finishedAt ?? 0) >= since);
   // Beyond the page they are counted by when they were made.
   const counted =
-    failures.length > MAX_FAILED
-      ? await jobs.countFailed({ ...scope, after: encodeTime(since, TIME_CHARACTERS), limit: MAX_COUNTED })
-      : 0;
+    failures.length > MAX_FAILED ? await jobs.countFailed({ ...scope, since, limit: MAX_COUNTED }) : 0;
   const failedCount = Math.max(failed.length, counted);
   const underWay = open.slice(0, MAX_UNDER_WAY);
-  const live = await unfinishedJobs(context, underWay);
+  const shownFailed = failed.slice(0, MAX_FAILED);
+  const [live, mended] = await Promise.all([unfinishedJobs(context, underWay), jobs.mended(shownFailed)]);
+  const mends = new Map(mended.map(({ failed: id, ...mend }) => [id, mend]));
   const ended = newest.filter(({ finishedAt }) => finishedAt !== null).slice(0, MAX_ENDED);
   return {
     underWay: underWay.map((job) => live.get(job.id) ?? job),
-    failed: failed.slice(0, MAX_FAILED),
+    failed: shownFailed.map((job) => {
+      const mend = mends.get(job.id);
+      return mend ? { ...job, mended: mend } : job;
+    }),
     failedCount,
     ended: ended.map(({ id, pipeline, state, createdAt, startedAt, finishedAt }) => ({
       ...{ id, pipeline, state, createdAt, startedAt, finishedAt },

@@ -7,7 +7,7 @@ import { type Command, withClient } from "../../command.ts";
 import { type Client, noteAway, patiently } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
-import { moreText, name, type PageOptions, wantedOf } from "../../options.ts";
+import { moreText, name, type PageOptions, time, wantedOf } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { liveAnswer } from "../../output/live-line.ts";
 import {
@@ -24,6 +24,10 @@ import { goodDatums, showVersion } from "./show.ts";
 interface Options extends PageOptions {
   readonly pipeline?: string;
   readonly state?: ListedState;
+  readonly search?: string;
+  /** Milliseconds since 1970. */
+  readonly since?: number;
+  readonly before?: number;
   readonly commit?: string;
   readonly watch?: true;
 }
@@ -51,6 +55,13 @@ export function addJobList(group: Command): void {
         "only those in this state; those that wait are in the state waiting alone",
       ).choices(ListedState.options),
     )
+    .option("--search <text>", "only those with this text in the pipeline's name or in the reason")
+    .option(
+      "--since <time>",
+      "only those made since: a time such as 2026-01-31T14:00Z, or 3h or 7d for so long ago",
+      time,
+    )
+    .option("--before <time>", "only those made before", time)
     .option("--watch", "go on as they change")
     .action((options: Options) => {
       if (options.watch && options.after !== undefined) {
@@ -72,6 +83,7 @@ export function addJobList(group: Command): void {
     .clientOptions(
       "sluice job list --pipeline edges",
       "sluice job list --state failure --limit 5",
+      "sluice job list --search 'exit code 4' --since 7d",
       "sluice job list --commit master.images@01KAR…",
       "sluice job list --pipeline edges --watch",
     );
@@ -99,9 +111,9 @@ interface Asked {
 }
 
 async function jobsOf(client: Client, { options, commit }: Asked): Promise<JobPage> {
-  const { pipeline, state } = options;
+  const { pipeline, state, search, since, before } = options;
   const pageOf = (page: { limit: number; after: string | undefined }): Promise<JobPage> =>
-    client.get(JobPage, "/jobs", { ...page, pipeline, state });
+    client.get(JobPage, "/jobs", { ...page, pipeline, state, search, since, before });
   const limit = wantedOf(options, SIZES);
   let { after } = options;
   let size = commit === undefined ? Math.min(limit, SIZES.most) : SIZES.most;

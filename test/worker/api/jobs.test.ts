@@ -1,6 +1,15 @@
+import { env } from "cloudflare:test";
 import { encodeTime } from "ulid";
-import { describe, expect, test } from "vitest";
-import { DatumPage, Job, JobRetry, JobSummary, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
+import { describe, expect, test, vi } from "vitest";
+import {
+  DatumPage,
+  Job,
+  JobPage,
+  JobRetry,
+  JobSummary,
+  LogLine,
+  Pipeline,
+} from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import { stepsOf } from "../../../worker/pipeline/views/job.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
@@ -129,6 +138,130 @@ describe("GET /jobs?state=", () => {
     expect(first.next).toBe(id(1));
     const { jobs } = await good(`GET /jobs?state=running&after=${first.next}`);
     expect(jobs[0].id).toBe(id(0));
+  });
+});
+
+describe("GET /jobs?search=&since=&before=", () => {
+  const made = (at: number, n: number): string => `${encodeTime(at, 10)}${String(n).padStart(16, "0")}`;
+
+  function failedJob(id: string, pipeline: string, reason: string): Job {
+    return {
+      ...{ id, pipeline, state: "failure", reason, inputs: [], outputCommit: null, version: 1 },
+      output: { repo: pipeline, branch: "master" },
+      datums: { total: 1, processed: 0, skipped: 0, failed: 1 },
+      ...{ createdAt: 1, startedAt: 1, finishedAt: 2 },
+    };
+  }
+
+  async function record(...jobs: Job[]): Promise<void> {
+    for (let at = 0; at < jobs.length; at += 50) {
+      const records = jobs.slice(at, at + 50).map((job) => ({ job, version: 1 }));
+      await testContext().catalogue.jobs.record(records, { uid: "u" });
+    }
+  }
+
+  const seeing = (...repos: string[]) => ({ caller: { scope: { level: "read", repos } } }) as const;
+  const page = async (query: string, ...repos: string[]): Promise<JobPage> =>
+    JobPage.parse(await good(`GET /jobs?${query}`, seeing(...repos)));
+  const ids = ({ jobs }: JobPage): string[] => jobs.map(({ id }) => id);
+
+  test("finds by the pipeline's name and by the reason, and by when a job was made", async () => {
+    const [one, two, three] = [made(1000, 1), made(2000, 2), made(3000, 3)];
+    await record(
+      failedJob(one, "find-a", "exit code 4"),
+      failedJob(two, "find-b", "No soup today"),
+      failedJob(three, "find-soup", "exit code 4"),
+    );
+    const repos = ["find-a", "find-b", "find-soup"];
+    const found = await page("search=soup", ...repos);
+    expect([ids(found), found.next, found.looked]).toEqual([[three, two], null, { jobs: 3, since: 1000 }]);
+    expect(ids(await page("search=SOUP&pipeline=find-b", ...repos))).toEqual([two]);
+    expect(ids(await page("search=soup&before=3000", ...repos))).toEqual([two]);
+    expect(ids(await page("search=code&state=failure&since=3000", ...repos))).toEqual([three]);
+    expect(await page("search=code&state=success", ...repos)).toMatchObject({ jobs: [], next: null });
+    const inTime = await page("since=1001&before=3000", ...repos);
+    expect([ids(inTime), inTime]).toEqual([
+      [two],
+      expect.not.objectContaining({ looked: expect.anything() }),
+    ]);
+    expect(ids(await page("pipeline=find-a&before=1000", ...repos))).toEqual([]);
+    expect((await page("search=soup", "find-a")).looked).toEqual({ jobs: 1, since: 1000 });
+  });
+
+  test("looks through 2,000 jobs a page, and goes on behind them and behind what a page shows", async () => {
+    const jobs = Array.from({ length: 2003 }, (_, n) =>
+      failedJob(made(5000, n), "long", n === 0 || n > 2000 ? "needle" : "hay"),
+    );
+    await record(...jobs);
+    const first = await page("search=needle&limit=1", "long");
+    expect([ids(first), first.looked]).toEqual([[made(5000, 2002)], { jobs: 1, since: 5000 }]);
+    const second = await page(`search=needle&after=${first.next}`, "long");
+    expect([ids(second), second.looked?.jobs]).toEqual([[made(5000, 2001)], 2001]);
+    const third = await page(`search=needle&after=${second.next}`, "long");
+    expect([ids(third), third.looked?.jobs, third.next]).toEqual([[made(5000, 0)], 2003, null]);
+  });
+
+  test("asks the catalogue once a page, whatever is asked, and reads no more than it looks through", async () => {
+    const jobs = Array.from({ length: 2500 }, (_, n) => failedJob(made(7000, n), "counted", "hay"));
+    await record(...jobs);
+    const statements = Object.getPrototypeOf(env.DB.prepare("SELECT 1"));
+    const { all } = statements;
+    const read: number[] = [];
+    vi.spyOn(statements, "all").mockImplementation(async function (this: unknown, ...args: unknown[]) {
+      const answer = await all.apply(this, args);
+      read.push(answer.meta.rows_read);
+      return answer;
+    });
+    const rows = async (query: string, ...repos: string[]): Promise<number | undefined> => {
+      read.length = 0;
+      await (repos.length > 0 ? page(query, ...repos) : good(`GET /jobs?${query}`));
+      expect(read, query).toHaveLength(1);
+      return read[0];
+    };
+    const search = "search=needle&limit=50";
+    const counts = {
+      all: await rows("limit=50"),
+      waiting: await rows("limit=50&state=waiting"),
+      inTime: await rows("limit=50&state=failure&since=1&before=8000"),
+      ofPipeline: await rows("limit=50&state=failure&pipeline=counted"),
+      search: await rows(search),
+      searchInState: await rows(`${search}&state=failure`),
+      searchInPipeline: await rows(`${search}&pipeline=counted`),
+      searchInOne: await rows(search, "counted"),
+      searchInSome: await rows(search, "counted", "other", "third"),
+      searchFinds: await rows("search=hay&limit=50"),
+    };
+    vi.restoreAllMocks();
+    const most = { list: 51 * 2, search: 2000 * 2, some: 2000 * 8, finds: 500 };
+    const few = 10;
+    const bounds: Record<keyof typeof counts, number> = {
+      ...{ all: most.list, waiting: most.list, inTime: most.list, ofPipeline: most.list },
+      ...{ search: most.search, searchInState: most.search, searchInPipeline: most.search },
+      ...{ searchInOne: most.search, searchInSome: most.some, searchFinds: most.finds },
+    };
+    for (const [name, bound] of Object.entries(bounds))
+      expect(counts[name as keyof typeof counts], name).toBeLessThanOrEqual(bound + few);
+  });
+
+  test("ends behind the newest 10,000, wherever its pages ended", async () => {
+    const few = Array.from({ length: 5 }, (_, n) => failedJob(made(6000, n), "end", "hay"));
+    await record(...few);
+    const last = await page(`search=needle&after=${made(6000, 4)}.9998`, "end");
+    expect([last.jobs, last.next, last.looked?.jobs]).toEqual([[], null, 10_000]);
+    const over = await page(`search=needle&after=${made(6000, 4)}.10000`, "end");
+    expect([over.jobs, over.next, over.looked?.jobs]).toEqual([[], null, 10_000]);
+  });
+
+  test("says what is wrong with a request", async () => {
+    for (const [query, path] of [
+      ["search=", "search"],
+      [`search=${"x".repeat(201)}`, "search"],
+      ["since=yesterday", "since"],
+      ["before=281474976710656", "before"],
+    ] as const) {
+      const issues = [{ path, message: expect.any(String) }];
+      expect(await failed(`GET /jobs?${query}`)).toMatchObject({ status: 400, issues });
+    }
   });
 });
 

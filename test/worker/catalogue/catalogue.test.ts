@@ -1,4 +1,5 @@
 import { env } from "cloudflare:test";
+import { encodeTime } from "ulid";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
@@ -188,15 +189,89 @@ describe("jobs", () => {
       (await catalogue.jobs.list(query)).map(({ id }) => id);
     expect(await ids({ limit: 10 })).toEqual(["3", "2", "1"]);
     expect(await ids({ limit: 10, pipeline: "a" })).toEqual(["3", "1"]);
-    expect(await ids({ limit: 10, pipeline: "a", state: "running" })).toEqual(["3"]);
+    expect(await ids({ limit: 10, pipeline: "a", states: ["running"] })).toEqual(["3"]);
     expect(await ids({ limit: 1, after: "3" })).toEqual(["2"]);
     expect(await ids({ limit: 10, pipelines: ["b", "none", "a"] })).toEqual(["3", "2", "1"]);
     expect(await ids({ limit: 1, pipelines: ["b", "a"], after: "3" })).toEqual(["2"]);
     expect(await ids({ limit: 10, pipelines: ["b", "none"] })).toEqual(["2"]);
-    expect(await ids({ limit: 10, pipelines: ["a", "b"], state: "running", after: "3" })).toEqual(["2"]);
+    expect(await ids({ limit: 10, pipelines: ["a", "b"], states: ["running"], after: "3" })).toEqual(["2"]);
     expect(await ids({ limit: 10, pipelines: [] })).toEqual([]);
     expect(await catalogue.jobs.pipelineOf("2")).toBe("b");
     expect(await catalogue.jobs.pipelineOf("9")).toBeNull();
+  });
+
+  const record = async (...jobs: Job[]): Promise<void> =>
+    await catalogue.jobs.record(
+      jobs.map((each) => ({ job: each, version: 1 })),
+      { uid: "u" },
+    );
+
+  test("jobs are listed by several states and by when they were made", async () => {
+    const made = (at: number, n: number): string => `${encodeTime(at, 10)}${String(n).padStart(16, "0")}`;
+    const [one, two, three] = [made(1000, 1), made(2000, 2), made(2000, 3)];
+    await record(job(one, "a", "starting"), job(two, "b", "running"), job(three, "a", "success"));
+    const ids = async (query: Omit<Parameters<typeof catalogue.jobs.list>[0], "limit">) =>
+      (await catalogue.jobs.list({ ...query, limit: 10 })).map(({ id }) => id);
+    expect(await ids({ states: ["starting", "running"] })).toEqual([two, one]);
+    expect(await ids({ states: ["starting", "running"], after: two })).toEqual([one]);
+    expect(await ids({ states: ["starting", "success"], pipelines: ["a"] })).toEqual([three, one]);
+    expect(await ids({ since: 2000 })).toEqual([three, two]);
+    expect(await ids({ since: 1001, before: 2000 })).toEqual([]);
+    expect(await ids({ before: 2000 })).toEqual([one]);
+    expect(await ids({ before: 2001, after: three })).toEqual([two, one]);
+    expect(await ids({ since: 2000, pipeline: "a" })).toEqual([three]);
+    expect(await ids({ before: 2000, states: ["starting"] })).toEqual([one]);
+  });
+
+  test("a search looks through so many jobs, and says how many it were and where it stands", async () => {
+    await record(
+      ...["1", "2", "3", "4", "5"].map((id) => ({
+        ...job(id, id === "4" ? "Soups" : "a", "failure"),
+        reason: "exit code 4",
+      })),
+      { ...job("6", "a", "success"), reason: null },
+      { ...job("7", "b", "killed"), reason: "No soup today, 100%" },
+    );
+    const find = async (
+      query: Omit<Parameters<typeof catalogue.jobs.search>[0], "limit"> & { limit?: number },
+    ) => {
+      const { jobs, ...rest } = await catalogue.jobs.search({ limit: 10, ...query });
+      return [jobs.map(({ id }) => id), rest];
+    };
+    expect(await find({ search: "soup", scan: 100 })).toEqual([["7", "4"], { looked: 7, last: "1" }]);
+    expect(await find({ search: "soup", scan: 3 })).toEqual([["7"], { looked: 3, last: "5" }]);
+    expect(await find({ search: "soup", scan: 3, after: "5" })).toEqual([["4"], { looked: 3, last: "2" }]);
+    expect(await find({ search: "EXIT", scan: 100, limit: 2 })).toEqual([
+      ["5", "4"],
+      { looked: 4, last: "4" },
+    ]);
+    expect(await find({ search: "%", scan: 100 })).toEqual([["7"], { looked: 7, last: "1" }]);
+    expect(await find({ search: "", scan: 100, states: ["success"] })).toEqual([
+      ["6"],
+      { looked: 1, last: "6" },
+    ]);
+    const limited = { pipelines: ["Soups", "b"], scan: 100 };
+    expect(await find({ search: "o", ...limited })).toEqual([["7", "4"], { looked: 2, last: "4" }]);
+    expect(await find({ search: "o", ...limited, states: ["failure"] })).toEqual([
+      ["4"],
+      { looked: 2, last: "4" },
+    ]);
+    expect(await find({ search: "x", scan: 100, pipelines: [] })).toEqual([[], { looked: 0, last: null }]);
+  });
+
+  test("a job that failed is mended by the first one after it that succeeded, of its own pipeline", async () => {
+    await record(
+      ...[job("1", "a", "failure"), job("2", "b", "success"), job("3", "a", "killed")],
+      ...[
+        { ...job("4", "a", "success"), finishedAt: 40 },
+        job("5", "a", "success"),
+        job("6", "a", "failure"),
+      ],
+    );
+    expect(await catalogue.jobs.mended([job("1", "a", "failure"), job("6", "a", "failure")])).toEqual([
+      { failed: "1", job: "4", at: 40 },
+    ]);
+    expect(await catalogue.jobs.mended([])).toEqual([]);
   });
 
   test("an older version of a job changes nothing", async () => {
