@@ -129,6 +129,21 @@ describe("GET /now", () => {
     expect((await now(null)).failedCount).toBeGreaterThanOrEqual(55);
   });
 
+  test("says which of the jobs that failed a later one of the pipeline mended, and since when", async () => {
+    const finishedAt = Date.now();
+    await record(
+      job("01MEND1", { pipeline: "mends", state: "failure", finishedAt }),
+      job("01MEND2", { pipeline: "mends-not", state: "success", finishedAt }),
+      job("01MEND3", { pipeline: "mends", state: "success", finishedAt: finishedAt + 7 }),
+      job("01MEND4", { pipeline: "mends", state: "failure", finishedAt }),
+    );
+    const { failed: bad } = await now(["mends", "mends-not"]);
+    expect(bad.map(({ id, mended }) => [id, mended])).toEqual([
+      ["01MEND4", undefined],
+      ["01MEND1", { job: "01MEND3", at: finishedAt + 7 }],
+    ]);
+  });
+
   test("is 304 to who has it already, until something is new", async () => {
     await record(job("01TAG1", { pipeline: "tagged", state: "running" }));
     const caller = { scope: { level: "read", repos: ["tagged"] } } as const;
