@@ -212,6 +212,35 @@ export const JobSummary = z.object({
       millis: z.int(),
     }),
   ),
+  /**
+   * Datums that failed in the same way, of the first 1,000 by their paths: the largest group first, at most 20. `line`: the last
+   * that each printed, and `log`: the last lines of the first one. `…` stands for names of what a datum reads.
+   */
+  failures: z.array(
+    z.object({
+      reason: z.string().nullable(),
+      exitCode: z.int().nullable(),
+      line: z.string().nullable(),
+      count: z.int(),
+      /** The first 20 of them. */
+      datums: z.array(z.object({ id: z.string(), inputs: DatumInputs, node: z.string().nullable() })),
+      log: z.array(z.string()),
+    }),
+  ),
+  /** How many datums run now, and the 20 that have run longest; `since`: when a node took it. */
+  running: z.object({
+    count: z.int(),
+    datums: z.array(
+      z.object({
+        id: z.string(),
+        inputs: DatumInputs,
+        node: z.string().nullable(),
+        since: z.int().nullable(),
+      }),
+    ),
+  }),
+  /** The last job before this one that succeeded; null: there is none among the 1,000 before it. */
+  lastGood: Job.pick({ id: true, version: true, finishedAt: true, inputs: true }).nullable(),
   /** Datums that failed, by their paths: at most 20. `log`: the last lines that each printed. */
   failed: z.array(
     z.object({
@@ -256,6 +285,8 @@ export const LogLine = z.object({
   at: z.int(),
   /** Null: nothing that is kept follows what was left out. */
   line: z.string().nullable(),
+  /** What the datum reads: in the first line of each datum, at least. Absent there: it is not kept any more. */
+  inputs: DatumInputs.optional(),
   /** So many lines before this one were left out, as the datum printed more than is kept. */
   dropped: z.int().positive().optional(),
   /** The place behind this line: goes into `after`. */

@@ -81,15 +81,17 @@ async function* textOf(first: LogPage, call: Call): AsyncGenerator<string, undef
   }
 }
 
-function renderChunk({ place, datum, node, at, dropped, lines, seen }: LogChunk): string {
+function renderChunk({ place, datum, inputs, node, at, dropped, lines, seen }: LogChunk): string {
   const before = dropped > 0 ? { dropped } : {};
-  if (lines.length === 0) return record({ datum, node, at, line: null, ...before, next: `${place}.1` });
+  const read = inputs && { inputs };
+  if (lines.length === 0)
+    return record({ datum, ...read, node, at, line: null, ...before, next: `${place}.1` });
   return lines
     .slice(seen)
     .map(([afterMs, line], index) => {
       const count = seen + index + 1;
-      const missing = count === 1 ? before : {};
-      return record({ datum, node, at: at + afterMs, line, ...missing, next: `${place}.${count}` });
+      const first = { ...(index === 0 && read), ...(count === 1 && before) };
+      return record({ datum, node, at: at + afterMs, line, ...first, next: `${place}.${count}` });
     })
     .join("");
 }

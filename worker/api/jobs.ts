@@ -17,7 +17,7 @@ import {
 } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
 import { type ListJobs, UNDER_WAY } from "../catalogue/jobs.ts";
-import type { DatumRefused } from "../pipeline/contract.ts";
+import type { DatumRefused, DatumSummary } from "../pipeline/contract.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { type ApiError, apiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
@@ -199,7 +199,10 @@ async function withGone(context: Context, job: Job): Promise<Job> {
   };
 }
 
-const NOTHING_KEPT = { ok: false, steps: [], durations: null, slowest: [], failed: [] };
+const NOTHING_KEPT: { readonly ok: false } & DatumSummary = {
+  ...{ ok: false, steps: [], durations: null, slowest: [], failures: [], failed: [] },
+  ...{ running: { count: 0, datums: [] }, lastGood: null },
+};
 
 /** `GET /jobs/{id}/summary`: 304 to who has it already. */
 export async function summarizeJob(asked: ApiRequest): Promise<Response> {

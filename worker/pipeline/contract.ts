@@ -9,6 +9,7 @@ import type {
   FateState,
   Job,
   JobSummary,
+  LogLine,
   Pipeline as PipelineInfo,
   PipelineVersion,
 } from "../../protocol/pipelines.ts";
@@ -346,6 +347,8 @@ export interface LogsCall {
 export interface LogChunk {
   readonly place: string;
   readonly datum: string;
+  /** What it reads; absent: as of an earlier one of the datum on the same page, or not kept any more. */
+  readonly inputs?: LogLine["inputs"];
   readonly node: string | null;
   /** Milliseconds since 1970. */
   readonly at: number;

@@ -54,7 +54,7 @@ export const FUZZED_ROUTES: Readonly<Record<string, FuzzedRoute>> = {
   "POST /pipelines": { body: PipelineSpec, query: ["dryRun", "update", "reprocess", "text"] },
   "GET /graph": {},
   "GET /now": {},
-  "GET /jobs": { query: ["pipeline", "state", ...PAGE] },
+  "GET /jobs": { query: ["pipeline", "state", "since", "before", "search", ...PAGE] },
   "GET /fsck": { query: ["after"] },
   "GET /repos": { query: ["deleted", ...PAGE] },
   "GET /repos/:repo/usage": { query: ["sizes"] },

@@ -85,6 +85,7 @@ describe("POST /runner/logs", () => {
     const [line, ...rest] = await allOf(await api(`GET /jobs/${a.job}/logs`));
     expect(line).toEqual({
       ...{ datum: a.datum, node: "n1", line: "one", next: expect.any(String) },
+      inputs: [{ name: "take-in", path: a.inputs[0]?.path }],
       at: expect.any(Number),
     });
     expect(Math.abs(Date.now() - (line?.at ?? 0))).toBeLessThan(3_600_000);

@@ -357,6 +357,94 @@ describe("GET /jobs/{id}/summary", () => {
   });
 });
 
+describe("what GET /jobs/{id}/summary says to compare", () => {
+  /** Fails each datum that the worker gets, with what it printed by the path that it reads. */
+  async function failAll(name: string, logOf: (path: string) => string): Promise<JobSummary> {
+    const worker = `n1/${name}/0/x`;
+    const lease = { pipeline: name, node: "n1", worker, max: 64 };
+    const { datums } = await soon(async () => {
+      const answer = await good("POST /runner/lease", { body: lease });
+      return answer.datums.length > 0 ? answer : undefined;
+    });
+    await known(datums[0].job);
+    const outcomes = datums.map(({ lease: held, inputs: [input] }: LeasedDatum) => ({
+      ...{ lease: held, state: "failed", blame: "datum", exitCode: 4, millis: 1 },
+      ...{ reason: "the command ended with exit code 4", log: logOf(input?.path ?? "") },
+    }));
+    await good("POST /runner/finish", { body: { pipeline: name, worker, outcomes } });
+    return JobSummary.parse(await good(`GET /jobs/${datums[0].job}/summary`));
+  }
+
+  async function begin(name: string, files: Record<string, string>): Promise<void> {
+    const input = { repo: `${name}-in`, branch: "master" };
+    await makeBranch(input);
+    await good("POST /pipelines", { body: spec(name, { datumTries: 1 }) });
+    await commitFiles(input, files);
+  }
+
+  test("datums that failed in the same way are one group, whatever they are called", async () => {
+    await begin("same", { a: "1", "b.txt": "2", "c.txt": "3", at: "4" });
+    const { failures } = await failAll("same", (path) =>
+      path === "at" ? "odd\n" : `begins\nno soup in /pfs/same-in/${path} at all\n`,
+    );
+    expect(failures).toMatchObject([
+      {
+        ...{ reason: "the command ended with exit code 4", exitCode: 4, count: 3 },
+        line: "no soup in /pfs/same-in/… at all",
+        datums: ["a", "b.txt", "c.txt"].map((path) => ({ inputs: [{ name: "same-in", path }], node: "n1" })),
+        log: ["begins", "no soup in /pfs/same-in/a at all"],
+      },
+      { count: 1, line: "odd", datums: [{ inputs: [{ name: "same-in", path: "at" }] }] },
+    ]);
+  });
+
+  test("a file whose name is a number has no part in an exit code", async () => {
+    await begin("numbers", { "4": "1", "5": "2" });
+    const { failures } = await failAll("numbers", (path) => `4 of 5 lines of /pfs/numbers-in/${path}\n`);
+    expect(failures).toMatchObject([
+      { reason: "the command ended with exit code 4", line: "4 of 5 lines of /pfs/numbers-in/…", count: 2 },
+    ]);
+  });
+
+  test("what failed without a word is one group, too, and names at most 20", async () => {
+    const files = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`f${n}`, String(n)]));
+    await begin("mute", files);
+    const { failures } = await failAll("mute", () => "");
+    expect(failures).toMatchObject([{ count: 25, line: null, log: [] }]);
+    expect(failures[0]?.datums).toHaveLength(20);
+  });
+
+  test("which datum runs where, and since when", async () => {
+    const before = Date.now();
+    const { datum } = await running("where");
+    await known(datum.job);
+    const { running: now } = JobSummary.parse(await good(`GET /jobs/${datum.job}/summary`));
+    expect(now).toMatchObject({
+      count: 1,
+      datums: [{ id: datum.datum, node: "n1", inputs: [{ name: "where-in", path: datum.inputs[0]?.path }] }],
+    });
+    expect(now.datums[0]?.since).toBeGreaterThanOrEqual(before);
+  });
+
+  test("the last job before it that succeeded, with what that read", async () => {
+    const input = { repo: "good-in", branch: "master" };
+    await makeBranch(input);
+    // What its glob does not match makes jobs that succeed by themselves.
+    await good("POST /pipelines", {
+      body: spec("good", { datumTries: 1, inputs: [{ repo: { name: "good-in" }, glob: "/x*" }] }),
+    });
+    await commitFiles(input, { a: "1" });
+    const first: Job = await soon(async () => (await good("GET /jobs?pipeline=good&state=success")).jobs[0]);
+    expect(JobSummary.parse(await good(`GET /jobs/${first.id}/summary`)).lastGood).toBeNull();
+    await commitFiles(input, { x: "1" });
+    const { job, lastGood } = await failAll("good", () => "");
+    expect(lastGood).toEqual({
+      ...{ id: first.id, version: 1, finishedAt: first.finishedAt, inputs: first.inputs },
+    });
+    expect(job.inputs[0]?.commit).not.toBe(first.inputs[0]?.commit);
+  });
+});
+
 describe("the steps of a job", () => {
   const job = {
     ...{ createdAt: 1000, startedAt: null, turnAt: null, committingAt: null },
@@ -459,8 +547,9 @@ describe("GET /jobs/{id}/datums and /logs", () => {
         .split("\n")
         .map((line) => LogLine.parse(JSON.parse(line)));
       const kept = { datum: datum.datum, node: "n1", at: expect.any(Number), next: expect.any(String) };
+      const inputs = [{ name: "tell-in", path: datum.inputs[0]?.path }];
       expect(lines).toEqual([
-        { ...kept, line: "x" },
+        { ...kept, line: "x", inputs },
         { ...kept, line: "y" },
       ]);
     }

@@ -29,6 +29,25 @@ export interface FailedAttempt extends AttemptRow {
   readonly log: string | null;
 }
 
+/** A failed one with the last characters of what it printed. */
+export interface FailedTail extends DatumName {
+  readonly node: string | null;
+  readonly exitCode: number | null;
+  readonly reason: string | null;
+  readonly tail: string | null;
+}
+
+/** One that runs. `lease`: the ULID of its lease. */
+export interface RunningAttempt extends DatumName {
+  readonly node: string | null;
+  readonly lease: string;
+  /** How many of the job run. */
+  readonly count: number;
+}
+
+/** Of the end of a log, enough for its last line. */
+const TAIL_CHARACTERS = 500;
+
 /** An attempt for people. */
 export interface ShownAttempt extends FailedAttempt {
   readonly state: "queued" | "waiting" | "running" | "success" | "skipped" | "failed" | "killed";
@@ -386,6 +405,14 @@ export class AttemptStore extends Store {
       ORDER BY key LIMIT ${limit}`;
   }
 
+  /** Failed datums of a job by key, each with the end of its log. */
+  failedTails(job: number, limit: number): FailedTail[] {
+    return this.sql.all<FailedTail>`
+      SELECT id, key, node, exitCode, reason, substr(log, -${TAIL_CHARACTERS}) AS tail
+      FROM attempts INDEXED BY attempts_failed
+      WHERE state = 'failed' AND job = ${job} ORDER BY key LIMIT ${limit}`;
+  }
+
   /** The first failed datum of a job that failed not by its own fault alone. */
   firstNotBad(job: number): FailedAttempt | undefined {
     return this.sql.first<FailedAttempt>`
@@ -431,6 +458,16 @@ export class AttemptStore extends Store {
       [job],
     );
     return first?.lease.slice(0, ULID_LENGTH);
+  }
+
+  /** Datums of a job that run now, those that have run longest first. */
+  running(job: number, limit: number): RunningAttempt[] {
+    return this.sql.query<RunningAttempt>(
+      `SELECT a.id AS id, a.key AS key, a.node AS node, substr(a.lease, 1, ${ULID_LENGTH}) AS lease,
+         count(*) OVER () AS count
+       FROM ${LEASED} WHERE a.job = ? ORDER BY a.lease LIMIT ?`,
+      [job, limit],
+    );
   }
 
   /** What a job ran or is to run, by id, after one. */

@@ -200,6 +200,11 @@ export class JobStore extends Store {
     return this.#many(`id < ? AND n >= ? ORDER BY id DESC LIMIT ?`, id, from, limit);
   }
 
+  /** The last job before a number that succeeded, if it is not before `from`. */
+  succeededBefore(n: number, { from }: { from: number }): JobRow | undefined {
+    return this.#one(`n < ? AND n >= ? AND state = 'success' ORDER BY n DESC LIMIT 1`, n, from);
+  }
+
   /** The job that an event of a source made in a version of the specification. */
   ofEvent(
     { source, generation, seq }: CommitPosition & { source: number },

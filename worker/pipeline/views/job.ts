@@ -1,6 +1,5 @@
 import { decodeTime, isValid } from "ulid";
 import type { Job, JobStep, WaitsFor } from "../../../protocol/pipelines.ts";
-import { datumPaths } from "../../core/datums.ts";
 import { ableNodes } from "../../core/parallelism.ts";
 import type { RanAttempt } from "../attempts/attempt-store.ts";
 import { nextExpiry } from "../attempts/task-store.ts";
@@ -8,6 +7,8 @@ import type { NodeRoom, PipelineContext, PipelineRoom } from "../context.ts";
 import type { DatumSummary } from "../contract.ts";
 import { type JobRow, skippedOf } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { groupFailures } from "./failures.ts";
+import { inputsOf, lastLines } from "./said.ts";
 
 /** Jobs for people, each with why it has not ended yet, and with what it waits for if nobody works on it. */
 export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
@@ -189,17 +190,15 @@ function egressText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
 const LOOKED_AT = 10_000;
 const MAX_SLOWEST = 20;
 const MAX_FAILED = 20;
-/** Last lines of a failed datum, and the most characters of them. */
-const LAST_LINES = 10;
-const LAST_CHARACTERS = 4000;
+const MAX_RUNNING = 20;
+/** Jobs among which the last good one is looked for. */
+const MAX_COMPARED = 1000;
 
 /** What a job went through, and how its datums did, put together: of 10,000 datums nobody reads the rows. */
 export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
-  const { inputs: read, spec } = ledger.pipeline.versionOf(job);
-  const inputsOf = (key: string) => {
-    const paths = datumPaths(key);
-    return read.map(({ name }, index) => ({ name, path: paths[index] ?? "" }));
-  };
+  const { spec } = ledger.pipeline.versionOf(job);
+  const inputs = inputsOf(ledger, job);
+  const running = ledger.attempts.running(job.n, MAX_RUNNING);
   const ran = ledger.attempts.durations(job.n, LOOKED_AT);
   const slowest = ran.slice(-MAX_SLOWEST).reverse();
   return {
@@ -208,15 +207,32 @@ export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
       pushes: spec.egress !== undefined,
     }),
     durations: durationsOf(ran, { more: job.processed > ran.length }),
-    slowest: slowest.map(({ id, key, node, millis }) => ({ id, inputs: inputsOf(key), node, millis })),
+    slowest: slowest.map(({ id, key, node, millis }) => ({ id, inputs: inputs(key), node, millis })),
+    failures: job.failed > 0 ? groupFailures(ledger, job) : [],
+    running: {
+      count: running[0]?.count ?? 0,
+      datums: running.map(({ id, key, node, lease }) => ({
+        ...{ id, inputs: inputs(key), node },
+        since: isValid(lease) ? decodeTime(lease) : null,
+      })),
+    },
+    lastGood: lastGood(ledger, job),
     failed: ledger.attempts
       .failed(job.n, { after: null, limit: MAX_FAILED })
       .map(({ id, key, tries, exitCode, reason, log }) => ({
-        ...{ id, inputs: inputsOf(key), tries, exitCode, reason },
+        ...{ id, inputs: inputs(key), tries, exitCode, reason },
         node: ledger.attempts.get(job.n, id)?.node ?? null,
         log: lastLines(log ?? ""),
       })),
   };
+}
+
+/** The last job before one that succeeded, to compare them; null: there is none among the last thousand. */
+function lastGood(ledger: Ledger, { n }: JobRow): DatumSummary["lastGood"] {
+  const row = ledger.jobs.succeededBefore(n, { from: n - MAX_COMPARED });
+  if (!row) return null;
+  const { id, version, finishedAt, inputs } = viewJob(row, { ledger, oldest: undefined });
+  return { id, version, finishedAt, inputs };
 }
 
 interface Work {
@@ -326,9 +342,4 @@ function bucketsOf(ran: readonly RanAttempt[]): { below: number; count: number }
     below: 2 ** (first + index),
     count: counts.get(first + index) ?? 0,
   }));
-}
-
-function lastLines(log: string): string[] {
-  const lines = log.slice(-LAST_CHARACTERS).replace(/\n$/, "").split("\n");
-  return log === "" ? [] : lines.slice(-LAST_LINES);
 }

@@ -5,6 +5,7 @@ import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { KeptChunk, Tail } from "../logs/log-store.ts";
 import { findDatum } from "./datums.ts";
+import { inputsOf } from "./said.ts";
 
 /** Datums whose last lines are read at a time, of which nothing else is kept. */
 const TAILS_PER_PAGE = 100;
@@ -63,12 +64,38 @@ function readLogs(
       : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
   const place =
     after === null && tail !== undefined ? ledger.logs.end(at.job, { ...at, lines: tail }) : asked;
+  return withInputs(
+    ledger,
+    at.job,
+    pageAt(ledger, { at, place, follows: follows && job.finishedAt === null, after }),
+  );
+}
+
+function pageAt(
+  ledger: Ledger,
+  { at, place, follows, after }: { at: At; place: Place; follows: boolean; after: string | null },
+): LogPage {
   if ("tail" in place) return tailPage(ledger, { at, place });
   const page = keptPage(ledger, { at, place });
   if (page.rest === "more") return page;
-  if (follows && job.finishedAt === null) return { ...page, after: page.after ?? after, rest: "later" };
+  if (follows) return { ...page, after: page.after ?? after, rest: "later" };
   if (page.chunks.length > 0) return { ...page, after: FIRST_TAIL, rest: "more" };
   return tailPage(ledger, { at, place: { tail: "", seen: 0 } });
+}
+
+/** Says of the first piece of each datum what that reads. */
+function withInputs(ledger: Ledger, n: number, page: LogPage): LogPage {
+  const job = ledger.jobs.get(n);
+  if (!job) return page;
+  const inputs = inputsOf(ledger, job);
+  const told = new Set<string>();
+  const chunks = page.chunks.map((chunk) => {
+    const { datum } = chunk;
+    const key = told.has(datum) ? undefined : ledger.attempts.get(n, datum)?.key;
+    told.add(datum);
+    return key === undefined ? chunk : { ...chunk, inputs: inputs(key) };
+  });
+  return { ...page, chunks };
 }
 
 /** The job that ran what is asked for, and the datum, if one is. */
