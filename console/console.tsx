@@ -16,7 +16,7 @@ const PipelinesPage = lazy(() => import("./pages/pipelines/pipelines.tsx"));
 const PipelinePage = lazy(() => import("./pages/pipelines/pipeline.tsx"));
 const SpecificationPage = lazy(() => import("./pages/pipelines/specification.tsx"));
 const GraphPage = lazy(() => import("./pages/graph/graph.tsx"));
-const JobPage = lazy(() => import("./pages/job.tsx"));
+const JobPage = lazy(() => import("./pages/jobs/job.tsx"));
 const ReposPages = lazy(() => import("./pages/repos/repos.tsx"));
 const KeysPage = lazy(() => import("./pages/keys.tsx"));
 const NodesPage = lazy(() => import("./pages/nodes.tsx"));

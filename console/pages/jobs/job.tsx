@@ -1,15 +1,15 @@
 import { useCallback, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
-import type { Job, JobRetry, JobStep, JobSummary } from "../../protocol/pipelines.ts";
-import type { ERRORS_BRANCH as ErrorsBranch } from "../../protocol/spec.ts";
-import type { Gateway } from "../gateway/gateway.ts";
-import { type Live, useLive } from "../gateway/session.ts";
-import { CliLine, command } from "../parts/cli-line.tsx";
-import { Action, Plain } from "../parts/form.tsx";
-import { Reason } from "../parts/jobs.tsx";
-import { Logs, type LogsProps } from "../parts/logs.tsx";
-import { Asked, Heard, Page, Scrolled, Section, Table } from "../parts/page.tsx";
-import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
+import type { Job, JobRetry, JobStep, JobSummary } from "../../../protocol/pipelines.ts";
+import type { ERRORS_BRANCH as ErrorsBranch } from "../../../protocol/spec.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
+import { type Live, useLive } from "../../gateway/session.ts";
+import { CliLine, command } from "../../parts/cli-line.tsx";
+import { Action, Plain } from "../../parts/form.tsx";
+import { Reason } from "../../parts/jobs.tsx";
+import { Logs, type LogsProps } from "../../parts/logs.tsx";
+import { Asked, Heard, Page, Scrolled, Section, Table } from "../../parts/page.tsx";
+import { MARK_WORDS, markOf, StateMark } from "../../parts/state.tsx";
 import {
   Ago,
   counted,
@@ -20,8 +20,8 @@ import {
   shortId,
   spanText,
   useNow,
-} from "../parts/words.tsx";
-import { branchHref } from "./addresses.ts";
+} from "../../parts/words.tsx";
+import { branchHref } from "../addresses.ts";
 
 /** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
 export default function JobPage({ job: id }: { readonly job: string }) {
