@@ -1,10 +1,10 @@
-import type { Job, Overview } from "../../protocol/pipelines.ts";
+import type { Overview } from "../../protocol/pipelines.ts";
 import { useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
-import { JobRow, RunBars } from "../parts/jobs.tsx";
+import { JobLink, JobRow, RunBars } from "../parts/jobs.tsx";
 import { Asked, Figure, Heard, Page, Section } from "../parts/page.tsx";
 import { markOf, StateMark } from "../parts/state.tsx";
-import { counted, countText, shortId } from "../parts/words.tsx";
+import { At, aboutText, counted, countText, shortId, spanText, useNow } from "../parts/words.tsx";
 
 /** The gateway counts no further. */
 const MOST_COUNTED = 10_000;
@@ -25,6 +25,8 @@ function Shown({ overview }: { readonly overview: Overview }) {
   const waiting = underWay.filter((job) => markOf(job) === "waiting");
   const running = underWay.filter((job) => markOf(job) !== "waiting");
   const plus = more.underWay ? "+" : "";
+  const broken = failed.filter(({ mended }) => !mended);
+  const mended = failed.filter((job) => job.mended);
   return (
     <>
       <p className="headline">
@@ -34,14 +36,19 @@ function Shown({ overview }: { readonly overview: Overview }) {
           count={failedCount}
           word="failed since yesterday"
           plus={failedCount >= MOST_COUNTED ? "+" : ""}
-          isBad={failed.length > 0}
+          isBad={broken.length > 0}
         />
       </p>
       {ended.length > 0 && (
         <RunBars jobs={ended} label={`The last ${counted(ended.length, "job")} that ended`} />
       )}
       <Fleet nodes={nodes} waiting={waiting.length} />
-      <JobSection title="Failed since yesterday" jobs={failed} count={failedCount} isBold />
+      <JobSection
+        title="Failed since yesterday"
+        jobs={broken}
+        count={failedCount - mended.length}
+        look="bold"
+      />
       {more.failed && (
         <p className="quiet">
           Here are the newest {countText(failed.length)} of them. All:{" "}
@@ -49,13 +56,17 @@ function Shown({ overview }: { readonly overview: Overview }) {
         </p>
       )}
       <JobSection title="Waiting" jobs={waiting} />
-      <JobSection title="Running" jobs={running} />
+      <JobSection title="Running" jobs={running} ended={ended} />
       {more.underWay && (
         <p className="quiet">More jobs are under way than fit here: the newest 100 are shown.</p>
       )}
-      {underWay.length === 0 && failed.length === 0 && (
-        <p className="quiet">Nothing runs, nothing waits, and nothing failed since yesterday.</p>
+      {underWay.length === 0 && broken.length === 0 && (
+        <p className="quiet">
+          Nothing runs, nothing waits, and{" "}
+          {failed.length === 0 ? "nothing failed" : "all that failed is mended"} since yesterday.
+        </p>
       )}
+      <JobSection title="Failed, and mended since" jobs={mended} look="mended" />
       {pipelines.stopped.length > 0 && (
         <Section title="Stopped" label="Stopped pipelines" count={pipelines.stopped.length}>
           <p>
@@ -73,27 +84,31 @@ function Shown({ overview }: { readonly overview: Overview }) {
 
 interface JobSectionProps {
   readonly title: string;
-  readonly jobs: readonly Job[];
+  readonly jobs: Overview["failed"];
   /** How many there are, if more than these. */
   readonly count?: number;
-  readonly isBold?: boolean;
+  readonly look?: "bold" | "mended";
+  /** Jobs that ended, by which it is told how long others take. */
+  readonly ended?: Overview["ended"];
 }
 
-function JobSection({ title, jobs, count = jobs.length, isBold = false }: JobSectionProps) {
+function JobSection({ title, jobs, count = jobs.length, look, ended = [] }: JobSectionProps) {
   if (jobs.length === 0) return null;
   return (
     <Section title={title} count={count}>
-      <ul className={isBold ? "jobs bold" : "jobs"}>
+      <ul className={look ? `jobs ${look}` : "jobs"}>
         {grouped(jobs).map((group) => (
-          <JobLine key={group.job.id} {...group} />
+          <JobLine key={group.job.id} {...group} ended={ended} />
         ))}
       </ul>
     </Section>
   );
 }
 
+type Listed = Overview["failed"][number];
+
 interface JobGroup {
-  readonly job: Job;
+  readonly job: Listed;
   /** So many others of the pipeline that wait behind it, or that ended in the same way before it. */
   readonly others: number;
 }
@@ -102,8 +117,8 @@ interface JobGroup {
  * Jobs that say the same are one line: of those that wait for each other the one that all wait for, of those that failed
  * in one way the newest.
  */
-function grouped(jobs: readonly Job[]): JobGroup[] {
-  const groups = new Map<string, { job: Job; others: number }>();
+function grouped(jobs: readonly Listed[]): JobGroup[] {
+  const groups = new Map<string, { job: Listed; others: number }>();
   for (const job of jobs) {
     const waitsBehind = isBehind(job);
     const name = job.finishedAt === null ? job.pipeline : `${job.pipeline} ${job.reason}`;
@@ -118,12 +133,12 @@ function grouped(jobs: readonly Job[]): JobGroup[] {
   return [...groups.values()];
 }
 
-function isBehind({ waitsFor }: Job): boolean {
+function isBehind({ waitsFor }: Listed): boolean {
   return waitsFor === "job";
 }
 
-function JobLine({ job, others }: JobGroup) {
-  const { id, pipeline, finishedAt, datums } = job;
+function JobLine({ job, others, ended }: JobGroup & { readonly ended: Overview["ended"] }) {
+  const { id, pipeline, finishedAt, datums, mended } = job;
   const done = datums.processed + datums.skipped + datums.failed;
   const name = (
     <>
@@ -141,12 +156,40 @@ function JobLine({ job, others }: JobGroup) {
           </span>
         </span>
       )}
+      {finishedAt === null && <Left job={job} ended={ended} />}
+      {mended && (
+        <span className="others">
+          good since <At at={mended.at} />, <JobLink id={mended.job} />
+        </span>
+      )}
       {others > 0 && (
         <span className="others">
           and {counted(others, "job")} {finishedAt === null ? "behind it" : "before it in the same way"}
         </span>
       )}
     </JobRow>
+  );
+}
+
+/** Of fewer jobs than these nobody tells how long the next one takes. */
+const LEAST_KNOWN = 3;
+
+/** How much is left of a job, by the median of those of its pipeline that succeeded last. */
+function Left({ job, ended }: { readonly job: Listed; readonly ended: Overview["ended"] }) {
+  const now = useNow();
+  const took = ended
+    .filter(({ pipeline, state }) => pipeline === job.pipeline && state === "success")
+    .flatMap(({ startedAt, finishedAt }) =>
+      startedAt === null || finishedAt === null ? [] : [finishedAt - startedAt],
+    )
+    .sort((a, b) => a - b);
+  const median = took[Math.floor(took.length / 2)];
+  if (median === undefined || took.length < LEAST_KNOWN || job.startedAt === null) return null;
+  const left = job.startedAt + median - now;
+  return (
+    <span className="others" title={`Half of its last ${took.length} jobs took ${spanText(median)} at most.`}>
+      {left > 0 ? `${aboutText(left)} left` : "longer than its last jobs"}
+    </span>
   );
 }
 

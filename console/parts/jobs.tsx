@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type KeyboardEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import type { Job, Run } from "../../protocol/pipelines.ts";
 import { MARK_WORDS, markOf, StateMark } from "./state.tsx";
@@ -16,43 +16,74 @@ interface RunBarsProps {
 }
 
 const HEIGHT = 40;
-const LEAST = 5;
+const LEAST = 3;
 
-/** Jobs as bars, the newest at the right: height is duration, colour and shape are the state. */
+/**
+ * Jobs as bars, the newest at the right: height is how long each ran, colour and shape are the state. Keys pass them in one step:
+ * arrows lead from one to the next.
+ */
 export function RunBars({ jobs, label, isBare = false }: RunBarsProps) {
   const longest = Math.max(1, ...jobs.map(tookOf));
   const bad = jobs.filter(({ state }) => state === "failure").length;
+  const [entry, setEntry] = useState<string>();
+  // One that is shown no more is no way in.
+  const stop = jobs.some(({ id }) => id === entry) ? entry : jobs[0]?.id;
   return (
     <figure className={isBare ? "bars" : "bars wide"}>
-      <ul aria-label={`${label}: ${bad} failed`}>
-        {[...jobs].reverse().map((job) => {
-          const mark = markOf(job);
-          // The longest is many times the shortest: by their roots both are seen.
-          const height = LEAST + Math.round((HEIGHT - LEAST) * Math.sqrt(tookOf(job) / longest));
-          const how = `${MARK_WORDS[mark]} ${job.finishedAt === null ? "for" : "after"} ${spanText(tookOf(job))}`;
-          const words = job.pipeline === undefined ? how : `${job.pipeline} ${how}`;
-          return (
-            <li key={job.id} className={mark}>
-              <Link href={`/jobs/${job.id}`} aria-label={words} title={words}>
-                {mark === "failure" && <Sign of="m1 1 6 5m0-5-6 5" />}
-                {mark === "killed" && <Sign of="M1 4h6" />}
-                <svg
-                  className="bar"
-                  viewBox={`0 0 8 ${height}`}
-                  height={height}
-                  preserveAspectRatio="none"
-                  aria-hidden="true"
+      <div className="plot">
+        {!isBare && (
+          <ol className="axis" aria-hidden="true">
+            <li>{spanText(longest)}</li>
+            <li>{spanText(longest / 4)}</li>
+            <li>0</li>
+          </ol>
+        )}
+        <ul aria-label={`${label}: ${bad} failed`} onKeyDown={moveAlong}>
+          {[...jobs].reverse().map((job) => {
+            const mark = markOf(job);
+            // The longest is many times the shortest: by their roots both are seen.
+            const height = Math.max(LEAST, Math.round(HEIGHT * Math.sqrt(tookOf(job) / longest)));
+            const how = `${MARK_WORDS[mark]} ${job.finishedAt === null ? "for" : "after"} ${spanText(tookOf(job))}`;
+            const words = job.pipeline === undefined ? how : `${job.pipeline} ${how}`;
+            return (
+              <li key={job.id} className={mark}>
+                <Link
+                  href={`/jobs/${job.id}`}
+                  aria-label={words}
+                  title={words}
+                  tabIndex={job.id === stop ? 0 : -1}
+                  onFocus={() => setEntry(job.id)}
                 >
-                  <rect x="1" width="6" height={height} rx="1" />
-                </svg>
-              </Link>
-            </li>
-          );
-        })}
-      </ul>
-      {!isBare && <figcaption>{label}</figcaption>}
+                  {mark === "failure" && <Sign of="m1 1 6 5m0-5-6 5" />}
+                  {mark === "killed" && <Sign of="M1 4h6" />}
+                  <svg
+                    className="bar"
+                    viewBox={`0 0 8 ${height}`}
+                    height={height}
+                    preserveAspectRatio="none"
+                    aria-hidden="true"
+                  >
+                    <rect x="1" width="6" height={height} rx="1" />
+                  </svg>
+                </Link>
+              </li>
+            );
+          })}
+        </ul>
+      </div>
+      {!isBare && <figcaption>{label}. The height is how long each ran.</figcaption>}
     </figure>
   );
+}
+
+function moveAlong(event: KeyboardEvent<HTMLElement>): void {
+  const links = [...event.currentTarget.querySelectorAll("a")];
+  const here = links.findIndex((link) => link === document.activeElement);
+  const there = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: links.length - 1 }[event.key];
+  const link = there === undefined ? undefined : links[there];
+  if (!link) return;
+  event.preventDefault();
+  link.focus();
 }
 
 /** Stands above a bar, as wide as it is however wide that is. */

@@ -81,6 +81,12 @@ export function spanText(ms: number): string {
   return [most?.text, next?.count ? next.text : undefined].filter(Boolean).join(" ");
 }
 
+/** What is left of something, of which nobody knows it exactly: `about 4 min`. */
+export function aboutText(ms: number): string {
+  const unit = ms < 60_000 ? 5000 : 60_000;
+  return `about ${spanText(Math.max(unit, Math.round(ms / unit) * unit))}`;
+}
+
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 function Moment({ at, children }: { readonly at: number; readonly children: string }) {
@@ -96,6 +102,15 @@ export function Ago({ at }: { readonly at: number }) {
   const ms = useNow() - at;
   const seconds = ms < 2000 ? "just now" : `${Math.floor(ms / 1000)} s ago`;
   return <Moment at={at}>{ms < 10_000 ? seconds : `${spanText(ms)} ago`}</Moment>;
+}
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DAY_AND_CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** When something was, by the clock, with its day if that is another one. */
+export function At({ at }: { readonly at: number }) {
+  const isToday = new Date(at).toDateString() === new Date(useNow()).toDateString();
+  return <Moment at={at}>{(isToday ? CLOCK : DAY_AND_CLOCK).format(at)}</Moment>;
 }
 
 /** How long it is until something, with the exact time for who points at it or listens. */
