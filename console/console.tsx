@@ -16,6 +16,7 @@ const PipelinesPage = lazy(() => import("./pages/pipelines/pipelines.tsx"));
 const PipelinePage = lazy(() => import("./pages/pipelines/pipeline.tsx"));
 const SpecificationPage = lazy(() => import("./pages/pipelines/specification.tsx"));
 const GraphPage = lazy(() => import("./pages/graph/graph.tsx"));
+const JobsPage = lazy(() => import("./pages/jobs/jobs.tsx"));
 const JobPage = lazy(() => import("./pages/jobs/job.tsx"));
 const ReposPages = lazy(() => import("./pages/repos/repos.tsx"));
 const KeysPage = lazy(() => import("./pages/keys.tsx"));
@@ -97,6 +98,7 @@ export function Console() {
               <Suspense fallback={<Loading />}>
                 <Switch>
                   <Route path="/" component={Now} />
+                  <Route path="/jobs" component={JobsPage} />
                   <Route path="/jobs/:job">{({ job }) => <JobPage key={job} job={job} />}</Route>
                   <Route path="/repos/*?" component={ReposPages} />
                   <Route path="/pipelines" component={PipelinesPage} />

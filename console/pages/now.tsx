@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import type { Overview } from "../../protocol/pipelines.ts";
 import { useLive } from "../gateway/session.ts";
 import { CliLine, command } from "../parts/cli-line.tsx";
@@ -51,14 +52,16 @@ function Shown({ overview }: { readonly overview: Overview }) {
       />
       {more.failed && (
         <p className="quiet">
-          Here are the newest {countText(failed.length)} of them. All:{" "}
-          <CliLine line={command`sluice job list --state failure`} />
+          Here are the newest {countText(failed.length)} of them:{" "}
+          <Link href="/jobs?state=failure&made=1d">all of the last day</Link>
         </p>
       )}
       <JobSection title="Waiting" jobs={waiting} />
       <JobSection title="Running" jobs={running} ended={ended} />
       {more.underWay && (
-        <p className="quiet">More jobs are under way than fit here: the newest 100 are shown.</p>
+        <p className="quiet">
+          More jobs are under way than fit here: the newest 100 are shown. <Link href="/jobs">All jobs</Link>
+        </p>
       )}
       {underWay.length === 0 && broken.length === 0 && (
         <p className="quiet">

@@ -77,8 +77,8 @@ export function RunBars({ jobs, label, isBare = false }: RunBarsProps) {
 }
 
 function moveAlong(event: KeyboardEvent<HTMLElement>): void {
-  const links = [...event.currentTarget.querySelectorAll("a")];
-  const here = links.findIndex((link) => link === document.activeElement);
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>("a")];
+  const here = document.activeElement instanceof HTMLElement ? links.indexOf(document.activeElement) : -1;
   const there = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: links.length - 1 }[event.key];
   const link = there === undefined ? undefined : links[there];
   if (!link) return;

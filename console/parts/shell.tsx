@@ -36,6 +36,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </Link>
         <nav aria-label="Pages">
           <Tab href="/" name="Now" />
+          <Tab href="/jobs" name="Jobs" />
           <Tab href="/repos" name="Repos" />
           <Tab href="/pipelines" name="Pipelines" />
           <Tab href="/graph" name="Graph" />

@@ -65,17 +65,18 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
     const own = await asked.context
       .pipeline(pipeline)
       .jobs.list({ limit, ...(after !== undefined && { after }) });
-    return Response.json(own satisfies JobPage);
+    return await conditionalJson(asked.request, { body: own satisfies JobPage });
   }
   const { found, next, looked } = await pageOf(asked, query);
   const live = await unfinishedJobs(asked.context, found);
   const shown = found.map((job) => live.get(job.id) ?? job);
-  return Response.json({
+  const body: JobPage = {
     // The catalogue finds by its own state, in which it has those that wait too. What is shown may be another one by now.
     jobs: state === undefined ? shown : shown.filter((job) => listedState(job) === state),
     next,
     ...(looked && { looked }),
-  } satisfies JobPage);
+  };
+  return await conditionalJson(asked.request, { body });
 }
 
 interface Found extends Pick<JobPage, "next" | "looked"> {

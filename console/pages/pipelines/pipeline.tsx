@@ -80,7 +80,7 @@ function Shown({ summary, live }: ShownProps) {
         </ul>
         {more && (
           <p className="quiet">
-            Older ones: <code>sluice job list --pipeline {name}</code>
+            <Link href={`/jobs?pipeline=${encodeURIComponent(name)}`}>All of its jobs</Link>
           </p>
         )}
       </Section>

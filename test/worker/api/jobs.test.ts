@@ -186,6 +186,9 @@ describe("GET /jobs?search=&since=&before=", () => {
     ]);
     expect(ids(await page("pipeline=find-a&before=1000", ...repos))).toEqual([]);
     expect((await page("search=soup", "find-a")).looked).toEqual({ jobs: 1, since: 1000 });
+    const etag = (await api("GET /jobs", seeing(...repos))).headers.get("etag") ?? "";
+    const again = { ...seeing(...repos), headers: { "if-none-match": etag } };
+    expect((await api("GET /jobs", again)).status).toBe(304);
   });
 
   test("looks through 2,000 jobs a page, and goes on behind them and behind what a page shows", async () => {
