@@ -5,6 +5,7 @@ import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Button, Fault, useAct } from "../../parts/form.tsx";
 import { Asked, Page, Section, Table } from "../../parts/page.tsx";
+import { save } from "../../parts/save.ts";
 import { Ago, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
 import { branchHref, cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
 import { AtWords, CommitPicker, CommitWords, Crumbs, useAt } from "./at.tsx";
@@ -310,16 +311,4 @@ function counter(tell: (count: number) => void): TransformStream<Bytes, Bytes> {
       out.enqueue(chunk);
     },
   });
-}
-
-/** How long a browser may take to begin with a blob that it was told to save. */
-const BLOB_MS = 60_000;
-
-function save(bytes: Blob, name: string): void {
-  const link = document.createElement("a");
-  // A type that nothing is shown as, whatever the file says of itself.
-  link.href = URL.createObjectURL(bytes.slice(0, bytes.size, "application/octet-stream"));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), BLOB_MS);
 }
