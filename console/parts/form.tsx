@@ -203,8 +203,8 @@ interface ActionProps {
   readonly children: string;
   /** What it says to who does not see what it is beside, if that is more. */
   readonly label?: string;
-  /** What it comes to, as a question; asked before it is done. Absent: it is done at once. */
-  readonly question?: string;
+  /** What it comes to, as a question, which may have to be found out; asked before it is done. Absent: it is done at once. */
+  readonly question?: string | ((gateway: Gateway) => Promise<ReactNode>);
   act(gateway: Gateway): Promise<unknown>;
   /** After it was done. */
   done?(): void;
@@ -212,35 +212,43 @@ interface ActionProps {
 
 /** A button that does something at the gateway, says so while it does, and tells why not if it was refused. */
 export function Action({ children, label, question, act, done }: ActionProps): ReactNode {
-  const [isAsked, setAsked] = useState(false);
-  const { isBusy, fault, run } = useAct(async (gateway) => {
-    setAsked(false);
+  const [asked, setAsked] = useState<ReactNode>();
+  const doing = useAct(async (gateway) => {
+    setAsked(undefined);
     await act(gateway);
     done?.();
   });
+  const asking = useAct(async (gateway) => {
+    if (typeof question === "function") setAsked(await question(gateway));
+  });
+  function begin(): void {
+    if (question === undefined) void doing.run();
+    else if (typeof question === "string") setAsked(question);
+    else void asking.run();
+  }
   return (
     <span className="action">
-      {isAsked ? (
+      {asked !== undefined ? (
         <>
-          <span>{question}</span>
-          <Button className="main" act={run}>
+          <span>{asked}</span>
+          <Button className="main" act={doing.run}>
             {children}
           </Button>
           {/* biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was pressed, and undoes nothing. */}
-          <button type="button" autoFocus onClick={() => setAsked(false)}>
+          <button type="button" autoFocus onClick={() => setAsked(undefined)}>
             Leave it
           </button>
         </>
       ) : (
         <Button
           aria-label={label}
-          disabled={isBusy}
-          act={() => (question === undefined ? void run() : setAsked(true))}
+          disabled={doing.isBusy || asking.isBusy}
+          act={begin}
         >
           {children}
         </Button>
       )}
-      <Fault words={fault} as="span" />
+      <Fault words={doing.fault ?? asking.fault} as="span" />
     </span>
   );
 }

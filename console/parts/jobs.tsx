@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import type { Job, Run } from "../../protocol/pipelines.ts";
+import type { Job, JobSummary, Run } from "../../protocol/pipelines.ts";
 import { MARK_WORDS, markOf, StateMark } from "./state.tsx";
 import { Ago, Span, shortId, spanText } from "./words.tsx";
 
@@ -97,6 +97,13 @@ function Sign({ of }: { readonly of: string }) {
 
 function tookOf({ startedAt, createdAt, finishedAt }: Bar): number {
   return Math.max(0, (finishedAt ?? Date.now()) - (startedAt ?? createdAt));
+}
+
+/** `/a.txt`, of several inputs `photos:/a.txt masks:/b.png` */
+export function inputsText(inputs: JobSummary["slowest"][number]["inputs"]): string {
+  const [only, ...others] = inputs;
+  if (only && others.length === 0) return `/${only.path}`;
+  return inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
 }
 
 /** `job …ABCDEF`, which leads to it and stays on one line. */

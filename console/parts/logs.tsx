@@ -1,5 +1,4 @@
 import {
-  type FormEvent,
   type KeyboardEvent,
   memo,
   useEffect,
@@ -8,12 +7,14 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import type { Job, LogLine } from "../../protocol/pipelines.ts";
+import type { DatumPage, Job, LogLine } from "../../protocol/pipelines.ts";
 import { type Gateway, isAway, pause } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.ts";
 import { CliLine, command } from "./cli-line.tsx";
-import { Button, Fault, NameField, Plain } from "./form.tsx";
-import { countText, exactText } from "./words.tsx";
+import { Button, Fault, NameField, Plain, SearchField, useAct, useSubmission } from "./form.tsx";
+import { inputsText } from "./jobs.tsx";
+import { save } from "./save.ts";
+import { counted, countText, exactText } from "./words.tsx";
 
 /** So many lines are on the page, the last ones: a page that holds a million is slow, and nobody reads them there. */
 const MAX_LINES = 5000;
@@ -28,6 +29,8 @@ const BEFORE_MARKED = 20;
 
 export interface LogsProps {
   readonly job: Job;
+  /** What datums are called, as far as it is known; the lines tell it of others. */
+  readonly known: ReadonlyMap<string, string>;
   /** Whose lines; undefined: those of all datums. */
   readonly datum: string | undefined;
   /** The line that the address names, by its `next`. */
@@ -37,30 +40,52 @@ export interface LogsProps {
 }
 
 /** What the datums of a job print, from the end, as it comes. */
-export function Logs({ job, datum, marked, choose }: LogsProps) {
+export function Logs({ job, known, datum, marked, choose }: LogsProps) {
   const [typed, setTyped] = useState("");
-  function show(event: FormEvent): void {
-    event.preventDefault();
-    choose(typed || undefined);
+  const [filter, setFilter] = useState("");
+  const learned = useRef(new Map<string, string>());
+  const nameOf = (id: string): string | undefined => known.get(id) ?? learned.current.get(id);
+  const { isBusy, submit, fault } = useSubmission(async (gateway) => {
+    if (typed === "") return choose(undefined);
+    choose(DATUM_ID_START.test(typed) ? typed : await datumAt(gateway, job.id, typed));
     setTyped("");
-  }
+  });
+  const download = useAct((gateway) => saveLines(gateway, { job, datum, nameOf }));
   // Where the address leads when it is opened. A line that is marked later is one that is shown already.
   const [entry, setEntry] = useState({ datum, from: marked });
   const from = entry.datum === datum ? entry.from : undefined;
   return (
     <section id="logs" aria-label="Logs">
       <h2>Logs</h2>
-      <form className="actions" onSubmit={show}>
+      <form className="actions" onSubmit={submit}>
         <span>
-          Of {datum === undefined ? "all datums" : <b className="mono">{datum.slice(0, SHORT_ID)}</b>}
+          Of{" "}
+          {datum === undefined ? (
+            "all datums"
+          ) : (
+            <b className="mono">{nameOf(datum) ?? datum.slice(0, SHORT_ID)}</b>
+          )}
         </span>
         {datum !== undefined && <Button act={() => choose(undefined)}>Of all datums</Button>}
-        <NameField label="Of the datum" value={typed} set={setTyped} placeholder="how its id begins" />
-        <button type="submit">Show</button>
+        <NameField
+          label="Of the datum"
+          value={typed}
+          set={setTyped}
+          placeholder="/file, or how its id begins"
+        />
+        <button type="submit" disabled={isBusy}>
+          Show
+        </button>
+        <SearchField label="Lines with" value={filter} set={setFilter} placeholder="a text or a file" />
+        <Button disabled={download.isBusy} act={download.run}>
+          {download.isBusy ? "Downloading…" : "Download"}
+        </Button>
         <CliLine
           line={command`sluice job logs ${job.id}${datum ? command` --datum ${datum.slice(0, SHORT_ID)}` : []}${job.finishedAt === null ? command` --follow` : []}`}
         />
       </form>
+      {fault}
+      <Fault words={download.fault} />
       <Lines
         key={`${job.id} ${datum ?? ""} ${from ?? ""}`}
         job={job}
@@ -68,6 +93,9 @@ export function Logs({ job, datum, marked, choose }: LogsProps) {
         from={from}
         marked={marked}
         choose={choose}
+        filter={filter.toLowerCase()}
+        nameOf={nameOf}
+        learn={(id, name) => learned.current.set(id, name)}
         toEnd={() => {
           setEntry({ datum, from: undefined });
           choose(datum);
@@ -75,6 +103,55 @@ export function Logs({ job, datum, marked, choose }: LogsProps) {
       />
     </section>
   );
+}
+
+const DATUM_ID_START = /^[0-9a-f]{4,64}$/;
+/** Datums that are looked through for a file, and how many one request has. */
+const MAX_LOOKED_AT = 10_000;
+const PAGE = 1000;
+
+/** The id of the first datum of a job that reads a file, by its path or as the page calls it. */
+async function datumAt(gateway: Gateway, job: string, file: string): Promise<string> {
+  const path = file.replace(/^\//, "");
+  let looked = 0;
+  for (let after: string | undefined; looked < MAX_LOOKED_AT; ) {
+    const page: DatumPage = await gateway.call<DatumPage>(`/jobs/${encodeURIComponent(job)}/datums`, {
+      query: { limit: PAGE, after },
+    });
+    const found = page.datums.find(
+      ({ inputs }) => inputsText(inputs) === file || inputs.some((input) => input.path === path),
+    );
+    if (found) return found.id;
+    looked += page.datums.length;
+    if (page.next === null) break;
+    after = page.next;
+  }
+  throw new Error(
+    `No datum of the job reads '${file}'${looked < MAX_LOOKED_AT ? "" : ", of the first 10,000"}.`,
+  );
+}
+
+interface Saved {
+  readonly job: Job;
+  readonly datum: string | undefined;
+  nameOf(datum: string): string | undefined;
+}
+
+/** Saves all lines that are kept, each with its time, its node and its file. */
+async function saveLines(gateway: Gateway, { job: { id, pipeline }, datum, nameOf }: Saved): Promise<void> {
+  const names = new Map<string, string>();
+  const parts: string[] = [];
+  const lines = gateway.lines<LogLine>(`/jobs/${encodeURIComponent(id)}/logs`, {
+    query: { datum },
+    opened() {},
+  });
+  for await (const { datum: own, inputs, node, at, line, dropped } of lines) {
+    if (inputs) names.set(own, inputsText(inputs));
+    const before = `${new Date(at).toISOString()} ${node ?? "-"} ${names.get(own) ?? nameOf(own) ?? own}`;
+    if (dropped !== undefined) parts.push(`${before} [${dropped} lines are not kept]\n`);
+    if (line !== null) parts.push(`${before} ${line}\n`);
+  }
+  save(new Blob(parts), `${pipeline}-${id}${datum ? `-${datum.slice(0, SHORT_ID)}` : ""}.log`);
 }
 
 function waitText({ reason, finishedAt, datums }: Job): string {
@@ -88,15 +165,29 @@ function waitText({ reason, finishedAt, datums }: Job): string {
     : `Nothing is printed yet. The job says: ${reason}.`;
 }
 
-interface LinesProps extends LogsProps {
+interface LinesProps extends Omit<LogsProps, "known"> {
+  /** In small letters: only lines that hold it, or whose file does. */
+  readonly filter: string;
+  nameOf(datum: string): string | undefined;
+  /** Hears what a datum is called. */
+  learn(datum: string, name: string): void;
   /** A line that the reading begins shortly before; undefined: it begins so many lines before the end. */
   readonly from: string | undefined;
   toEnd(): void;
 }
 
-function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
+function Lines({ job, datum, from, marked, choose, filter, nameOf, learn, toEnd }: LinesProps) {
   const session = useSession();
-  const [{ lines, isCut }, setShown] = useState<Shown>(NOTHING);
+  const [{ lines: read, isCut }, setShown] = useState<Shown>(NOTHING);
+  const lines =
+    filter === ""
+      ? read
+      : read.filter(
+          (each) =>
+            each.line?.toLowerCase().includes(filter) || nameOf(each.datum)?.toLowerCase().includes(filter),
+        );
+  const learning = useRef(learn);
+  learning.current = learn;
   const [fault, setFault] = useState<string>();
   const [isBroken, setBroken] = useState(false);
   const [isRead, setRead] = useState(false);
@@ -119,7 +210,10 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
       ...{ gateway: session.gateway, job: id, datum, next },
       isOver: () => isOver.current,
       signal: stopping.signal,
-      add: gulps.add,
+      add(line) {
+        if (line.inputs) learning.current(line.datum, inputsText(line.inputs));
+        gulps.add(line);
+      },
       broke: setBroken,
     };
     readLines(reading).then(
@@ -155,7 +249,12 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
           The gateway does not answer. The lines go on when it does.
         </p>
       )}
-      {lines.length === 0 ? (
+      {filter !== "" && read.length > 0 && (
+        <p className="quiet" role="status">
+          {countText(lines.length)} of {counted(read.length, "line")}
+        </p>
+      )}
+      {lines.length === 0 && read.length > 0 ? null : lines.length === 0 ? (
         <p className="quiet">{isRead || job.finishedAt === null ? waitText(job) : "Reading the lines…"}</p>
       ) : (
         <div
@@ -163,7 +262,9 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
           className="lines"
           role="log"
           aria-label={
-            datum === undefined ? "What its datums printed" : `What ${datum.slice(0, SHORT_ID)} printed`
+            datum === undefined
+              ? "What its datums printed"
+              : `What ${nameOf(datum) ?? datum.slice(0, SHORT_ID)} printed`
           }
           aria-live="off"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
@@ -181,6 +282,7 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
                 isMarked={line.next !== undefined && line.next === marked}
                 isEntry={marked === undefined ? index === lines.length - 1 : line.next === marked}
                 datum={datum}
+                name={nameOf(line.datum) ?? line.datum.slice(0, 8)}
                 choose={choose}
               />
             ))}
@@ -195,7 +297,7 @@ function Lines({ job, datum, from, marked, choose, toEnd }: LinesProps) {
             <Button act={toEnd}>To the end</Button>
           </>
         )}
-        {lines.length >= MAX_LINES && !isCut && (
+        {read.length >= MAX_LINES && !isCut && (
           <span className="quiet">
             Here are the last {countText(MAX_LINES)} lines. The command prints all of them.
           </span>
@@ -212,11 +314,13 @@ interface LineProps {
   readonly isEntry: boolean;
   /** Whose lines are shown; undefined: each says whose it is. */
   readonly datum: string | undefined;
+  /** What its datum is called. */
+  readonly name: string;
   readonly choose: LogsProps["choose"];
 }
 
 /** Its time leads to it; of all datums' lines, each leads to the others of its datum. */
-const Line = memo(function Line({ line: record, isMarked, isEntry, datum, choose }: LineProps) {
+const Line = memo(function Line({ line: record, isMarked, isEntry, datum, name, choose }: LineProps) {
   const { line, at, next, dropped, datum: own, node } = record;
   return (
     <li className={isMarked ? "marked" : undefined}>
@@ -233,7 +337,7 @@ const Line = memo(function Line({ line: record, isMarked, isEntry, datum, choose
       </Button>
       {datum === undefined && (
         <Plain tabIndex={isEntry ? 0 : -1} title="What this datum printed" act={() => choose(own)}>
-          {own.slice(0, 8)}
+          {name}
         </Plain>
       )}
       <code>{line ?? ""}</code>

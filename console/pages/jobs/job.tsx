@@ -1,17 +1,20 @@
 import { useCallback, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
-import type { Job, JobRetry, JobStep, JobSummary } from "../../../protocol/pipelines.ts";
-import type { ERRORS_BRANCH as ErrorsBranch } from "../../../protocol/spec.ts";
+import type { Job, JobRetry, JobStep, JobSummary, Pipeline } from "../../../protocol/pipelines.ts";
+import type { BranchDetail } from "../../../protocol/repos.ts";
+import { GatewayError } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
+import type { Place } from "../../gateway/s3.ts";
 import { type Live, useLive } from "../../gateway/session.ts";
-import { CliLine, command } from "../../parts/cli-line.tsx";
+import { command } from "../../parts/cli-line.tsx";
 import { Action, Plain } from "../../parts/form.tsx";
-import { Reason } from "../../parts/jobs.tsx";
+import { inputsText, Reason } from "../../parts/jobs.tsx";
 import { Logs, type LogsProps } from "../../parts/logs.tsx";
-import { Asked, Heard, Page, Scrolled, Section, Table } from "../../parts/page.tsx";
+import { Asked, Heard, Page, Section } from "../../parts/page.tsx";
 import { MARK_WORDS, markOf, StateMark } from "../../parts/state.tsx";
 import {
   Ago,
+  aboutText,
   counted,
   countText,
   exactText,
@@ -21,7 +24,9 @@ import {
   spanText,
   useNow,
 } from "../../parts/words.tsx";
-import { branchHref } from "../addresses.ts";
+import { branchPath, pipelinePath } from "../addresses.ts";
+import { Commits, Compared } from "./compared.tsx";
+import { Failures } from "./failures.tsx";
 
 /** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
 export default function JobPage({ job: id }: { readonly job: string }) {
@@ -76,13 +81,22 @@ function Shown({ summary, live }: { readonly summary: JobSummary; readonly live:
           <Reason text={job.reason} />
         </p>
       )}
+      <p className="quiet">
+        <Link href={pipelinePath(job.pipeline)}>{job.pipeline}</Link>, version {job.version} of its
+        specification ·{" "}
+        <Link href={`/jobs?pipeline=${encodeURIComponent(job.pipeline)}`}>its other jobs</Link>
+      </p>
       <Actions job={job} live={live} />
-      <Failed summary={summary} choose={choose} />
-      <Timeline summary={summary} />
-      <Datums job={job} />
-      <Durations summary={summary} choose={choose} />
+      <Failures summary={summary} choose={choose} />
+      <div className="beside">
+        <Timeline summary={summary} />
+        <Datums summary={summary} />
+      </div>
+      <Running summary={summary} choose={choose} />
+      <Logs job={job} known={namesIn(summary)} {...logs} />
+      <Compared summary={summary} />
       <Commits job={job} />
-      <Logs job={job} {...logs} />
+      <Durations summary={summary} choose={choose} />
     </>
   );
 }
@@ -91,11 +105,12 @@ const ALL = "all";
 
 /**
  * Whose lines are shown, and which one is marked. Both stand in the address, so that a link leads there. Of a job that failed
- * it is the first datum that failed, unless the address says otherwise.
+ * it is the first datum of those that failed most, unless the address says otherwise.
  */
-function useShownLogs({ job, failed }: JobSummary): Omit<LogsProps, "job"> {
+function useShownLogs({ job, failures }: JobSummary): Omit<LogsProps, "job" | "known"> {
   const [query, setQuery] = useSearchParams();
-  const asked = query.get("datum") ?? (job.state === "failure" ? failed[0]?.id : undefined) ?? ALL;
+  const asked =
+    query.get("datum") ?? (job.state === "failure" ? failures[0]?.datums[0]?.id : undefined) ?? ALL;
   const latest = useRef(asked);
   latest.current = asked;
   const choose = useCallback(
@@ -113,50 +128,42 @@ function useShownLogs({ job, failed }: JobSummary): Omit<LogsProps, "job"> {
   };
 }
 
+/** What datums are called, of those that the summary has. */
+function namesIn({ failures, running, slowest }: JobSummary): ReadonlyMap<string, string> {
+  const datums = [...failures.flatMap((group) => group.datums), ...running.datums, ...slowest];
+  return new Map(datums.map(({ id, inputs }) => [id, inputsText(inputs)]));
+}
+
 interface DatumsProps {
   readonly summary: JobSummary;
   /** Shows what a datum printed. */
   readonly choose: LogsProps["choose"];
 }
 
-/** `/a.txt`, of several inputs `photos:/a.txt masks:/b.png` */
-function inputsText(inputs: JobSummary["slowest"][number]["inputs"]): string {
-  const [only, ...others] = inputs;
-  if (only && others.length === 0) return `/${only.path}`;
-  return inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
-}
-
-function Failed({ summary: { job, failed }, choose }: DatumsProps) {
-  if (failed.length === 0) return null;
-  const more = job.datums.failed - failed.length;
+/** What runs now, where and since when: those that have run longest. */
+function Running({ summary: { running }, choose }: DatumsProps) {
+  const { count, datums } = running;
+  if (count === 0) return null;
   return (
-    <Section title="Failed" label="Failed datums" count={job.datums.failed}>
-      <ul className="failures">
-        {failed.map(({ id, inputs, node, reason, log }) => (
+    <Section title="Running now" label="Datums that run" count={count}>
+      <ul className="running">
+        {datums.map(({ id, inputs, node, since }) => (
           <li key={id}>
-            <p>
-              <StateMark mark="failure" /> <b className="mono">{inputsText(inputs)}</b> {reason}
-              {node !== null && <span className="quiet"> on {node}</span>}
-            </p>
-            {log.length > 0 && (
-              <Scrolled
-                className="tail"
-                label={`Last lines of ${inputsText(inputs)}`}
-                text={log.join("\n")}
-              />
+            <Plain act={() => choose(id)} title="What it prints">
+              <Mono>{inputsText(inputs)}</Mono>
+            </Plain>
+            {node !== null && <span className="quiet"> on {node}</span>}
+            {since !== null && (
+              <span className="quiet">
+                {" "}
+                for <Span from={since} to={null} />
+              </span>
             )}
-            <p className="actions">
-              <Plain act={() => choose(id)}>All that it printed</Plain>
-              <CliLine line={command`sluice datum run ${job.id} ${id.slice(0, 12)}`} />
-            </p>
           </li>
         ))}
       </ul>
-      {more > 0 && (
-        <p>
-          {countText(more)} more failed:{" "}
-          <CliLine line={command`sluice job datums ${job.id} --state failed`} />
-        </p>
+      {count > datums.length && (
+        <p className="quiet">{countText(count - datums.length)} more run, for less long.</p>
       )}
     </Section>
   );
@@ -212,6 +219,11 @@ function Actions({ job, live }: { readonly job: Job; readonly live: Live<JobSumm
     const made = await gateway.call<JobRetry>(`${path}/retry`, { method: "POST", query: { datums } });
     go(`/jobs/${made.job.id}`);
   };
+  const question = (words: string) => async (gateway: Gateway) => (
+    <>
+      {words} <Reads job={job} reads={await readsNow(gateway, job.pipeline)} />
+    </>
+  );
   return (
     <p className="actions">
       {job.finishedAt === null ? (
@@ -225,14 +237,64 @@ function Actions({ job, live }: { readonly job: Job; readonly live: Live<JobSumm
       ) : (
         <>
           {(job.state !== "success" || job.datums.failed > 0) && (
-            <Action act={retry("failed")}>Retry what failed</Action>
+            <Action question={question("What failed or has no result runs.")} act={retry("failed")}>
+              Retry what failed
+            </Action>
           )}
-          <Action question="Every datum runs again, also what has a result." act={retry("all")}>
+          <Action question={question("Every datum runs again, also what has a result.")} act={retry("all")}>
             Run every datum again
           </Action>
         </>
       )}
     </p>
+  );
+}
+
+interface Read extends Place {
+  /** Null: the branch is not there, or has no commit. */
+  readonly commit: string | null;
+}
+
+/** What a job would read that is made now: the newest commit of each input. */
+async function readsNow(gateway: Gateway, pipeline: string): Promise<readonly Read[]> {
+  const { spec } = await gateway.call<Pipeline>(pipelinePath(pipeline));
+  return await Promise.all(
+    spec.inputs.map(async ({ repo, branch }) => {
+      const place = { repo: repo.name, branch };
+      try {
+        const { head } = await gateway.call<BranchDetail>(branchPath(place));
+        return { ...place, commit: head };
+      } catch (error) {
+        if (error instanceof GatewayError && error.status === 404) return { ...place, commit: null };
+        throw error;
+      }
+    }),
+  );
+}
+
+function Reads({ job, reads }: { readonly job: Job; readonly reads: readonly Read[] }) {
+  if (reads.length === 0) return "It reads nothing.";
+  return (
+    <>
+      The new job reads{" "}
+      {reads.map(({ repo, branch, commit }, index) => {
+        const before = job.inputs.find((input) => input.repo === repo && input.branch === branch);
+        return (
+          <span key={`${branch}.${repo}`}>
+            {index > 0 && ", "}
+            <Mono>{`${branch}.${repo}`}</Mono>{" "}
+            {commit === null ? (
+              "as nothing, since it has no commit"
+            ) : (
+              <>
+                at <Mono>{commit}</Mono>, {commit === before?.commit ? "as this one did" : "which is newer"}
+              </>
+            )}
+          </span>
+        );
+      })}
+      .
+    </>
   );
 }
 
@@ -292,8 +354,8 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
   );
 }
 
-function Datums({ job: { datums } }: { readonly job: Job }) {
-  const { total, processed, skipped, failed } = datums;
+function Datums({ summary: { job, durations, running } }: { readonly summary: JobSummary }) {
+  const { total, processed, skipped, failed } = job.datums;
   const left = Math.max(0, total - processed - skipped - failed);
   const parts = [
     { name: "failed", count: failed, className: "failed" },
@@ -321,76 +383,14 @@ function Datums({ job: { datums } }: { readonly job: Job }) {
               </span>
             ))}
           </p>
+          {job.finishedAt === null && durations && running.count > 0 && (
+            <p className="quiet" title={`Half of them took ${spanText(durations.median)} at most.`}>
+              {aboutText((left * durations.median) / running.count)} left for them, as{" "}
+              {countText(running.count)} run at once
+            </p>
+          )}
         </>
       )}
     </Section>
-  );
-}
-
-/** As the protocol has it, whose module would bring a whole library into the page. */
-const ERRORS_BRANCH: typeof ErrorsBranch = "errors";
-
-function Commits({ job }: { readonly job: Job }) {
-  const { inputs, output, outputCommit, errorsCommit, pipeline, finishedAt } = job;
-  return (
-    <Section title="Read and made" label="Commits">
-      <Table head={["What", "Where", "Commit"]}>
-        {inputs.map(({ name, ...read }) => (
-          <CommitRow key={name} what={`read as ${name}`} {...read} />
-        ))}
-        {output ? (
-          <CommitRow
-            what="made"
-            {...output}
-            commit={outputCommit}
-            noCommit={finishedAt === null ? "no commit yet" : "no commit"}
-          />
-        ) : (
-          <tr>
-            <td>made</td>
-            <td className="where mono">{pipeline}</td>
-            <td className="mono">{outputCommit ?? "no commit"}</td>
-          </tr>
-        )}
-        {errorsCommit !== undefined && (
-          <CommitRow what="told of bad datums" repo={pipeline} branch={ERRORS_BRANCH} commit={errorsCommit} />
-        )}
-      </Table>
-    </Section>
-  );
-}
-
-interface CommitRowProps {
-  readonly what: string;
-  readonly repo: string;
-  readonly branch: string;
-  readonly commit: string | null;
-  readonly kept?: false | undefined;
-  /** What it says if there is none. */
-  readonly noCommit?: string;
-}
-
-/** A commit that a job read or made: a link to its files, if they are kept. */
-function CommitRow({ what, repo, branch, commit, kept, noCommit = "nothing yet" }: CommitRowProps) {
-  return (
-    <tr>
-      <td>{what}</td>
-      <td className="where">
-        <Link className="mono" href={branchHref({ repo, branch })}>{`${branch}.${repo}`}</Link>
-      </td>
-      <td>
-        {commit === null ? (
-          <span className="quiet">{noCommit}</span>
-        ) : kept === false ? (
-          <>
-            <Mono>{commit}</Mono> <span className="quiet">kept no more</span>
-          </>
-        ) : (
-          <Link className="mono" href={branchHref({ repo, branch, at: commit })}>
-            {commit}
-          </Link>
-        )}
-      </td>
-    </tr>
   );
 }

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { DatumPage, JobPage } from "../../../protocol/pipelines.ts";
+import { BranchDetail } from "../../../protocol/repos.ts";
 import {
   callsOf,
   faultsInBoth,
@@ -264,6 +265,10 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
   test("tries a job again, and shows the one that this made", async () => {
     await logIn(`/jobs/${failedJob}`);
     await page.getByRole("button", { name: "Retry what failed" }).click();
+    // First it says what the new job will read.
+    const { head } = await control.call("GET", "/repos/photos/branches/master", { answers: BranchDetail });
+    await page.getByText(`master.photos at ${head}, as this one did`, { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Retry what failed" }).click();
     await page.waitForURL((url) => !url.pathname.endsWith(failedJob));
     const jobs = await control.ended("thumbnails", { count: 2 });
     expect(new URL(page.url()).pathname).toBe(`/console/jobs/${jobs.at(-1)?.id}`);
@@ -273,6 +278,8 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
   test("says why something was refused", async () => {
     await logIn(`/jobs/${failedJob}`);
     await control.call("POST", "/pipelines/thumbnails/stop", { answers: z.unknown() });
+    await page.getByRole("button", { name: "Retry what failed" }).click();
+    await page.getByText("The new job reads", { exact: false }).waitFor();
     await page.getByRole("button", { name: "Retry what failed" }).click();
     await page.getByRole("alert").getByText("sluice pipeline start thumbnails").waitFor();
     await control.call("POST", "/pipelines/thumbnails/start", { answers: z.unknown() });
