@@ -240,11 +240,7 @@ export function Action({ children, label, question, act, done }: ActionProps): R
           </button>
         </>
       ) : (
-        <Button
-          aria-label={label}
-          disabled={doing.isBusy || asking.isBusy}
-          act={begin}
-        >
+        <Button aria-label={label} disabled={doing.isBusy || asking.isBusy} act={begin}>
           {children}
         </Button>
       )}

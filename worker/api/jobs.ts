@@ -211,8 +211,8 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
   const [job, summary] = await Promise.all([pipeline.jobs.view(id), pipeline.jobs.summary(id)]);
   const shown = job ?? (await asked.context.catalogue.jobs.find(id));
   if (!shown) throw noSuchJob(id);
-  // Of a job that the catalogue alone knows, nothing is known of its datums.
-  const { ok: _, ...datums } = summary.ok ? summary : NOTHING_KEPT;
+  // Of a job that the catalogue alone knows, nothing is known of its datums; an object of an earlier release tells less.
+  const { ok: _, ...datums } = { ...NOTHING_KEPT, ...(summary.ok && summary) };
   const body: JobSummary = { job: await withGone(asked.context, shown), ...datums };
   return await conditionalJson(asked.request, { body, fleeting: {} });
 }

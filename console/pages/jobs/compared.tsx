@@ -21,7 +21,7 @@ export function Compared({ summary: { job, lastGood } }: { readonly summary: Job
     return before?.commit === input.commit ? [] : [{ ...input, before: before?.commit ?? null }];
   });
   return (
-    <Section title="Since the last good job">
+    <Section title="Since the last good job" className="compared">
       <p>
         The last job before it that succeeded is <JobLink id={lastGood.id} />
         {lastGood.finishedAt !== null && (

@@ -146,7 +146,7 @@ function Running({ summary: { running }, choose }: DatumsProps) {
   if (count === 0) return null;
   return (
     <Section title="Running now" label="Datums that run" count={count}>
-      <ul className="running">
+      <ul className="at-work">
         {datums.map(({ id, inputs, node, since }) => (
           <li key={id}>
             <Plain act={() => choose(id)} title="What it prints">

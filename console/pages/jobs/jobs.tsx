@@ -1,5 +1,5 @@
-import { type FormEvent, useMemo, useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { type FormEvent, useEffect, useMemo, useState } from "react";
+import { Link, useLocation } from "wouter";
 import type { Job, JobPage, ListedState } from "../../../protocol/pipelines.ts";
 import type { Query } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
@@ -10,6 +10,7 @@ import { JobRow } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
 import { MARK_WORDS, markOf } from "../../parts/state.tsx";
 import { At, counted, countText, Span, shortId } from "../../parts/words.tsx";
+import { useAddressQuery } from "../addresses.ts";
 
 /** Jobs on a page. */
 const SHOWN = 50;
@@ -52,7 +53,8 @@ const NAMES = ["search", "pipeline", "state", "made", "from", "to"] as const;
 
 /** Jobs of all pipelines, newest first: by pipeline, state, when they were made, and a text in the name or the reason. */
 export default function JobsPage() {
-  const [query, setQuery] = useSearchParams();
+  const [, go] = useLocation();
+  const query = useAddressQuery();
   const text = query.toString();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text is all that the query says.
   const wanted = useMemo(() => wantedOf(query), [text]);
@@ -65,7 +67,7 @@ export default function JobsPage() {
   const searched = useRead(
     ["/jobs", JSON.stringify(asked)],
     (gateway, signal) => lookThrough(gateway, asked, signal),
-    { isAsked: isSearch },
+    { turn, isAsked: isSearch },
   );
   const live = isSearch ? searched : polled;
   const isAll = NAMES.every((name) => wanted[name] === "");
@@ -76,11 +78,7 @@ export default function JobsPage() {
       live={live}
       aside={isSearch ? <Button act={() => setTurn(turn + 1)}>Look again</Button> : <Heard live={live} />}
     >
-      <Filters
-        key={text}
-        wanted={wanted}
-        choose={(chosen) => setQuery(Object.entries(chosen).filter(([, value]) => value !== ""))}
-      />
+      <Filters wanted={wanted} choose={(chosen) => go(hrefOf(chosen))} />
       <Asked live={live}>
         {({ jobs, next, looked }) => (
           <>
@@ -182,15 +180,16 @@ interface FiltersProps {
 /** What is typed counts when the form is sent, since a text is looked for in thousands of jobs; what is chosen counts at once. */
 function Filters({ wanted, choose }: FiltersProps) {
   const [typed, setTyped] = useState(wanted);
+  useEffect(() => setTyped(wanted), [wanted]);
   const set = (more: Partial<Wanted>): void => setTyped((before) => ({ ...before, ...more }));
   function send(event: FormEvent): void {
     event.preventDefault();
     choose(typed);
   }
   return (
-    <form className="actions find" onSubmit={send}>
+    <form className="actions filters" onSubmit={send}>
       <SearchField
-        label="Text in the pipeline's name or the reason"
+        label="Name or reason"
         placeholder="such as: exit code 4"
         maxLength={200}
         value={typed.search}
