@@ -37,6 +37,7 @@ export const PAGES: readonly PicturedPage[] = [
     path: ({ state, jobs }) =>
       ({ empty: undefined, full: `/jobs/${jobs.running}`, failing: `/jobs/${jobs.failed}` })[state],
   },
+  { name: "jobs", path: () => "/jobs" },
   { name: "repos", path: () => "/repos" },
   { name: "repo", path: whenFull(({ repo }) => `/repos/${repo}`) },
   { name: "folder", path: whenFull(({ repo }) => `/repos/${repo}/master`) },

@@ -14,10 +14,13 @@ const SHOWN = 3;
 
 /** How many jobs each request asked for. */
 let asked: number[] = [];
+/** What the last request asked. */
+let last = new URLSearchParams();
 const gateway = createServer((request, response) => {
   const { searchParams } = new URL(request.url ?? "/", "http://gateway");
   const limit = Number(searchParams.get("limit"));
   asked.push(limit);
+  last = searchParams;
   const after = searchParams.get("after");
   const newest = after === null ? JOBS : Number(after.slice(-4));
   const oldest = Math.max(0, newest - limit);
@@ -79,4 +82,29 @@ test("sluice job list --state with a --limit cuts a page that holds more, and go
     jobs: [{ id: idOf(0) }],
     next: null,
   });
+});
+
+test("sluice job list asks for a text and for a span of time, by a date or by how long ago it began", async () => {
+  const before = Date.now();
+  const options = [
+    "--search",
+    "exit code 4",
+    "--since",
+    "3h",
+    "--before",
+    "2100-01-31T14:00Z",
+    "--limit",
+    "1",
+  ];
+  const { code } = await run(sluiceCommand(["job", "list", ...options]), { env: sluiceEnv(door) });
+  expect(code).toBe(0);
+  expect([last.get("search"), last.get("before")]).toEqual([
+    "exit code 4",
+    String(Date.UTC(2100, 0, 31, 14)),
+  ]);
+  const ago = before - Number(last.get("since"));
+  expect(ago).toBeLessThanOrEqual(3 * 60 * 60 * 1000);
+  const wrong = await run(sluiceCommand(["job", "list", "--since", "yesterday"]), { env: sluiceEnv(door) });
+  expect(wrong.code).toBe(2);
+  expect(wrong.stderr).toContain("It must be a time such as 2026-01-31T14:00Z, or 3h or 7d for so long ago.");
 });

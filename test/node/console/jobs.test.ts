@@ -1,0 +1,243 @@
+// @module-tag rest
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { setStage } from "../../support/console.ts";
+import type { Control } from "../../support/control.ts";
+import type { DevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import type { S3 } from "../../support/s3.ts";
+
+let server: DevServer;
+let control: Control;
+let s3: S3;
+let page: Page;
+/** Calls of the control API since the page was opened. */
+let asked: string[];
+
+/** The first job of the pipeline whose later jobs succeeded: three of its files failed alike. */
+let mendedJob: string;
+/** The job that mended it. */
+let goodJob: string;
+
+const FILES = ["a.txt", "b.txt", "c.txt"] as const;
+
+function spec(name: string, script: string, more: object = {}): object {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd: ["sh", "-c", script] },
+    inputs: [{ repo: { name: "menu" }, glob: "/*" }],
+    datumTries: 1,
+    ...more,
+  };
+}
+
+setStage({
+  node: "edge-1",
+  async begin(stage) {
+    ({ server, control, s3 } = stage);
+    await s3.createBucket("master.menu");
+    for (const file of FILES) await s3.put("master.menu", file, "bread");
+    const cook =
+      'for f in /pfs/menu/*; do echo looking; echo at ${f##*/}; grep -q soup "$f" || { echo no soup today >&2; exit 4; }; done';
+    await control.createPipeline(spec("kitchen", cook));
+    [{ id: mendedJob = "" } = {}] = await control.ended("kitchen", { count: 1 });
+    for (const file of FILES) await s3.put("master.menu", file, "soup");
+    const jobs = await control.ended("kitchen", { count: 4 });
+    goodJob = jobs.at(-1)?.id ?? "";
+    await control.createPipeline(spec("broken", "echo out of gas >&2; exit 5"));
+    await control.ended("broken", { count: 1 });
+  },
+  opened(opened) {
+    page = opened;
+    asked = callsOf(page);
+  },
+});
+
+const logIn = (path: string): Promise<void> => logInAt(page, server, path);
+
+async function sectionText(name: string): Promise<string> {
+  return await page.getByRole("region", { name, exact: true }).innerText();
+}
+
+/** Whether the page is wider than a phone's screen. */
+async function isTooWide(): Promise<boolean> {
+  await page.setViewportSize({ width: 390, height: 800 });
+  return await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+}
+
+describe.skipIf(!HAS_CHROMIUM)("Now", () => {
+  test("keeps what failed apart from what a later job mended, which it names", async () => {
+    await logIn("");
+    const failed = await sectionText("Failed since yesterday");
+    expect(failed).toContain("broken");
+    expect(failed).not.toContain("kitchen");
+    const mended = page.getByRole("region", { name: "Failed, and mended since" });
+    expect(await mended.innerText()).toContain("kitchen");
+    await mended
+      .getByRole("link", { name: `job …${goodJob.slice(-6)}` })
+      .first()
+      .click();
+    await page.waitForURL((url) => url.pathname === `/console/jobs/${goodJob}`);
+  });
+
+  test("says what the height of its bars is, and keys pass them in one step", async () => {
+    await logIn("");
+    const bars = page.locator(".bars");
+    await bars.getByText("The height is how long each ran.", { exact: false }).waitFor();
+    expect(await bars.locator(".axis").innerText()).toMatch(/\d+(\.\d)? m?s[\s\S]*\n0$/);
+    expect(await bars.locator("a[tabindex='0']").count()).toBe(1);
+    await bars.locator("a[tabindex='0']").focus();
+    const focused = (): Promise<string | null> =>
+      page.evaluate(() => document.activeElement?.getAttribute("href") ?? null);
+    const newest = await focused();
+    await page.keyboard.press("ArrowLeft");
+    const before = await focused();
+    expect(before).not.toBe(newest);
+    await page.keyboard.press("End");
+    expect(await focused()).toBe(newest);
+    await page.keyboard.press("Home");
+    expect(await focused()).toBe(`/console/jobs/${mendedJob}`);
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement?.closest(".bars"))).toBeNull();
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("the page of all jobs", () => {
+  const rows = () => page.getByRole("list", { name: "Jobs" }).getByRole("listitem");
+
+  test("shows them newest first, and finds them by state, pipeline and text", async () => {
+    await logIn("");
+    await page.getByRole("link", { name: "Jobs", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    await rows().first().waitFor();
+    expect(await rows().count()).toBe(5);
+    expect(await rows().first().innerText()).toContain("broken");
+    await page.getByLabel("State").selectOption("succeeded");
+    await eventually("only the good one is there", async () => (await rows().count()) === 1);
+    expect(new URL(page.url()).search).toBe("?state=success");
+    await page.getByRole("link", { name: "All jobs" }).click();
+    await page.getByLabel("Pipeline", { exact: true }).fill("broken");
+    await page.getByRole("button", { name: "Find" }).click();
+    await eventually("only the other pipeline's is there", async () => (await rows().count()) === 1);
+    await logIn("/jobs?search=NO+SOUP");
+    await page.getByText("3 of 5 jobs", { exact: false }).waitFor();
+    expect(await rows().count()).toBe(3);
+    expect(new Set(asked)).toContain("/jobs");
+  });
+
+  test("asks once for a search, and again when it is told to", async () => {
+    await page.clock.install();
+    await logIn("/jobs?search=soup");
+    await rows().first().waitFor();
+    await page.clock.runFor(20_000);
+    expect(asked.filter((path) => path === "/jobs")).toHaveLength(1);
+    await page.getByRole("button", { name: "Look again" }).click();
+    await eventually("it asked again", async () => asked.filter((path) => path === "/jobs").length === 2);
+  });
+
+  test("finds by when they were made, and quotes what is looked for into a command line", async () => {
+    await logIn("/jobs?made=1h&search=%24(touch+x)");
+    await page.getByText("None of 5 jobs", { exact: false }).waitFor();
+    const copied = page.getByRole("button", { name: /^Copy: sluice job list / });
+    expect(await copied.getAttribute("aria-label")).toBe(
+      "Copy: sluice job list --search '$(touch x)' --since 1h",
+    );
+    await logIn("/jobs?made=between&to=2020-01-01T00%3A00");
+    await page.getByText("No job is like that.").waitFor();
+  });
+
+  test("has nothing that axe finds serious, in light and dark, and fits a phone", async () => {
+    await logIn("/jobs?search=soup");
+    await rows().first().waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await isTooWide()).toBe(false);
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
+  test("has equal failures as one entry, its files folded, on the first screen with the timeline", async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await logIn(`/jobs/${mendedJob}`);
+    const failed = page.getByRole("region", { name: "Failed datums" });
+    await failed.getByText("3 datums", { exact: true }).waitFor();
+    expect(await failed.innerText()).toContain("the command ended with exit code 4: no soup today");
+    expect(await failed.getByRole("button", { name: "/b.txt" }).isVisible()).toBe(false);
+    for (const name of ["Timeline", "Datums", "Logs"])
+      await eventually(`${name} begins on the first screen`, async () => {
+        const box = await page.getByRole("region", { name, exact: true }).boundingBox();
+        return box !== null && box.y < 900;
+      });
+    await failed.getByText("/a.txt and 2 others").click();
+    await failed.getByRole("button", { name: "/b.txt" }).click();
+    await page.getByRole("log", { name: "What /b.txt printed" }).getByText("at b.txt").waitFor();
+  });
+
+  test("its logs name the files, and are filtered by text and by file, and downloaded", async () => {
+    await logIn(`/jobs/${mendedJob}?datum=all`);
+    const log = page.getByRole("log");
+    await log.getByRole("button", { name: "/c.txt" }).first().waitFor();
+    await page.getByLabel("Lines with").fill("NO SOUP");
+    await page.getByText("3 of 9 lines").waitFor();
+    await page.getByLabel("Lines with").fill("/c.txt");
+    await page.getByText("3 of 9 lines").waitFor();
+    expect(await log.locator("code").allInnerTexts()).toContain("at c.txt");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe(`kitchen-${mendedJob}.log`);
+    const text = await readFile(await download.path(), "utf8");
+    expect(text.trimEnd().split("\n")).toHaveLength(9);
+    expect(text).toMatch(/^20\S+Z edge-1 \/b\.txt at b\.txt$/m);
+    await page.getByLabel("Lines with").fill("");
+    await page.getByLabel("Of the datum").fill("/b.txt");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByRole("log", { name: "What /b.txt printed" }).waitFor();
+    await page.getByLabel("Of the datum").fill("/none.txt");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByRole("alert").getByText("No datum of the job reads '/none.txt'.").waitFor();
+  });
+
+  test("says what is other than at the last good job, and leads there", async () => {
+    await s3.put("master.menu", "d.txt", "bread");
+    const jobs = await control.ended("kitchen", { count: 5 });
+    await logIn(`/jobs/${jobs.at(-1)?.id}`);
+    const compared = page.getByRole("region", { name: "Since the last good job" });
+    await compared.getByRole("link", { name: `job …${goodJob.slice(-6)}` }).waitFor();
+    await compared.getByRole("link", { name: "what changed in master.menu" }).click();
+    await page.getByText("d.txt", { exact: true }).first().waitFor();
+    await control.call("POST", "/pipelines?update=true", {
+      body: spec("kitchen", "echo closed >&2; exit 6"),
+      answers: z.unknown(),
+    });
+    const [last] = (await control.ended("kitchen", { count: 6 })).slice(-1);
+    await logIn(`/jobs/${last?.id}`);
+    await compared.getByText("version 1 then, 2 now, which differ in", { exact: false }).waitFor();
+  });
+
+  test("says which datum runs where, and since when", async () => {
+    await control.createPipeline(
+      spec("slow", "sleep 600", { inputs: [{ repo: { name: "menu" }, glob: "/a.txt" }] }),
+    );
+    const [job] = await eventually("it has a job", async () => {
+      const jobs = await control.jobs("slow");
+      return jobs.length > 0 && jobs;
+    });
+    await logIn(`/jobs/${job?.id}`);
+    const running = page.getByRole("region", { name: "Datums that run" });
+    await running.getByText(/\/a\.txt on edge-1 for \d+ s/).waitFor();
+    expect(await isTooWide()).toBe(false);
+    await control.deletePipeline("slow");
+  });
+
+  test("has nothing that axe finds serious, in light and dark, and fits a phone", async () => {
+    await logIn(`/jobs/${mendedJob}`);
+    await page.getByRole("region", { name: "Failed datums" }).waitFor();
+    await page.getByText("/a.txt and 2 others").click();
+    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await isTooWide()).toBe(false);
+  });
+});
