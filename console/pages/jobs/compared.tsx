@@ -1,9 +1,16 @@
+import { useState } from "react";
 import { Link } from "wouter";
-import type { Job, JobSummary, PipelineVersionPage } from "../../../protocol/pipelines.ts";
+import type {
+  Job,
+  JobSummary,
+  PipelineVersionPage,
+  WholePipelineVersion,
+} from "../../../protocol/pipelines.ts";
 import type { ERRORS_BRANCH as ErrorsBranch } from "../../../protocol/spec.ts";
 import { useOnce } from "../../gateway/session.ts";
+import { Fault } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
-import { Section, Table } from "../../parts/page.tsx";
+import { Asked, Scrolled, Section, Table } from "../../parts/page.tsx";
 import { At, Mono } from "../../parts/words.tsx";
 import { branchHref, diffHref, pipelinePath } from "../addresses.ts";
 
@@ -64,6 +71,50 @@ export function Compared({ summary: { job, lastGood } }: { readonly summary: Job
 
 /** As the protocol has it, whose module would bring a whole library into the page. */
 const ERRORS_BRANCH: typeof ErrorsBranch = "errors";
+
+const CODE_ID = "specification";
+
+/** Opens what the job was made for, and goes there. */
+export function showCode(): void {
+  const code = document.getElementById(CODE_ID);
+  if (!(code instanceof HTMLDetailsElement)) return;
+  code.open = true;
+  code.scrollIntoView({ block: "start" });
+}
+
+/** The version of the specification that the job was made for, folded: it is asked for when it is opened. */
+export function Code({ job: { pipeline, version } }: { readonly job: Job }) {
+  const [isOpen, setOpen] = useState(false);
+  const live = useOnce<WholePipelineVersion>(`${pipelinePath(pipeline)}/versions/${version}`, {
+    isAsked: isOpen,
+  });
+  return (
+    <Section title="Specification">
+      <details id={CODE_ID} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+        <summary>Version {version}, which it was made for</summary>
+        <Fault words={live.fault?.message} />
+        {isOpen && (
+          <Asked live={live}>
+            {({ text, spec, hidden }) => (
+              <>
+                {hidden && (
+                  <p className="quiet">
+                    Without {hidden.join(", ")}: this key may not read all that the pipeline reads.
+                  </p>
+                )}
+                <Scrolled
+                  className="tail spec"
+                  label={`Version ${version} of the specification`}
+                  text={text ?? JSON.stringify(spec, null, 2)}
+                />
+              </>
+            )}
+          </Asked>
+        )}
+      </details>
+    </Section>
+  );
+}
 
 /** The commits that a job read and made. */
 export function Commits({ job }: { readonly job: Job }) {

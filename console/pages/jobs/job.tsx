@@ -25,7 +25,7 @@ import {
   useNow,
 } from "../../parts/words.tsx";
 import { branchPath, pipelinePath } from "../addresses.ts";
-import { Commits, Compared } from "./compared.tsx";
+import { Code, Commits, Compared, showCode } from "./compared.tsx";
 import { Failures } from "./failures.tsx";
 
 /** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
@@ -82,8 +82,8 @@ function Shown({ summary, live }: { readonly summary: JobSummary; readonly live:
         </p>
       )}
       <p className="quiet">
-        <Link href={pipelinePath(job.pipeline)}>{job.pipeline}</Link>, version {job.version} of its
-        specification ·{" "}
+        <Link href={pipelinePath(job.pipeline)}>{job.pipeline}</Link>,{" "}
+        <Plain act={showCode}>version {job.version} of its specification</Plain> ·{" "}
         <Link href={`/jobs?pipeline=${encodeURIComponent(job.pipeline)}`}>its other jobs</Link>
       </p>
       <Actions job={job} live={live} />
@@ -97,6 +97,7 @@ function Shown({ summary, live }: { readonly summary: JobSummary; readonly live:
       <Compared summary={summary} />
       <Commits job={job} />
       <Durations summary={summary} choose={choose} />
+      <Code job={job} />
     </>
   );
 }

@@ -216,6 +216,11 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     const [last] = (await control.ended("kitchen", { count: 6 })).slice(-1);
     await logIn(`/jobs/${last?.id}`);
     await compared.getByText("version 1 then, 2 now, which differ in", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "version 2 of its specification" }).click();
+    await page
+      .getByRole("region", { name: "Version 2 of the specification" })
+      .getByText("echo closed", { exact: false })
+      .waitFor();
   });
 
   test("says which datum runs where, and since when", async () => {
