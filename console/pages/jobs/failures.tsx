@@ -21,7 +21,12 @@ export function Failures({ summary: { job, failures }, choose }: FailuresProps) 
     <Section title="Failed" label="Failed datums" count={job.datums.failed}>
       <ul className="failures">
         {failures.map((group) => (
-          <Group key={`${group.reason} ${group.line}`} job={job.id} group={group} choose={choose} />
+          <Group
+            key={`${group.exitCode} ${group.reason} ${group.line}`}
+            job={job.id}
+            group={group}
+            choose={choose}
+          />
         ))}
       </ul>
       {more > 0 && (

@@ -259,9 +259,11 @@ interface Read extends Place {
 /** What a job would read that is made now: the newest commit of each input. */
 async function readsNow(gateway: Gateway, pipeline: string): Promise<readonly Read[]> {
   const { spec } = await gateway.call<Pipeline>(pipelinePath(pipeline));
+  const places = new Map(
+    spec.inputs.map(({ repo, branch }) => [`${branch}.${repo.name}`, { repo: repo.name, branch }]),
+  );
   return await Promise.all(
-    spec.inputs.map(async ({ repo, branch }) => {
-      const place = { repo: repo.name, branch };
+    [...places.values()].map(async (place) => {
       try {
         const { head } = await gateway.call<BranchDetail>(branchPath(place));
         return { ...place, commit: head };
@@ -288,7 +290,14 @@ function Reads({ job, reads }: { readonly job: Job; readonly reads: readonly Rea
               "as nothing, since it has no commit"
             ) : (
               <>
-                at <Mono>{commit}</Mono>, {commit === before?.commit ? "as this one did" : "which is newer"}
+                at <Mono>{commit}</Mono>,{" "}
+                {commit === before?.commit ? (
+                  "as this one did"
+                ) : before?.commit ? (
+                  <Mono before="where this one had ">{before.commit}</Mono>
+                ) : (
+                  "where this one had nothing"
+                )}
               </>
             )}
           </span>
