@@ -41,6 +41,13 @@ export const SCOPES: Invariant = {
       tests: [inWorker("api/grants")],
     },
     {
+      name: "A key for some repos finds jobs of all pipelines",
+      file: "worker/api/jobs.ts",
+      text: "const wanted = { ...query, states, pipelines: caller.scope.repos ?? undefined, limit: limit + 1 };",
+      replacement: "const wanted = { ...query, states, limit: limit + 1 };",
+      tests: [inWorker("api/jobs", "search=")],
+    },
+    {
       name: "An S3 operation looks at the level of a key and not at its repos",
       file: "worker/s3/gateway.ts",
       text: "if (!permits(asked.caller.scope, need)) {",
