@@ -32,7 +32,7 @@ export function addStatus(program: Command): void {
     .command("status")
     .summary("how things are: what runs, what waits and why, what failed since yesterday")
     .description(
-      "Shows how things are: what failed in the last day, what waits and why, what runs and how far it is, the nodes, and pipelines that are stopped. Of jobs of one pipeline that say the same, one is shown, and how many others there are. With --watch it goes on until Ctrl-C: on a terminal it is shown anew as it changes, else what changes is printed.",
+      "Shows how things are: what failed in the last day, what of that a later job mended, what waits and why, what runs and how far it is, the nodes, and pipelines that are stopped. Of jobs of one pipeline that say the same, one is shown, and how many others there are. With --watch it goes on until Ctrl-C: on a terminal it is shown anew as it changes, else what changes is printed.",
     )
     .option("--watch", "go on as it changes")
     .clientAction(async (client, options: Options) => {
@@ -110,6 +110,8 @@ function changeText(job: ToldJob): string {
   return [`${pipeline} ${id}`, listedState(job), ...more].join("  ");
 }
 
+type ShownJob = Overview["failed"][number];
+
 interface Looks {
   readonly isTTY: boolean;
   readonly colours?: boolean;
@@ -122,8 +124,9 @@ export function statusLines(overview: Overview, looks: Looks): string[] {
   const { underWay, failed, failedCount, more } = overview;
   const waiting = underWay.filter(isWaiting);
   const running = underWay.filter((job) => !isWaiting(job));
-  const short = shortener([...underWay, ...failed].map(({ id }) => id));
-  const section = (title: string, jobs: readonly Job[]) =>
+  const menders = failed.flatMap(({ mended }) => mended?.job ?? []);
+  const short = shortener([...[...underWay, ...failed].map(({ id }) => id), ...menders]);
+  const section = (title: string, jobs: readonly ShownJob[]) =>
     sectionLines({ ...{ title, jobs, short, at: overview.at }, ...looks });
   const missing = [
     ...(more.failed
@@ -138,9 +141,16 @@ export function statusLines(overview: Overview, looks: Looks): string[] {
   const shown = (lines: readonly string[]) => lines.flatMap(looks.isTTY ? terminalText : visibleLine);
   return [
     ...shown(summaryLines(overview)),
-    ...section("FAILED", failed),
+    ...section(
+      "FAILED",
+      failed.filter(({ mended }) => !mended),
+    ),
     ...section("WAITING", waiting),
     ...section("RUNNING", running),
+    ...section(
+      "FAILED, MENDED SINCE",
+      failed.filter(({ mended }) => mended),
+    ),
     ...(missing.length > 0 ? ["", ...shown(missing)] : []),
   ];
 }
@@ -185,7 +195,7 @@ function fleetText(
 
 interface Section extends Looks {
   readonly title: string;
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly ShownJob[];
   readonly short: (id: string) => string;
   /** Milliseconds since 1970, by the gateway's clock. */
   readonly at: number;
@@ -196,12 +206,16 @@ function sectionLines({ title, jobs, short, at, isTTY, colours = true, most }: S
   if (jobs.length === 0) return [];
   const groups = groupsOf(jobs);
   const left = groups.length - groups.slice(0, most).length;
-  const time = title === "FAILED" ? "ENDED" : "SINCE";
+  const time = title.startsWith("FAILED") ? "ENDED" : "SINCE";
   const rows = groups
     .slice(0, most)
     .map(({ job, others }) => [
       ...[job.pipeline, short(job.id), goodDatums(job), timeText(job, { at, isTTY })],
-      [job.reason ?? "its datums run", ...(others > 0 ? [othersText(job, others)] : [])].join("; "),
+      [
+        job.reason ?? "its datums run",
+        ...(job.mended ? [`good since job ${short(job.mended.job)}`] : []),
+        ...(others > 0 ? [othersText(job, others)] : []),
+      ].join("; "),
     ]);
   const cells = [[title, "ID", "DATUMS", time, "REASON"], ...rows];
   return [
@@ -224,7 +238,7 @@ function othersText({ finishedAt }: Job, others: number): string {
 }
 
 interface Group {
-  readonly job: Job;
+  readonly job: ShownJob;
   /** So many others of the pipeline that wait behind it, or that ended in the same way before it. */
   readonly others: number;
 }
@@ -233,8 +247,8 @@ interface Group {
  * Jobs that say the same are one line: of those that wait for each other the one that all wait for, of those that failed in
  * one way the newest.
  */
-function groupsOf(jobs: readonly Job[]): Group[] {
-  const groups = new Map<string, { job: Job; others: number }>();
+function groupsOf(jobs: readonly ShownJob[]): Group[] {
+  const groups = new Map<string, { job: ShownJob; others: number }>();
   for (const job of jobs) {
     const name = job.finishedAt === null ? job.pipeline : `${job.pipeline} ${job.reason}`;
     const group = groups.get(name);

@@ -111,6 +111,20 @@ describe("the lines of sluice status", () => {
     ]);
   });
 
+  test("keep what failed apart from what a later job mended", () => {
+    const failed = [
+      job("3", { pipeline: "broken", state: "failure", reason: "no", finishedAt: 1 }),
+      {
+        ...job("1", { pipeline: "good", state: "failure", reason: "no", finishedAt: 1 }),
+        mended: { job: "2", at: 2 },
+      },
+    ];
+    const lines = statusLines(overview({ failed, failedCount: 2 }), looks);
+    const at = (text: string): number => lines.findIndex((line) => line.startsWith(text));
+    expect(lines[at("FAILED ") + 1]).toMatch(/^broken .* no$/);
+    expect(lines[at("FAILED, MENDED SINCE") + 1]).toMatch(/^good .* no; good since job 2$/);
+  });
+
   test("fit a screen, and say what does not", () => {
     const underWay = ["1", "2", "3"].map((id) => job(id, { pipeline: `p${id}` }));
     const lines = statusLines(overview({ underWay }), { isTTY: true, colours: false, most: 1 });
