@@ -94,6 +94,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "files that one datum writes": [["protocol/runner.ts", "MAX_OUTPUTS_PER_DATUM", 1]],
   "runners of a datum that vanish": [["worker/pipeline/work/leases.ts", "MAX_LOSSES", 1]],
   "jobs that keep what they ran, datum by datum": [["worker/pipeline/jobs/job-store.ts", "KEPT_JOBS", 1]],
+  "jobs that are looked through for a text (`search`)": [
+    ["worker/api/jobs.ts", "SEARCHED_AT_ONCE", 1],
+    ["protocol/pipelines.ts", "MAX_SEARCHED_JOBS", 1],
+  ],
   "pipelines that one page of `…/commits/{id}/downstream` looks at": [
     ["worker/api/commits/downstream.ts", "MAX_READERS", 1],
     ["worker/api/commits/downstream.ts", "MAX_BEHIND", 1],
