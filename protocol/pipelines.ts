@@ -183,9 +183,14 @@ export const JobStep = z.object({
 });
 export type JobStep = z.infer<typeof JobStep>;
 
+/** The later job that succeeded where one had failed, and when it did. */
+const Mended = z.object({ job: z.string(), at: z.int() });
+
 /** `GET /jobs/{job}/summary`: a job with its datums put together, whether it has ten or 10,000. */
 export const JobSummary = z.object({
   job: Job,
+  /** Of one that failed: the first after it that succeeded; absent: there is none among the 1,000 after it. */
+  mended: Mended.optional(),
   /** What it went through, and what it is at; empty: that is not kept any more. */
   steps: z.array(JobStep),
   /** How long datums ran that it ran with success; null: none has yet, or that is not kept any more. */
@@ -313,7 +318,7 @@ export const Overview = z.object({
   /** Jobs that have not ended, newest first, each with what it waits for. */
   underWay: z.array(Job),
   /** Jobs that failed in the last day, newest first. `mended`: the first later job of the pipeline that succeeded, and when it did. */
-  failed: z.array(Job.extend({ mended: z.object({ job: z.string(), at: z.int() }).optional() })),
+  failed: z.array(Job.extend({ mended: Mended.optional() })),
   /** Jobs that ended last, newest first, for a look at how things go. */
   ended: z.array(
     Job.pick({ id: true, pipeline: true, state: true, createdAt: true, startedAt: true, finishedAt: true }),

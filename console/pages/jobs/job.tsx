@@ -8,12 +8,13 @@ import type { Place } from "../../gateway/s3.ts";
 import { type Live, useLive } from "../../gateway/session.ts";
 import { command } from "../../parts/cli-line.tsx";
 import { Action, Plain } from "../../parts/form.tsx";
-import { inputsText, Reason } from "../../parts/jobs.tsx";
+import { inputsText, JobLink, Reason } from "../../parts/jobs.tsx";
 import { Logs, type LogsProps } from "../../parts/logs.tsx";
 import { Asked, Heard, Page, Section } from "../../parts/page.tsx";
 import { MARK_WORDS, markOf, StateMark } from "../../parts/state.tsx";
 import {
   Ago,
+  At,
   aboutText,
   counted,
   countText,
@@ -71,7 +72,7 @@ function StateWords({ job }: { readonly job: Job }) {
 }
 
 function Shown({ summary, live }: { readonly summary: JobSummary; readonly live: Live<JobSummary> }) {
-  const { job } = summary;
+  const { job, mended } = summary;
   const logs = useShownLogs(summary);
   const { choose } = logs;
   return (
@@ -79,6 +80,11 @@ function Shown({ summary, live }: { readonly summary: JobSummary; readonly live:
       {job.reason !== null && (
         <p className={job.state === "failure" ? "reason bad" : "reason"}>
           <Reason text={job.reason} />
+        </p>
+      )}
+      {mended && (
+        <p>
+          Mended: the pipeline is good since <At at={mended.at} />, <JobLink id={mended.job} />.
         </p>
       )}
       <p className="quiet">

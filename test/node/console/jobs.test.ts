@@ -163,6 +163,10 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await logIn(`/jobs/${mendedJob}`);
     const failed = page.getByRole("region", { name: "Failed datums" });
     await failed.getByText("3 datums", { exact: true }).waitFor();
+    await page
+      .getByText("Mended: the pipeline is good since")
+      .getByRole("link", { name: `job …${goodJob.slice(-6)}` })
+      .waitFor();
     expect(await failed.innerText()).toContain("the command ended with exit code 4: no soup today");
     expect(await failed.getByRole("button", { name: "/b.txt" }).isVisible()).toBe(false);
     for (const name of ["Timeline", "Datums", "Logs"])

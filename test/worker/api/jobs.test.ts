@@ -429,6 +429,31 @@ describe("what GET /jobs/{id}/summary says to compare", () => {
     expect(now.datums[0]?.since).toBeGreaterThanOrEqual(before);
   });
 
+  test("the first job after one that failed that succeeded", async () => {
+    await begin("mends", { x: "1" });
+    const { job, mended } = await failAll("mends", () => "");
+    expect(mended).toBeUndefined();
+    await commitFiles({ repo: "mends-in", branch: "master" }, { x: "2" });
+    const worker = "n1/mends/0/x";
+    const { datums } = await soon(async () => {
+      const body = { pipeline: "mends", node: "n1", worker, max: 1 };
+      const answer = await good("POST /runner/lease", { body });
+      return answer.datums.length > 0 ? answer : undefined;
+    });
+    const done = { state: "success", exitCode: 0, millis: 1, ran: { executor: "process", image: null } };
+    const outcomes = [{ lease: datums[0].lease, ...done, outputs: [] }];
+    await good("POST /runner/finish", { body: { pipeline: "mends", worker, outcomes } });
+    await known(datums[0].job);
+    const summary = await soon(async () => {
+      const answer = JobSummary.parse(await good(`GET /jobs/${job.id}/summary`));
+      return answer.mended && answer;
+    });
+    const mender = Job.parse(await good(`GET /jobs/${datums[0].job}`));
+    expect(summary.mended).toEqual({ job: mender.id, at: mender.finishedAt });
+    const own = JobSummary.parse(await good(`GET /jobs/${mender.id}/summary`));
+    expect([own.mended, own.lastGood]).toEqual([undefined, null]);
+  });
+
   test("the last job before it that succeeded, with what that read", async () => {
     const input = { repo: "good-in", branch: "master" };
     await makeBranch(input);

@@ -205,6 +205,11 @@ export class JobStore extends Store {
     return this.#one(`n < ? AND n >= ? AND state = 'success' ORDER BY n DESC LIMIT 1`, n, from);
   }
 
+  /** The first job after a number that succeeded, if it is not after `to`. */
+  succeededAfter(n: number, { to }: { to: number }): JobRow | undefined {
+    return this.#one(`n > ? AND n <= ? AND state = 'success' ORDER BY n LIMIT 1`, n, to);
+  }
+
   /** The job that an event of a source made in a version of the specification. */
   ofEvent(
     { source, generation, seq }: CommitPosition & { source: number },

@@ -191,7 +191,7 @@ const LOOKED_AT = 10_000;
 const MAX_SLOWEST = 20;
 const MAX_FAILED = 20;
 const MAX_RUNNING = 20;
-/** Jobs among which the last good one is looked for. */
+/** Jobs among which the last good one before it is looked for, and the first after it. */
 const MAX_COMPARED = 1000;
 
 /** What a job went through, and how its datums did, put together: of 10,000 datums nobody reads the rows. */
@@ -217,6 +217,7 @@ export function summarize(ledger: Ledger, job: JobRow): DatumSummary {
       })),
     },
     lastGood: lastGood(ledger, job),
+    ...mendedBy(ledger, job),
     failed: ledger.attempts
       .failed(job.n, { after: null, limit: MAX_FAILED })
       .map(({ id, key, tries, exitCode, reason, log }) => ({
@@ -233,6 +234,13 @@ function lastGood(ledger: Ledger, { n }: JobRow): DatumSummary["lastGood"] {
   if (!row) return null;
   const { id, version, finishedAt, inputs } = viewJob(row, { ledger, oldest: undefined });
   return { id, version, finishedAt, inputs };
+}
+
+/** What mended a job that failed. */
+function mendedBy(ledger: Ledger, { n, state }: JobRow): Pick<DatumSummary, "mended"> {
+  const good = state === "failure" && ledger.jobs.succeededAfter(n, { to: n + MAX_COMPARED });
+  if (!good || good.finishedAt === null) return {};
+  return { mended: { job: good.id, at: good.finishedAt } };
 }
 
 interface Work {
