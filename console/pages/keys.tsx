@@ -388,7 +388,7 @@ function KeyForm({ finish, leave }: { finish(key: KeyCreated): void; leave(): vo
         <button type="submit" className="main" disabled={isBusy || isNowhere}>
           Make the key
         </button>
-        <Button act={leave}>Leave it</Button>
+        <Button act={leave}>Cancel</Button>
         {isNowhere && <span className="quiet">Name at least one repo.</span>}
       </p>
       {fault}

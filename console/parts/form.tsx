@@ -236,7 +236,7 @@ export function Action({ children, label, question, act, done }: ActionProps): R
           </Button>
           {/* biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was pressed, and undoes nothing. */}
           <button type="button" autoFocus onClick={() => setAsked(undefined)}>
-            Leave it
+            Cancel
           </button>
         </>
       ) : (
@@ -309,7 +309,7 @@ export function DeletionForm({
         <button type="submit" className="danger" disabled={isBusy || !isTyped}>
           {verb}
         </button>
-        <Button act={leave}>Leave it</Button>
+        <Button act={leave}>Cancel</Button>
       </p>
       {fault}
     </form>

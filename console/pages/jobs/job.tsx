@@ -315,7 +315,7 @@ function Reads({ job, reads }: { readonly job: Job; readonly reads: readonly Rea
 }
 
 const STEP_WORDS: Readonly<Record<JobStep["name"], string>> = {
-  fill: "its datums were worked out",
+  fill: "its input was split into datums",
   queued: "waited for a worker",
   datums: "its datums ran",
   turn: "waited for the jobs before it",

@@ -44,7 +44,7 @@ export default function PipelinesPage() {
       {!isEmpty && (
         <p className="actions find">
           <SearchField
-            label="Name holds"
+            label="Name contains"
             value={search}
             set={(text) => setQuery(text === "" ? {} : { search: text }, { replace: true })}
           />

@@ -105,7 +105,7 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
               run every datum again
             </Check>
           )}
-          <Link href={name === undefined ? "/pipelines" : pipelinePath(name)}>Leave it</Link>
+          <Link href={name === undefined ? "/pipelines" : pipelinePath(name)}>Cancel</Link>
         </p>
         <Fault words={refused?.issues.length === 0 ? refused.message : undefined} />
       </div>

@@ -162,7 +162,7 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
         <Mono>{id}</Mono>
         <Link href={branchHref(at)}>Files then</Link>
         <Link href={diffHref(place, { to: id })}>
-          {parent === null ? "What it brought" : "What it changed"}
+          {parent === null ? "What it added" : "What it changed"}
         </Link>
         {marked === undefined || marked === id ? (
           <Plain act={() => mark(marked === id ? undefined : id)}>{marked === id ? "Unmark" : "Mark"}</Plain>
@@ -211,7 +211,7 @@ function Tagging({ place, commit, done }: OfCommit) {
       <button type="submit" disabled={isBusy}>
         Set it
       </button>
-      <Plain act={() => setOpen(false)}>Leave it</Plain>
+      <Plain act={() => setOpen(false)}>Cancel</Plain>
       {fault}
     </form>
   );

@@ -136,7 +136,7 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
     expect(failed).toContain(`/${MARKUP} the command ended with exit code 3`);
     expect(failed).toContain("no end of image");
     expect(await sectionText("Durations of datums")).toContain("Half took at most");
-    expect(await sectionText("Timeline")).toMatch(/its datums were worked out[\s\S]*its datums ran/);
+    expect(await sectionText("Timeline")).toMatch(/its input was split into datums[\s\S]*its datums ran/);
     // Of the first one that failed, without being asked.
     await page.getByRole("log").getByText("no end of image").waitFor();
     await page.getByText("The slowest 1", { exact: true }).click();

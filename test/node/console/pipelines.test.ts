@@ -78,7 +78,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     ).toBe(1);
     expect(await lineOf("montage").innerText()).toMatch(/no job yet/);
     expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/pipelines"]));
-    await page.getByLabel("Name holds").fill("ONT");
+    await page.getByLabel("Name contains").fill("ONT");
     await page.getByText("1 pipeline", { exact: true }).waitFor();
     await page.getByRole("link", { name: "montage", exact: true }).click();
     await page.getByText("input 'torn' is empty", { exact: false }).waitFor();

@@ -904,10 +904,10 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
     await section("History that stays").getByText("less than 30 days ago", { exact: false }).waitFor();
     expect(await faultsInBoth(page)).toEqual([]);
     await rules.getByRole("button", { name: "Remove the rules" }).click();
-    await rules.getByRole("button", { name: "Leave it" }).click();
+    await rules.getByRole("button", { name: "Cancel" }).click();
     await rules.getByRole("button", { name: "Remove the rules" }).click();
     await rules.getByRole("button", { name: "Remove the rules" }).click();
-    await rules.getByText("Nothing of it goes by itself.").waitFor();
+    await rules.getByText("No rules: nothing is deleted automatically.").waitFor();
     await rules
       .getByText("put-bucket-lifecycle-configuration --bucket master.rules", { exact: false })
       .waitFor();

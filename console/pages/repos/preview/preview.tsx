@@ -278,7 +278,7 @@ function Hex({ bytes }: { readonly bytes: Uint8Array }) {
   );
   return (
     <>
-      <p className="quiet">These bytes are no text, and nothing that a browser draws. They begin so:</p>
+      <p className="quiet">This file is neither text nor a picture. These are its first bytes:</p>
       <Scrolled className="text" label="Bytes" text={lines.join("\n")} />
     </>
   );

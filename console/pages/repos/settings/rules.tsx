@@ -20,8 +20,8 @@ const MOST_SHOWN = 50;
 export const LIFECYCLE: Kind<"lifecycle"> = {
   kind: "lifecycle",
   title: "Lifecycle rules",
-  none: "Nothing of it goes by itself.",
-  remove: "Nothing goes by itself any more, and commits are kept as they were before the rules.",
+  none: "No rules: nothing is deleted automatically.",
+  remove: "Nothing is deleted automatically any more, and commits are kept as they were before the rules.",
   operation: "bucket-lifecycle-configuration",
   option: "lifecycle-configuration",
   example:

@@ -100,7 +100,7 @@ export function UploadPlace({ place, prefix }: { readonly place: Place; readonly
             <button type="submit" className="main">
               Upload
             </button>
-            <Button act={() => setSources([])}>Leave it</Button>
+            <Button act={() => setSources([])}>Cancel</Button>
           </p>
         </form>
       ) : (
