@@ -21,6 +21,8 @@ export const SessionCreated = z.object({
   secret: z.string(),
   /** The id of the key as which it acts. */
   key: z.string(),
+  /** What that key is for, as its maker said; empty: nothing was said. */
+  description: z.string(),
 });
 export type SessionCreated = z.infer<typeof SessionCreated>;
 

@@ -40,6 +40,8 @@ const ANSWER_WITHIN_MS = 30_000;
 export class Gateway {
   /** The key as which its requests are done. */
   readonly keyId: string;
+  /** What people know that key by: what it is for, or its id if nobody said so. */
+  readonly keyName: string;
   /** Whether a session signs in its place. */
   readonly isSession: boolean;
   readonly #signer: RequestSigner;
@@ -50,6 +52,7 @@ export class Gateway {
 
   constructor(signer: Signer) {
     this.keyId = signer.keyId;
+    this.keyName = signer.description || signer.keyId;
     this.isSession = signer.id !== signer.keyId;
     this.#signer = new RequestSigner(signer);
   }

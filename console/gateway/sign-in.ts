@@ -34,7 +34,8 @@ export async function signIn({ id, secret }: Entered): Promise<SignedIn> {
   const signing = await importSecret(made.secret);
   // By our clock, whatever that of the gateway says.
   const endsAt = Date.now() + made.expiresAt - made.createdAt;
-  const signer = { id: made.id, keyId: made.key, signing, endsAt };
+  const { id: session, key: keyId, description } = made;
+  const signer = { id: session, keyId, description, signing, endsAt };
   const isKept = await keepSession(signer).then(
     () => true,
     () => false,

@@ -11,6 +11,8 @@ export interface Signer {
   readonly id: string;
   /** The id of the key as which it acts. */
   readonly keyId: string;
+  /** What that key is for, if its maker said so. */
+  readonly description?: string;
   /** HMAC-SHA-256 under "AWS4" and the secret; it can't be exported. */
   readonly signing: CryptoKey;
   /** Of a session: when it is over by the clock of this machine, in milliseconds since 1970. */

@@ -44,8 +44,8 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <Tab href="/keys" name="Keys" />
         </nav>
         <span className="who">
-          <span className="mono" title="The key that signs">
-            {gateway.keyId}
+          <span className="key" title={`The key that signs: ${gateway.keyId}`}>
+            {gateway.keyName}
           </span>
           {!isKept && (
             <span

@@ -124,7 +124,7 @@ describe.skipIf(!HAS_CHROMIUM)("a session", () => {
     expect(kept).toEqual({
       names: ["sluice"],
       rows: 1,
-      row: { id, keyId: server.accessKeyId, endsAt: expect.any(Number) },
+      row: { id, keyId: server.accessKeyId, description: "", endsAt: expect.any(Number) },
       usages: ["sign"],
       exported: ["rejected", "rejected"],
     });
@@ -156,12 +156,15 @@ describe.skipIf(!HAS_CHROMIUM)("a session", () => {
   });
 
   test("that another one ended, or whose key is deleted, ends in all tabs", async () => {
-    const key = await control.call("POST", "/keys", { body: { level: "read" }, answers: KeyCreated });
+    const body = { level: "read", description: "night shift" };
+    const key = await control.call("POST", "/keys", { body, answers: KeyCreated });
     const door = { ...server, accessKeyId: key.id, secretAccessKey: key.secret };
     await logInAt(page, door, "");
     await shown(page);
     const tab = await openTab("");
     await shown(tab);
+    // Both know the key by what it is for.
+    for (const each of [page, tab]) await each.getByText("night shift").waitFor();
     await control.call("DELETE", `/keys/${key.id}`, { answers: z.unknown() });
     for (const each of [page, tab]) {
       await each.getByText("The session has ended", { exact: false }).waitFor({ timeout: 30_000 });

@@ -52,12 +52,13 @@ describe("a session", () => {
   });
 
   test("of 12 hours is made with a signature, and its secret is told this once", async () => {
-    const key = await keyOf({ level: "read", repos: ["images"] });
+    const key = await keyOf({ level: "read", repos: ["images"], description: "night shift" });
     const answer = await answerTo(key, "POST /api/v1/console/sessions");
     expect(answer.status).toBe(201);
     expect(answer.headers.get("cache-control")).toBe("no-store");
     const { secret, ...session } = SessionCreated.parse(await answer.json());
-    expect(session).toMatchObject({ id: expect.stringMatching(/^SLUICES[0-9A-F]{14}$/), key: key.id });
+    const id = expect.stringMatching(/^SLUICES[0-9A-F]{14}$/);
+    expect(session).toMatchObject({ id, key: key.id, description: "night shift" });
     expect(session.expiresAt - session.createdAt).toBe(SESSION_MS);
     const own = await answerTo({ id: session.id, secret }, "GET /api/v1/whoami");
     const may = { level: "read", repos: ["images"], pipelines: false };
@@ -161,7 +162,7 @@ describe("a session", () => {
 
   test("is listed under its key, in no export, and goes with its key", async () => {
     const key = await keyOf({ level: "read" });
-    const { secret: _, key: of, ...session } = await begun(key);
+    const { secret: _, key: of, description: __, ...session } = await begun(key);
     const listed = async () => KeyPage.parse(await good("GET /keys?limit=1000")).keys;
     expect((await listed()).find(({ id }) => id === of)?.sessions).toEqual([session]);
     expect((await listed()).map(({ id }) => id)).not.toContain(session.id);

@@ -16,13 +16,15 @@ export async function createSession({ caller, context }: ApiRequest): Promise<Re
   encryptionKeysOf(context.config, "made");
   const key = await context.keys.find(keyId);
   if (!key) throw isGone(keyId);
+  const descriptions = await context.catalogue.keys.descriptions([keyId]);
+  const description = descriptions.get(keyId) ?? "";
   const id = newSessionId();
   const createdAt = Date.now();
   const expiresAt = Math.min(createdAt + SESSION_MS, key.expiresAt ?? Number.POSITIVE_INFINITY);
   const row = { id, key: keyId, createdAt, expiresAt };
   if (!(await context.catalogue.sessions.add(row, { isGiven: scope.level === "root" }))) throw isGone(keyId);
   const secret = sessionSecret(id, key.secret);
-  return Response.json({ ...row, secret } satisfies SessionCreated, {
+  return Response.json({ ...row, secret, description } satisfies SessionCreated, {
     status: 201,
     headers: { "cache-control": "no-store" },
   });
