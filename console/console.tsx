@@ -1,5 +1,5 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { Link, Route, Router, Switch } from "wouter";
 import type { PipelineGraph } from "../protocol/pipelines.ts";
 import { Gateway } from "./gateway/gateway.ts";
@@ -9,18 +9,19 @@ import { endAtGateway, forget, hearTabs, type SignedIn, signIn } from "./gateway
 import type { Entered } from "./gateway/signer.ts";
 import { Login } from "./pages/login.tsx";
 import { Now } from "./pages/now.tsx";
+import { Loading, lazyPage } from "./parts/lazy-page.tsx";
 import { Page } from "./parts/page.tsx";
 import { Broken, Shell } from "./parts/shell.tsx";
 
-const PipelinesPage = lazy(() => import("./pages/pipelines/pipelines.tsx"));
-const PipelinePage = lazy(() => import("./pages/pipelines/pipeline.tsx"));
-const SpecificationPage = lazy(() => import("./pages/pipelines/specification.tsx"));
-const GraphPage = lazy(() => import("./pages/graph/graph.tsx"));
-const JobsPage = lazy(() => import("./pages/jobs/jobs.tsx"));
-const JobPage = lazy(() => import("./pages/jobs/job.tsx"));
-const ReposPages = lazy(() => import("./pages/repos/repos.tsx"));
-const KeysPage = lazy(() => import("./pages/keys.tsx"));
-const NodesPage = lazy(() => import("./pages/nodes.tsx"));
+const PipelinesPage = lazyPage(() => import("./pages/pipelines/pipelines.tsx"));
+const PipelinePage = lazyPage(() => import("./pages/pipelines/pipeline.tsx"));
+const SpecificationPage = lazyPage(() => import("./pages/pipelines/specification.tsx"));
+const GraphPage = lazyPage(() => import("./pages/graph/graph.tsx"));
+const JobsPage = lazyPage(() => import("./pages/jobs/jobs.tsx"));
+const JobPage = lazyPage(() => import("./pages/jobs/job.tsx"));
+const ReposPages = lazyPage(() => import("./pages/repos/repos.tsx"));
+const KeysPage = lazyPage(() => import("./pages/keys.tsx"));
+const NodesPage = lazyPage(() => import("./pages/nodes.tsx"));
 
 interface LoggedIn extends SignedIn {
   readonly gateway: Gateway;
@@ -139,8 +140,4 @@ function GraphRoute() {
       <GraphPage live={live} />
     </Suspense>
   );
-}
-
-function Loading() {
-  return <p className="quiet pad">Loading the page…</p>;
 }

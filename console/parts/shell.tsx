@@ -112,8 +112,8 @@ class Catches extends Component<BrokenProps, { readonly fault: string | undefine
 }
 
 /**
- * Stands in for a page that can't be shown. Most often its script could not be loaded: the gateway is away, or is of another
- * release by now, whose files have other names.
+ * Stands in for a page that can't be shown. Most often its script could not be loaded: the gateway is of another release by
+ * now, whose files have other names.
  */
 export function Broken({ children }: { readonly children: ReactNode }) {
   const [path] = useLocation();

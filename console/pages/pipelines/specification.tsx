@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
@@ -8,12 +8,13 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { faultText, type Session, useOnce, useSession } from "../../gateway/session.ts";
 import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 import { Button, Check, Fault } from "../../parts/form.tsx";
+import { Loading, lazyPage } from "../../parts/lazy-page.tsx";
 import { Asked, Page } from "../../parts/page.tsx";
 import { counted, countText, Mono } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
 import type { Editing } from "./spec/editor.tsx";
 
-const SpecEditor = lazy(() => import("./spec/editor.tsx"));
+const SpecEditor = lazyPage(() => import("./spec/editor.tsx"));
 
 /** What a new specification begins with. */
 const BLANK = `{
@@ -93,7 +94,7 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
   return (
     <div className="submission">
       <div>
-        <Suspense fallback={<p className="quiet">Loading the editor…</p>}>
+        <Suspense fallback={<Loading>Loading the editor…</Loading>}>
           <SpecEditor begin={begin} issues={issues} change={setText} ref={editing} />
         </Suspense>
         <p className="actions">

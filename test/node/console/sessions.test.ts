@@ -94,6 +94,17 @@ describe.skipIf(!HAS_CHROMIUM)("a session", () => {
     await page.getByText("live", { exact: true }).waitFor();
   });
 
+  test("goes on at a page that is first opened while the gateway is away, once it is back", async () => {
+    await logInAt(page, server, "");
+    await shown(page);
+    await server.kill9();
+    await page.getByRole("link", { name: "Jobs", exact: true }).click();
+    await page.getByText("it comes as soon as the gateway answers", { exact: false }).waitFor();
+    await server.restart();
+    await shown(page, "Jobs");
+    await page.getByText("live", { exact: true }).waitFor();
+  });
+
   test("comes to a tab that asks for the key when another one logs in", async () => {
     const tab = await openTab("/nodes");
     await asksForKey(tab);
