@@ -7,6 +7,7 @@ import { keptSession } from "./gateway/kept-session.ts";
 import { SessionContext, useLive } from "./gateway/session.ts";
 import { endAtGateway, forget, hearTabs, type SignedIn, signIn } from "./gateway/sign-in.ts";
 import type { Entered } from "./gateway/signer.ts";
+import { Shortcuts } from "./pages/find/shortcuts.tsx";
 import { Login } from "./pages/login.tsx";
 import { Now } from "./pages/now.tsx";
 import { Loading, lazyPage } from "./parts/lazy-page.tsx";
@@ -94,7 +95,7 @@ export function Console() {
     <SessionContext value={session}>
       <QueryClientProvider client={loggedIn.client}>
         <Router base="/console">
-          <Shell>
+          <Shell tools={<Shortcuts />}>
             <Broken>
               <Suspense fallback={<Loading />}>
                 <Switch>

@@ -20,8 +20,14 @@ export function Wordmark() {
 const subscribeOnline = (listener: () => void) => onlineManager.subscribe(listener);
 const isOnlineNow = (): boolean => onlineManager.isOnline();
 
+interface ShellProps {
+  /** What each page has in the corner. */
+  readonly tools: ReactNode;
+  readonly children: ReactNode;
+}
+
 /** What is around every page. */
-export function Shell({ children }: { readonly children: ReactNode }) {
+export function Shell({ tools, children }: ShellProps) {
   const { gateway, isKept, end } = useSession();
   useEffect(watchArrivals, []);
   const isOnline = useSyncExternalStore(subscribeOnline, isOnlineNow);
@@ -44,6 +50,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <Tab href="/keys" name="Keys" />
         </nav>
         <span className="who">
+          {tools}
           <span className="key" title={`The key that signs: ${gateway.keyId}`}>
             {gateway.keyName}
           </span>

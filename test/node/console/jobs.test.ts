@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { CommitPage } from "../../../protocol/commits.ts";
 import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
@@ -102,6 +103,84 @@ describe.skipIf(!HAS_CHROMIUM)("Now", () => {
     expect(await focused()).toBe(`/console/jobs/${mendedJob}`);
     await page.keyboard.press("Tab");
     expect(await page.evaluate(() => document.activeElement?.closest(".bars"))).toBeNull();
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("the search", () => {
+  const dialog = () => page.getByRole("dialog", { name: "Search" });
+  const results = () => dialog().getByRole("list", { name: "Results" }).getByRole("link");
+
+  async function search(text: string, first: RegExp): Promise<void> {
+    await page.keyboard.press("/");
+    await dialog().getByLabel("Name or id").fill(text);
+    await results().filter({ hasText: first }).first().waitFor();
+  }
+
+  test("finds repos, branches, pipelines and nodes by a part of their names, and pages", async () => {
+    await logIn("");
+    await search("MEN", /^repo menu$/);
+    expect((await results().allInnerTexts()).map((text) => text.replace(/\s+/g, " "))).toEqual([
+      "repo menu",
+      "branch master.menu",
+      "jobs with “MEN” in the pipeline's name or the reason",
+    ]);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => url.pathname === "/console/repos/menu/master");
+    await search("kitc", /^pipeline kitchen$/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => url.pathname === "/console/pipelines/kitchen");
+    await page.getByRole("heading", { level: 1, name: "kitchen" }).waitFor();
+    expect(await dialog().count()).toBe(0);
+    await search("edge", /^node edge-1$/);
+    await results().filter({ hasText: "edge-1" }).click();
+    await page.getByRole("heading", { level: 1, name: "Nodes" }).waitFor();
+    await search("graph", /^page Graph$/);
+    await page.keyboard.press("Escape");
+    await dialog().waitFor({ state: "hidden" });
+  });
+
+  test("finds a job by the end of its id, and a commit by its id with or without its branch", async () => {
+    const { commits } = await control.call("GET", "/repos/menu/branches/master/commits", {
+      answers: CommitPage,
+    });
+    const [, second] = commits;
+    await logIn("");
+    await search(goodJob.slice(-6).toLowerCase(), /^job kitchen …/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => url.pathname === `/console/jobs/${goodJob}`);
+    for (const text of [`${second?.id}`, `master.menu@${second?.id}`]) {
+      await search(text, /^commit master\.menu@/);
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.pathname === "/console/repos/menu/master");
+      expect(new URL(page.url()).searchParams.get("at")).toBe(second?.id);
+      await page.goBack();
+    }
+    await search(mendedJob, /^job kitchen …/);
+  });
+
+  test("is typed into, beside a list of all keys, and neither opens where something is typed", async () => {
+    await logIn("/jobs");
+    await page.getByLabel("Name or reason").fill("a");
+    await page.keyboard.type("/?");
+    expect(await page.getByLabel("Name or reason").inputValue()).toBe("a/?");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).click();
+    await page.getByRole("main").focus();
+    await page.keyboard.press("?");
+    const keys = page.getByRole("dialog", { name: "Keys of the keyboard" });
+    await keys.getByText("search for a repo, branch, pipeline, job, node or commit").waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await keys.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Search" }).click();
+    await dialog().getByLabel("Name or id").fill("men");
+    await results().first().waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await isTooWide()).toBe(false);
+    await dialog().getByRole("button", { name: "Keys of the keyboard" }).click();
+    await keys.waitFor();
   });
 });
 
