@@ -3,6 +3,7 @@ import { Link, useLocation } from "wouter";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
+import type { RepoList } from "../../../protocol/repos.ts";
 import { GatewayError } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { faultText, type Session, useOnce, useSession } from "../../gateway/session.ts";
@@ -75,10 +76,13 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
   const [isBusy, setBusy] = useState(false);
   const editing = useRef<Editing>(null);
   const way: Way = { isUpdate: name !== undefined, reprocess };
-  const trial = useTrial(text, way);
+  // What nobody has begun to write is not wrong yet.
+  const isBegun = way.isUpdate || text !== begin;
+  const trial = useTrial(text, way, { isBegun });
+  const repos = useOnce<RepoList>("/repos").data?.repos ?? NO_REPOS;
   // What the gateway refused stands until something else is written.
   const refused = refusal?.text === text ? refusal.words : undefined;
-  const issues = refused?.issues ?? (trial.step === "bad" ? trial.issues : NONE);
+  const issues = refused?.issues ?? (isBegun && trial.step === "bad" ? trial.issues : NONE);
 
   async function submit(): Promise<void> {
     setBusy(true);
@@ -95,7 +99,7 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
     <div className="submission">
       <div>
         <Suspense fallback={<Loading>Loading the editor…</Loading>}>
-          <SpecEditor begin={begin} issues={issues} change={setText} ref={editing} />
+          <SpecEditor begin={begin} issues={issues} repos={repos} change={setText} ref={editing} />
         </Suspense>
         <p className="actions">
           <Button className="main" disabled={isBusy} act={submit}>
@@ -113,13 +117,7 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
       <section aria-label="Dry run" aria-live="polite" className="trial">
         <h2>Dry run</h2>
         {issues.length > 0 && <Problems issues={issues} editing={editing} />}
-        {issues.length === 0 && trial.step === "waiting" && (
-          <p className="quiet">Asking the gateway what it would come to…</p>
-        )}
-        {issues.length === 0 && trial.step === "refused" && <p className="bad">{trial.message}</p>}
-        {issues.length === 0 && trial.step === "good" && (
-          <Checked check={trial.check} isUpdate={way.isUpdate} />
-        )}
+        {issues.length === 0 && <Outlook trial={trial} isBegun={isBegun} isUpdate={way.isUpdate} />}
         <p>
           <CliLine line={checkLine(way)} />
         </p>
@@ -129,6 +127,21 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
 }
 
 const NONE: readonly Issue[] = [];
+const NO_REPOS: RepoList["repos"] = [];
+
+interface OutlookProps {
+  readonly trial: Trial;
+  readonly isBegun: boolean;
+  readonly isUpdate: boolean;
+}
+
+/** What it would come to, if nothing is wrong that has a place in the text. */
+function Outlook({ trial, isBegun, isUpdate }: OutlookProps) {
+  if (!isBegun) return <p className="quiet">What it would come to stands here as you write.</p>;
+  if (trial.step === "refused") return <p className="bad">{trial.message}</p>;
+  if (trial.step === "good") return <Checked check={trial.check} isUpdate={isUpdate} />;
+  return <p className="quiet">Asking the gateway what it would come to…</p>;
+}
 
 function checkLine({ isUpdate, reprocess }: Way): CommandLine {
   if (!isUpdate) return command`sluice pipeline check -f spec.json`;
@@ -269,11 +282,16 @@ const REST_MS = 600;
 const APART_MS = 2000;
 
 /** What the gateway says to what is written, each time that the writing rests. Nothing is made. */
-function useTrial(text: string, { isUpdate, reprocess }: Way): Trial {
+function useTrial(
+  text: string,
+  { isUpdate, reprocess }: Way,
+  { isBegun }: { readonly isBegun: boolean },
+): Trial {
   const session = useSession();
   const [trial, setTrial] = useState<Trial>({ step: "waiting" });
   const askedAt = useRef(0);
   useEffect(() => {
+    if (!isBegun) return;
     const stopping = new AbortController();
     const { signal } = stopping;
     const wait = Math.max(REST_MS, askedAt.current + APART_MS - Date.now());
@@ -294,7 +312,7 @@ function useTrial(text: string, { isUpdate, reprocess }: Way): Trial {
       clearTimeout(timer);
       stopping.abort();
     };
-  }, [session, text, isUpdate, reprocess]);
+  }, [session, text, isUpdate, reprocess, isBegun]);
   return trial;
 }
 

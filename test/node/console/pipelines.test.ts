@@ -100,6 +100,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
 
   test("create one: a mistake is named at its place before anything is made, and its job is seen to succeed", async () => {
     await logIn("/new/pipeline");
+    await page.getByText("What it would come to stands here as you write.").waitFor();
     const wrong = { ...spec("thumbnails", { inputs: ["photo"] }), datumTries: 0 };
     await write(JSON.stringify(wrong, null, 2));
     const problems = page.getByRole("region", { name: "Dry run" });
@@ -153,6 +154,19 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     await expect
       .poll(() => page.getByRole("textbox", { name: "Specification, in JSON" }).innerText())
       .toContain('"onDatumFailure": "fail"');
+  });
+
+  test("offer the repos and branches that an input may read", async () => {
+    await logIn("/new/pipeline");
+    for (const [text, offered] of [
+      ['{ "inputs": [{ "repo": { "name": "pho', '"photos"'],
+      ['{ "inputs": [{ "branch": "mas', '"master"'],
+    ] as const) {
+      await write(text);
+      await page.keyboard.press("Control+Space");
+      await page.getByRole("option", { name: offered }).waitFor();
+      await page.keyboard.press("Escape");
+    }
   });
 
   test("update one, after they showed what would run again", async () => {

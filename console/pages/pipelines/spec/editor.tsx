@@ -16,9 +16,10 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { classHighlighter } from "@lezer/highlight";
 import { useEffect, useImperativeHandle, useRef } from "react";
 import type { Issue } from "../../../../protocol/errors.ts";
+import type { RepoList } from "../../../../protocol/repos.ts";
 import styles from "../../../style/editor.css" with { type: "text" };
 import { placeAt, rangeOf } from "./place.ts";
-import { type Offer, offersAt } from "./schema.ts";
+import { inputOffers, type Offer, offersAt } from "./schema.ts";
 
 /** What a page does with the editor beside what it shows. */
 export interface Editing {
@@ -31,17 +32,19 @@ interface SpecEditorProps {
   readonly begin: string;
   /** What is wrong, each at its JSON path. Undefined: nobody has looked. */
   readonly issues: readonly Issue[];
+  /** What inputs may read. */
+  readonly repos: RepoList["repos"];
   readonly ref: React.Ref<Editing>;
   change(text: string): void;
 }
 
 /** An editor for a specification: it knows the fields, and marks what is wrong where it is. */
-export default function SpecEditor({ begin, issues, change, ref }: SpecEditorProps) {
+export default function SpecEditor({ begin, issues, repos, change, ref }: SpecEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
-  const changed = useRef(change);
+  const latest = useRef({ change, repos });
   useEffect(() => {
-    changed.current = change;
+    latest.current = { change, repos };
   });
 
   useEffect(() => {
@@ -52,7 +55,7 @@ export default function SpecEditor({ begin, issues, change, ref }: SpecEditorPro
     root.replaceChildren(parent);
     const editor = new EditorView({
       ...{ root, parent },
-      state: EditorState.create({ doc: begin, extensions: extensionsFor((text) => changed.current(text)) }),
+      state: EditorState.create({ doc: begin, extensions: extensionsFor(() => latest.current) }),
     });
     view.current = editor;
     return () => editor.destroy();
@@ -118,7 +121,7 @@ function firstError(text: string): number {
   return found;
 }
 
-function extensionsFor(change: (text: string) => void) {
+function extensionsFor(latest: () => Pick<SpecEditorProps, "change" | "repos">) {
   return [
     lineNumbers(),
     lintGutter(),
@@ -130,7 +133,7 @@ function extensionsFor(change: (text: string) => void) {
     highlightActiveLine(),
     json(),
     syntaxHighlighting(classHighlighter),
-    autocompletion({ override: [complete], icons: false }),
+    autocompletion({ override: [(context) => complete(context, latest().repos)], icons: false }),
     // Tab goes on to the next element of the page, as everywhere.
     keymap.of([
       ...closeBracketsKeymap,
@@ -141,21 +144,24 @@ function extensionsFor(change: (text: string) => void) {
     ]),
     EditorView.contentAttributes.of({ "aria-label": "Specification, in JSON", spellcheck: "false" }),
     EditorView.updateListener.of(({ docChanged, state }) => {
-      if (docChanged) change(state.doc.toString());
+      if (docChanged) latest().change(state.doc.toString());
     }),
     EditorView.lineWrapping,
   ];
 }
 
-/** Offers what the schema knows. */
-function complete({ state, pos, explicit }: CompletionContext): CompletionResult | null {
+/** Offers what the schema knows, and for an input the repos and branches that are there. */
+function complete(
+  { state, pos, explicit }: CompletionContext,
+  repos: RepoList["repos"],
+): CompletionResult | null {
   const text = state.doc.toString();
   const place = placeAt(text, pos);
   if (!place) return null;
   const isEmpty = place.from === place.to;
   // Nothing is offered unasked where nothing was written, but behind a colon.
   if (isEmpty && !explicit && !/[:{[,]\s*$/.test(text.slice(0, pos))) return null;
-  const offers = offersAt(place);
+  const offers = inputOffers(place, repos) ?? offersAt(place);
   if (offers.length === 0) return null;
   return {
     from: place.from,

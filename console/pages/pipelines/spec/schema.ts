@@ -1,3 +1,4 @@
+import type { RepoList } from "../../../../protocol/repos.ts";
 import schema from "../../../../schema/pipeline.schema.json" with { type: "json" };
 import type { Place } from "./place.ts";
 
@@ -40,6 +41,20 @@ export function offersAt({ path, kind, names, hasValue }: Place, root: Schema = 
   );
   // Of a choice between several, what is in all of them is offered once.
   return [...new Map(offers.map((offer) => [offer.label, offer])).values()];
+}
+
+/** The repos, or the branches, that may stand where an input says what it reads. Undefined: it is another place. */
+export function inputOffers({ path, kind }: Place, repos: RepoList["repos"]): Offer[] | undefined {
+  const [first, index, ...rest] = path;
+  if (kind !== "value" || first !== "inputs" || typeof index !== "number") return undefined;
+  const named: Readonly<Record<string, readonly string[]>> = {
+    "repo.name": repos.map(({ name }) => name),
+    branch: [...new Set(repos.flatMap(({ branches }) => branches))],
+  };
+  return named[rest.join(".")]?.map((name) => {
+    const label = JSON.stringify(name);
+    return { label, detail: "", info: undefined, text: `${label}^`, isRequired: false };
+  });
 }
 
 /** The schemas that hold at a path: several, where there is a choice. */
