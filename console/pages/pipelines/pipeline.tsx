@@ -67,8 +67,10 @@ function Shown({ summary, live }: ShownProps) {
         <Link href={`${pipelinePath(name)}/edit`} className="do">
           Update
         </Link>
-        <PipelineActions {...{ name, state }} done={live.reload} deleted={() => go("/pipelines")} />
         <Link href={`/graph?search=${encodeURIComponent(name)}`}>In the graph</Link>
+        <span className="rare">
+          <PipelineActions {...{ name, state }} done={live.reload} deleted={() => go("/pipelines")} />
+        </span>
       </p>
       {jobs.length > 0 && <RunBars jobs={jobs} label={`The last ${counted(jobs.length, "job")}`} />}
       <Section title="Jobs">

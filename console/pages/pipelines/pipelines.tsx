@@ -1,13 +1,13 @@
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
-import type { PipelineList } from "../../../protocol/pipelines.ts";
+import type { PipelineList, Run } from "../../../protocol/pipelines.ts";
 import { useLive } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { SearchField } from "../../parts/form.tsx";
 import { RunBars } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
-import { MARK_WORDS, pipelineMark, StateMark } from "../../parts/state.tsx";
-import { Ago, counted } from "../../parts/words.tsx";
+import { MARK_WORDS, type Mark, pipelineMark, StateMark } from "../../parts/state.tsx";
+import { Ago, counted, Span } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
 import { PipelineActions } from "./pipeline.tsx";
 
@@ -55,7 +55,7 @@ export default function PipelinesPage() {
       {data?.pipelines.length === 0 && !isEmpty && <p className="quiet">No pipeline has such a name.</p>}
       {data && data.pipelines.length > 0 && (
         <ul className="pipelines">
-          {data.pipelines.map((pipeline) => (
+          {byTrouble(data.pipelines).map((pipeline) => (
             <Line key={pipeline.name} pipeline={pipeline} reload={live.reload} />
           ))}
         </ul>
@@ -81,11 +81,31 @@ function linkTo({ search, after }: { readonly search: string; readonly after: st
 
 type Listed = PipelineList["pipelines"][number];
 
+/** What somebody may have to look at first: what failed last, what waits, what runs, what is stopped; then by name. */
+function byTrouble(pipelines: readonly Listed[]): Listed[] {
+  const rank = (pipeline: Listed): number => {
+    const [last] = endedOf(pipeline);
+    const mark = last?.state === "failure" ? "failure" : pipelineMarkOf(pipeline);
+    return MOST_TROUBLE.indexOf(mark) + 1 || MOST_TROUBLE.length + 1;
+  };
+  return [...pipelines].sort((a, b) => rank(a) - rank(b));
+}
+
+const MOST_TROUBLE: readonly Mark[] = ["failure", "waiting", "running", "egressing", "killed"];
+
+function pipelineMarkOf({ state, runs: [job] = [], underWay }: Listed): Mark {
+  return pipelineMark({ state, ...(job && { job }), ...(underWay && { underWay }) });
+}
+
+/** Its last jobs that have ended, newest first. */
+function endedOf({ runs = [] }: Listed): Run[] {
+  return runs.filter(({ finishedAt }) => finishedAt !== null);
+}
+
 function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void }) {
   const { name, state, description, inputs, runs = [], underWay } = pipeline;
-  const [job] = runs;
-  const mark = pipelineMark({ state, ...(job && { job }), ...(underWay && { underWay }) });
-  const ended = runs.find(({ finishedAt }) => finishedAt !== null);
+  const mark = pipelineMarkOf(pipeline);
+  const [ended] = endedOf(pipeline);
   return (
     <li className={mark}>
       <div className="what">
@@ -116,8 +136,14 @@ function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void 
         {underWay && underWay.jobs > 1 && (
           <span className="quiet"> and {counted(underWay.jobs - 1, "job")} behind it</span>
         )}
+        {ended?.finishedAt && (
+          <span className="quiet">
+            {underWay ? "; its last one took " : ", took "}
+            <Span from={ended.startedAt ?? ended.createdAt} to={ended.finishedAt} />
+          </span>
+        )}
       </p>
-      <p className="actions">
+      <p className="actions rare">
         <PipelineActions {...{ name, state }} done={reload} deleted={reload} />
       </p>
     </li>

@@ -77,6 +77,9 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
         .count(),
     ).toBe(1);
     expect(await lineOf("montage").innerText()).toMatch(/no job yet/);
+    // What failed comes first, however it is called.
+    expect(await page.locator(".pipelines .name").allInnerTexts()).toEqual(["torn", "edges", "montage"]);
+    expect(await lineOf("edges").innerText()).toMatch(/succeeded .* ago, took \d/);
     expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/pipelines"]));
     await page.getByLabel("Name contains").fill("ONT");
     await page.getByText("1 pipeline", { exact: true }).waitFor();
