@@ -87,14 +87,14 @@ interface Pages<P> {
 }
 
 /** A list in pages. Those behind the first are of the state that it is of, and go with it. */
-export function usePages<P extends { readonly next?: string | null | undefined }>(
+export function usePages<P extends { readonly next?: string | number | null | undefined }>(
   first: P | undefined,
-  ask: (gateway: Gateway, after: string) => Promise<P>,
+  ask: (gateway: Gateway, after: NonNullable<P["next"]>) => Promise<P>,
 ): Pages<P> {
   const [rest, setRest] = useState<{ readonly of: P; readonly pages: readonly P[] }>();
   const behind = rest && rest.of === first ? rest.pages : [];
   const pages = first ? [first, ...behind] : [];
-  const next = pages.at(-1)?.next ?? undefined;
+  const next: NonNullable<P["next"]> | undefined = pages.at(-1)?.next ?? undefined;
   const { isBusy, fault, run } = useAct(async (gateway) => {
     if (!first || next === undefined) return;
     const page = await ask(gateway, next);

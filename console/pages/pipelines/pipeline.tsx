@@ -9,6 +9,7 @@ import { Asked, Heard, Page, Scrolled, Section, Table } from "../../parts/page.t
 import { MARK_WORDS, markOf, pipelineMark, StateMark } from "../../parts/state.tsx";
 import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { bucketHref, pipelinePath } from "../addresses.ts";
+import { Versions } from "./versions.tsx";
 
 /** A pipeline: how it stands and why, its last jobs, what it reads and makes, and its specification. */
 export default function PipelinePage({ name }: { readonly name: string }) {
@@ -96,6 +97,7 @@ function Shown({ summary, live }: ShownProps) {
         )}
         <Scrolled className="tail spec" label="Specification as JSON" text={JSON.stringify(spec, null, 2)} />
       </Section>
+      <Versions name={name} version={pipeline.version} />
     </>
   );
 }

@@ -185,7 +185,15 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     expect(await trial.innerText()).toMatch(/Would run\s+1 datum, and keep the results of 0/);
     await page.getByRole("button", { name: "Update the pipeline" }).click();
     await page.waitForURL(/\/pipelines\/changing$/);
-    await page.getByText("version 2").waitFor();
+    await page.getByText("version 2", { exact: true }).waitFor();
+    const versions = page.getByRole("region", { name: "Versions" });
+    await versions.getByText("Version 2 and those before it").click();
+    await versions.getByText("changed transform.cmd").waitFor();
+    await versions.getByRole("button", { name: "Show the difference" }).click();
+    const difference = versions.getByRole("region", { name: "Version 2 beside 1" });
+    await difference.waitFor();
+    expect(await difference.innerText()).toMatch(/^- .*echo made[\s\S]*^\+ .*"true"/m);
+    expect(await faultsInBoth(page)).toEqual([]);
     await control.ended("changing", { count: 2 });
     await control.deletePipeline("changing");
   });
