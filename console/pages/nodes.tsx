@@ -22,6 +22,11 @@ function Shown({ nodes, live }: { readonly nodes: readonly Node[]; readonly live
   const seen = nodes.map((node) => ({ node, condition: conditionOf(node) }));
   const bad = seen.filter(({ condition }) => condition.mark === "failure");
   const alive = nodes.filter((node) => node.live);
+  const isIdle = ({ condition }: Seen): boolean => condition.mark === "success";
+  const idle = seen.filter(isIdle);
+  const isFolded = idle.length > MOST_IDLE;
+  const entries = (some: readonly Seen[]): ReactNode =>
+    some.map((each) => <NodeEntry key={each.node.name} {...each} live={live} />);
   return (
     <>
       <p className="headline">
@@ -36,14 +41,30 @@ function Shown({ nodes, live }: { readonly nodes: readonly Node[]; readonly live
         </p>
       )}
       <ul className="nodes" aria-label="Nodes">
-        {seen
-          .sort((a, b) => a.condition.rank - b.condition.rank)
-          .map(({ node, condition }) => (
-            <NodeEntry key={node.name} node={node} condition={condition} live={live} />
-          ))}
+        {entries(
+          seen
+            .filter((each) => !isFolded || !isIdle(each))
+            .sort((a, b) => a.condition.rank - b.condition.rank || runningOn(b.node) - runningOn(a.node)),
+        )}
       </ul>
+      {isFolded && (
+        <details>
+          <summary>{countText(idle.length)} nodes live, and nothing runs there</summary>
+          <ul className="nodes" aria-label="Idle nodes">
+            {entries(idle)}
+          </ul>
+        </details>
+      )}
     </>
   );
+}
+
+/** More nodes on which nothing runs than these are a number. */
+const MOST_IDLE = 8;
+
+interface Seen {
+  readonly node: Node;
+  readonly condition: Condition;
 }
 
 /** How a node is, the worst of what can be said. */
@@ -105,9 +126,7 @@ function conditionOf(node: Node): Condition {
   return { mark: "running", words: isFull ? "at work, no room for more" : "at work", rank: 3 };
 }
 
-interface NodeEntryProps {
-  readonly node: Node;
-  readonly condition: Condition;
+interface NodeEntryProps extends Seen {
   readonly live: Live<NodeList>;
 }
 
@@ -192,21 +211,35 @@ function Room({ used, room, one, what }: RoomProps) {
   );
 }
 
+/** What runs there by pipeline; those that wait for work are a number. */
 function Work({ work }: { readonly work: Node["work"] }) {
+  const atWork = work.filter(({ running }) => running > 0);
+  const idle = work.filter(({ running }) => running === 0).map(({ pipeline }) => pipeline);
   return (
-    <ul className="work" aria-label="What runs there">
-      {[...work]
-        .sort((a, b) => b.running - a.running || (a.pipeline < b.pipeline ? -1 : 1))
-        .map(({ pipeline, workers, running }) => (
-          <li key={pipeline}>
-            <b>{pipeline}</b>{" "}
-            <span className="quiet">
-              {running === 0 ? "waits for work" : `${countText(running)} running`} in{" "}
-              {counted(workers, "worker")}
-            </span>
-          </li>
-        ))}
-    </ul>
+    <>
+      {atWork.length > 0 && (
+        <ul className="work" aria-label="What runs there">
+          {atWork
+            .sort((a, b) => b.running - a.running || (a.pipeline < b.pipeline ? -1 : 1))
+            .map(({ pipeline, workers, running }) => (
+              <li key={pipeline}>
+                <b>{pipeline}</b>{" "}
+                <span className="quiet">
+                  {countText(running)} running in {counted(workers, "worker")}
+                </span>
+              </li>
+            ))}
+        </ul>
+      )}
+      {idle.length > 0 && (
+        <details className="quiet">
+          <summary>
+            {counted(idle.length, "pipeline")} {idle.length === 1 ? "waits" : "wait"} for work there
+          </summary>
+          <span>{idle.sort().join(", ")}</span>
+        </details>
+      )}
+    </>
   );
 }
 

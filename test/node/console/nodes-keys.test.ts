@@ -111,6 +111,11 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
     await waiting.getByText("waits for a container engine").waitFor();
     await waiting.getByText("sluice doctor", { exact: true }).waitFor();
     await page.getByText("2 in trouble").waitFor();
+    expect(await troubled.getByRole("list", { name: "What runs there" }).innerText()).toMatch(
+      /^fine\s+1 running in 1 worker$/,
+    );
+    await troubled.getByText("1 pipeline waits for work there").click();
+    await troubled.getByText("edges", { exact: true }).waitFor();
     expect((await page.locator(".nodes .name").allInnerTexts()).slice(0, 2)).toEqual(["edge-2", "edge-3"]);
     // A mark keeps the row of a node that says good-bye: without it, it is one that was heard of no more.
     for (const [method, path] of [
@@ -121,6 +126,23 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
       await control.call(method, path, { answers: z.unknown() });
     await troubled.getByText("silent", { exact: true }).waitFor();
     await troubled.getByText("its runner ended, or does not reach the gateway", { exact: false }).waitFor();
+  });
+
+  test("has what works first, and many nodes with nothing to do as a number", async () => {
+    const names = Array.from({ length: 9 }, (_, index) => `idle-${index}`);
+    const work = [{ pipeline: "fine", workers: 4, running: 4 }];
+    await Promise.all([...names.map((name) => beat(name)), beat("zealous", { work })]);
+    await logInAt(page, server, "/nodes");
+    await page.getByText("10 nodes live, and nothing runs there").waitFor();
+    expect(await entryOf("nodes", "idle-3").isVisible()).toBe(false);
+    const shown = await page
+      .getByRole("list", { name: "Nodes", exact: true })
+      .locator(".name")
+      .allInnerTexts();
+    expect(shown.at(-1)).toBe("zealous");
+    await page.getByText("10 nodes live, and nothing runs there").click();
+    await entryOf("nodes", "idle-3").getByText("live, nothing runs").waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
   });
 });
 
