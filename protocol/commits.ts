@@ -35,6 +35,18 @@ const NOTED = {
   imported: z.literal(true).optional(),
 };
 
+/** What a commit changed, added up. */
+export const ChangeSummary = z.object({
+  /** The first path that it changed; null: it changed none. */
+  path: z.string().nullable(),
+  added: z.int(),
+  changed: z.int(),
+  deleted: z.int(),
+  /** How many bytes more there were after it. */
+  bytes: z.int(),
+});
+export type ChangeSummary = z.infer<typeof ChangeSummary>;
+
 /** A commit as it is listed. */
 export const Commit = z.object({
   id: z.string(),
@@ -47,10 +59,15 @@ export const Commit = z.object({
   ...NOTED,
   /** Files that it wrote, and files that it replaced or deleted: what is replaced counts in both. */
   changes: z.object({ written: z.int(), ended: z.int() }),
+  /** Null: too much to add up, or some of it is kept no more. Absent: it was not asked for. */
+  summary: ChangeSummary.nullable().optional(),
 });
 export type Commit = z.infer<typeof Commit>;
 
-/** `GET /api/v1/repos/{repo}/branches/{branch}/commits?limit=&after=`: newest first; `next` goes into `after`. */
+/**
+ * `GET /api/v1/repos/{repo}/branches/{branch}/commits?limit=&after=&summary=true`: newest first; `next` goes into `after`.
+ * With `summary`, each commit has one.
+ */
 export const CommitPage = z.object({ commits: z.array(Commit), next: z.string().nullable() });
 export type CommitPage = z.infer<typeof CommitPage>;
 

@@ -199,6 +199,8 @@ export const BranchDetail = z.object({
   public: z.boolean().optional(),
   /** Null: it is not protected. Absent: as above. */
   writer: BranchWriter.nullable().optional(),
+  /** The pipeline whose output it is, whose jobs alone write to it; null: of none. Absent: as above. */
+  pipeline: z.string().nullable().optional(),
   /** Null: no region was named. Absent: the gateway is of a release that knows none. */
   place: Place.nullable().optional(),
 });

@@ -33,6 +33,12 @@ export function sizeText(bytes: number): string {
   return `${shown < 10 ? shown.toFixed(1) : Math.round(shown)} ${SIZES[unit]}`;
 }
 
+/** By how much something grew or shrank: `+2.0 MiB`, `−1 B`, `±0 B`. */
+export function signedSizeText(bytes: number): string {
+  const sign = bytes > 0 ? "+" : bytes < 0 ? "−" : "±";
+  return `${sign}${sizeText(Math.abs(bytes))}`;
+}
+
 const TICK_MS = 1000;
 
 // One clock for all times on a page.

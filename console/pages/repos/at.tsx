@@ -10,7 +10,7 @@ import { Ago, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
 import { branchHref, branchPath, folderHref, lastName, repoPath } from "../addresses.ts";
 
 /** Ids of commits are ULIDs; what is none is a tag. */
-function isCommitId(at: string): boolean {
+export function isCommitId(at: string): boolean {
   return /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(at);
 }
 

@@ -1,13 +1,13 @@
 import { Link, useLocation } from "wouter";
-import type { CommitPage, DiffPage as Differences, PathChange } from "../../../protocol/commits.ts";
+import type { CommitPage, DiffPage as Differences, PathChange, Tag } from "../../../protocol/commits.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { useOnce } from "../../gateway/session.ts";
+import { type Live, useOnce } from "../../gateway/session.ts";
 import { command } from "../../parts/cli-line.tsx";
 import { Fault, usePages } from "../../parts/form.tsx";
 import { Asked, Page, Table } from "../../parts/page.tsx";
 import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { branchPath, commitPath, diffHref, fileHref } from "../addresses.ts";
-import { BranchTabs, CommitPicker, CommitWords, Crumbs, SizeCell } from "./at.tsx";
+import { BranchTabs, CommitPicker, CommitWords, Crumbs, isCommitId, SizeCell } from "./at.tsx";
 
 interface DiffProps {
   readonly place: Place;
@@ -27,10 +27,13 @@ export function DiffPage({ place, from, to }: DiffProps) {
     query: { limit: 1 },
     isAsked: to === undefined,
   });
-  const at = to ?? head.data?.commits[0]?.id;
+  const [older, newer] = [useNamed(place, from), useNamed(place, to)];
+  const at = to === undefined ? head.data?.commits[0]?.id : newer.id;
   const path = `${commitPath(place, at ?? "")}/diff`;
-  const query = { from, limit: PAGE };
-  const first = useOnce<Differences>(path, { query, isAsked: at !== undefined });
+  const query = { from: older.id, limit: PAGE };
+  const isKnown = at !== undefined && (from === undefined || older.id !== undefined);
+  const first = useOnce<Differences>(path, { query, isAsked: isKnown });
+  const missing = [head, older.live, newer.live].find(({ fault }) => fault);
   const { pages, hasMore, fault, more } = usePages(first.data, (gateway, after) =>
     gateway.call<Differences>(path, { query: { ...query, after } }),
   );
@@ -42,19 +45,19 @@ export function DiffPage({ place, from, to }: DiffProps) {
     <Page
       title={`Differences in ${bucket}`}
       cli={command`sluice commit diff ${bucket}${between}`}
-      live={head.fault ? head : first}
+      live={missing ?? first}
       aside={
         <>
           <CommitPicker
             place={place}
-            label={`From ${from === undefined ? "the commit before" : shortId(from)}`}
+            label={`From ${from === undefined ? "the commit before" : nameText(from)}`}
             choose={(chosen) => go(diffHref(place, { from: chosen, to: at }))}
             headWords="The commit before"
             isById
           />
           <CommitPicker
             place={place}
-            label={`To ${to === undefined ? "the newest" : shortId(to)}`}
+            label={`To ${to === undefined ? "the newest" : nameText(to)}`}
             isById
             choose={(chosen) => go(diffHref(place, { from, to: chosen }))}
           />
@@ -64,7 +67,7 @@ export function DiffPage({ place, from, to }: DiffProps) {
       <Crumbs place={place} />
       <BranchTabs place={place} here="diff" />
       {isEmpty && <p>The branch has no commit yet.</p>}
-      {!isEmpty && !head.fault && (
+      {!isEmpty && !missing && (
         <Asked live={first}>
           {(differences) => (
             <>
@@ -103,6 +106,19 @@ export function DiffPage({ place, from, to }: DiffProps) {
       )}
     </Page>
   );
+}
+
+/** The id of a commit that an address names by its id or by a tag. Undefined: it names none, or it is not known yet. */
+function useNamed(place: Place, name: string | undefined): { id: string | undefined; live: Live<Tag> } {
+  const isTag = name !== undefined && !isCommitId(name);
+  const live = useOnce<Tag>(`${branchPath(place)}/tags/${encodeURIComponent(name ?? "")}`, {
+    isAsked: isTag,
+  });
+  return { id: isTag ? live.data?.commit : name, live };
+}
+
+function nameText(name: string): string {
+  return isCommitId(name) ? shortId(name) : name;
 }
 
 const MARKS = { added: "+", changed: "~", deleted: "−" } as const;

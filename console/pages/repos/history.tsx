@@ -1,15 +1,17 @@
 import { useState } from "react";
 import { Link } from "wouter";
-import type { Commit, CommitPage, TagPage } from "../../../protocol/commits.ts";
+import type { ChangeSummary, Commit, CommitPage, TagPage } from "../../../protocol/commits.ts";
 import type { RevertEnd } from "../../../protocol/files.ts";
+import type { WhoAmI } from "../../../protocol/keys.ts";
+import type { BranchDetail } from "../../../protocol/repos.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { type Live, useLive } from "../../gateway/session.ts";
+import { type Live, useLive, useOnce, useTurn } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Action, Button, Fault, NameField, Plain, useAct, useSubmission } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
-import { Ago, counted, countText, Mono, shortId } from "../../parts/words.tsx";
+import { Ago, counted, countText, Mono, shortId, signedSizeText } from "../../parts/words.tsx";
 import { branchHref, branchPath, commitPath, diffHref } from "../addresses.ts";
 import { BranchTabs, Crumbs, RedactedWords, useTags } from "./at.tsx";
 
@@ -52,8 +54,10 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
   const behind = older && !isGap ? older.commits.filter(({ id }) => id < first) : [];
   const commits = [...newest.commits, ...behind];
   const next = older && !isGap ? older.next : newest.next;
+  const summaryOf = useSummaries(place, commits);
+  const refusal = useRefusal(place);
   const { fault, run } = useAct(async (gateway) => {
-    const query = { limit: PAGE, after: next ?? undefined };
+    const query = { ...SUMMED, after: next ?? undefined };
     const page = await gateway.call<CommitPage>(`${branchPath(place)}/commits`, { query });
     setOlder({ commits: [...newest.commits, ...behind, ...page.commits], next: page.next });
   });
@@ -70,7 +74,8 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
       <p className="quiet">
         {marked === undefined
           ? "Mark two commits to see how they differ."
-          : `Marked is ${shortId(marked)}: choose the one to compare it with.`}
+          : `Marked is ${shortId(marked)}: choose the one to compare it with.`}{" "}
+        {refusal}
       </p>
       <ol className="commits">
         {commits.map((commit) => (
@@ -78,7 +83,8 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
             <CommitLine
               place={place}
               commit={commit}
-              isNewest={commit.id === commits[0]?.id}
+              summary={summaryOf(commit)}
+              canRevert={refusal === null && commit.id !== commits[0]?.id}
               names={(named.get(commit.id) ?? []).map(({ name }) => name)}
               marked={marked}
               mark={mark}
@@ -99,6 +105,38 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
   );
 }
 
+/** What an answer costs that adds up what commits changed is not asked for by a poll. */
+const SUMMED = { limit: PAGE, summary: true };
+
+/** What commits changed: with older ones it came, of the newest it is asked when there is a new one. */
+function useSummaries(place: Place, commits: readonly Commit[]): (commit: Commit) => ChangeSummary | null {
+  const { data } = useOnce<CommitPage>(`${branchPath(place)}/commits`, {
+    query: SUMMED,
+    turn: useTurn(commits[0]?.id),
+    isAsked: commits.length > 0,
+  });
+  const known = new Map(data?.commits.map(({ id, summary }) => [id, summary]));
+  return ({ id, summary }) => known.get(id) ?? summary ?? null;
+}
+
+const WRITING: ReadonlySet<string> = new Set(["root", "admin", "write"]);
+
+/**
+ * Why the branch takes no revert from the key: a pipeline, or another key, has it for itself. Null: it takes one. Undefined: that
+ * is not known yet.
+ */
+function useRefusal({ repo, branch }: Place): string | null | undefined {
+  const { data: detail } = useOnce<BranchDetail>(branchPath({ repo, branch }));
+  const { data: key } = useOnce<WhoAmI>("/whoami");
+  if (!detail || !key) return undefined;
+  const { pipeline, writer } = detail;
+  const maker = pipeline ?? (writer && "pipeline" in writer ? writer.pipeline : null);
+  if (maker !== null) return `Only jobs of the pipeline ${maker} write to it: nobody reverts it by hand.`;
+  if (!WRITING.has(key.level)) return "A key that only reads reverts nothing.";
+  const owner = writer && "key" in writer ? writer.key : key.id;
+  return owner === key.id ? null : `Only the key ${owner} writes to it, and reverts it.`;
+}
+
 /** Whether pages have a commit in common. */
 function meets(newest: CommitPage, older: CommitPage): boolean {
   const ids = new Set(older.commits.map(({ id }) => id));
@@ -108,7 +146,8 @@ function meets(newest: CommitPage, older: CommitPage): boolean {
 interface CommitLineProps {
   readonly place: Place;
   readonly commit: Commit;
-  readonly isNewest: boolean;
+  readonly summary: ChangeSummary | null;
+  readonly canRevert: boolean;
   /** Tags that name it. */
   readonly names: readonly string[];
   readonly marked: string | undefined;
@@ -117,13 +156,22 @@ interface CommitLineProps {
   changed(): void;
 }
 
-function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: CommitLineProps) {
+function CommitLine({
+  place,
+  commit,
+  summary,
+  canRevert,
+  names,
+  marked,
+  mark,
+  changed,
+}: CommitLineProps) {
   const { id, parent, createdAt, message, key, job, meta, redacted, imported, changes } = commit;
   const at = { ...place, at: id };
   const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];
   const headline = message ?? (job === null ? null : "output of a job");
   // What a plain PUT writes has no message: then this is what tells commits apart.
-  const change = changeText(changes);
+  const change = <ChangeWords summary={summary} changes={changes} />;
   return (
     <>
       <p className="what">
@@ -143,7 +191,7 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
           </>
         )}
         {job === null && key !== null && <Mono before=" by key ">{key}</Mono>}
-        {headline !== null && ` · ${change}`}
+        {headline !== null && <> · {change}</>}
         {Object.entries(meta).map(([name, value]) => (
           <span key={name}>
             {" "}
@@ -170,18 +218,40 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
           <Link href={diffHref(place, { from: older, to: newer })}>Compare with the marked one</Link>
         )}
         <Tagging place={place} commit={id} done={changed} />
-        {!isNewest && <Revert place={place} commit={id} done={changed} />}
+        {canRevert && <Revert place={place} commit={id} done={changed} />}
       </div>
     </>
   );
 }
 
-function changeText({ written, ended }: Commit["changes"]): string {
-  const parts = [
-    ...(written > 0 ? [`${countText(written)} written`] : []),
-    ...(ended > 0 ? [`${countText(ended)} replaced or deleted`] : []),
-  ];
-  return parts.join(", ") || "nothing changed";
+interface ChangeWordsProps extends Pick<Commit, "changes"> {
+  readonly summary: ChangeSummary | null;
+}
+
+/** What a commit changed: the file, or the first of them, and how many bytes it came to. */
+function ChangeWords({ summary, changes: { written, ended } }: ChangeWordsProps) {
+  if (!summary) {
+    const parts = [
+      ...(written > 0 ? [`${countText(written)} written`] : []),
+      ...(ended > 0 ? [`${countText(ended)} replaced or deleted`] : []),
+    ];
+    return parts.join(", ") || "nothing changed";
+  }
+  const { path, added, changed, deleted, bytes } = summary;
+  if (path === null) return "nothing changed";
+  const files = added + changed + deleted;
+  const kinds = Object.entries({ added, changed, deleted }).filter(([, count]) => count > 0);
+  const [[only = ""] = []] = kinds;
+  const words =
+    kinds.length === 1
+      ? `${files === 1 ? "" : `${counted(files, "file")} `}${only}`
+      : `${counted(files, "file")}: ${kinds.map(([kind, count]) => `${countText(count)} ${kind}`).join(", ")}`;
+  return (
+    <>
+      <Mono>{path}</Mono>
+      {files > 1 && ` and ${countText(files - 1)} more`} · {words}, {signedSizeText(bytes)}
+    </>
+  );
 }
 
 interface OfCommit {

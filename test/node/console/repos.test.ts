@@ -556,7 +556,7 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     const line = (text: string) => page.getByRole("listitem").filter({ hasText: text });
     await line("the beginning").getByText(server.accessKeyId).waitFor();
     // What a plain DELETE made says nothing of itself but this.
-    await page.getByText("1 replaced or deleted", { exact: true }).waitFor();
+    await page.getByText("b · deleted, −1 B", { exact: true }).waitFor();
     await line("the beginning").getByRole("button", { name: "Mark" }).click();
     await line("a again").getByRole("link", { name: "Compare with the marked one" }).click();
     await page.waitForURL((url) => url.pathname.endsWith("/diff"));
@@ -574,6 +574,14 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await page.getByLabel("Name of the tag").fill("v1");
     await page.keyboard.press("Enter");
     await line("the beginning").getByRole("link", { name: "v1" }).waitFor();
+    // A difference from what has a name.
+    const history = new URL(page.url()).pathname.slice("/console".length);
+    await visit(`/repos/story/master/diff?from=v1&to=${three}`);
+    await rows.filter({ hasText: "added" }).waitFor();
+    await page.getByRole("button", { name: "From v1" }).waitFor();
+    await visit("/repos/story/master/diff?from=never");
+    await page.getByRole("alert").getByText("never", { exact: false }).waitFor();
+    await visit(history);
     await line("more").getByRole("button", { name: "Revert to it" }).click();
     await line("more").getByRole("button", { name: "Revert to it" }).click();
     await page.getByText(/^revert to 0/).waitFor();
@@ -583,6 +591,42 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await page.getByRole("link", { name: "a", exact: true }).click();
     await page.getByRole("button", { name: "What made this" }).click();
     await page.getByText("“the beginning”", { exact: false }).waitFor();
+  });
+
+  test("tells of a commit of many files the first and how many more, and how many bytes they came to", async () => {
+    await manyFiles("sums");
+    await s3.put("master.sums", "f000", "four");
+    await visit("/repos/sums/master/history");
+    await page.getByText("f000 and 500 more · 501 files added, ±0 B", { exact: true }).waitFor();
+    await page.getByText("f000 · changed, +4 B", { exact: true }).waitFor();
+    // The poll does not ask it again.
+    const asks = () => calls().filter((call) => call.includes("summary=true")).length;
+    const before = asks();
+    await page.waitForResponse((answer) => answer.url().endsWith("/commits?limit=50"));
+    await page.waitForResponse((answer) => answer.url().endsWith("/commits?limit=50"));
+    expect(asks()).toBe(before);
+  });
+
+  test("offers no revert that the gateway would refuse", async () => {
+    const reverts = page.getByRole("button", { name: "Revert to it" });
+    await s3.createBucket("master.fixed");
+    for (const body of ["1", "2"]) await s3.put("master.fixed", "a", body);
+    await visit("/repos/fixed/master/history");
+    await reverts.waitFor();
+    const other = await control.call("POST", "/keys", { body: { level: "write" }, answers: KeyCreated });
+    const writer = { key: other.id };
+    await control.call("PUT", "/repos/fixed/branches/master/writer", { body: { writer }, answers: z.unknown() });
+    await visit("/repos/capitals/master/history");
+    await page.getByText("Only jobs of the pipeline capitals write to it", { exact: false }).waitFor();
+    expect(await page.getByRole("button", { name: "Mark" }).count()).toBeGreaterThan(1);
+    expect(await reverts.count()).toBe(0);
+    await visit("/repos/fixed/master/history");
+    await page.getByText(`Only the key ${other.id} writes to it`, { exact: false }).waitFor();
+    expect(await reverts.count()).toBe(0);
+    const door = { ...server, accessKeyId: other.id, secretAccessKey: other.secret };
+    await openPage();
+    await logInAt(page, door, "/repos/fixed/master/history");
+    await page.getByRole("button", { name: "Revert to it" }).waitFor();
   });
 
   test("shows in place of what was said of a commit that it was redacted, by whom and when", async () => {

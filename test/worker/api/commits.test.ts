@@ -106,6 +106,17 @@ describe("the commits of a branch", () => {
     });
   });
 
+  test("have a summary of what they changed, if that is asked", async () => {
+    await filled("summed", { a: "1", b: "1" }, { a: "22" });
+    const page = CommitPage.parse(await good(`${commitsOf("summed")}?summary=true`));
+    expect(page.commits.map(({ summary }) => summary)).toEqual([
+      { path: "a", added: 0, changed: 1, deleted: 0, bytes: 1 },
+      { path: "a", added: 2, changed: 0, deleted: 0, bytes: 2 },
+    ]);
+    const plain = CommitPage.parse(await good(commitsOf("summed")));
+    expect(plain.commits.map(({ summary }) => summary)).toEqual([undefined, undefined]);
+  });
+
   test("tell who made them and what was said of them, in the list, of one, and beside a difference", async () => {
     const [first] = await filled("noted", { a: "1" });
     const said = { message: "spring", meta: { camera: "k7" } };
@@ -175,7 +186,7 @@ describe("the commits of a branch", () => {
 
   test("are asked for within bounds", async () => {
     const [id] = await filled("bounds", { a: "1" });
-    for (const query of ["limit=0", "limit=1001", "after=x"])
+    for (const query of ["limit=0", "limit=1001", "after=x", "summary=yes"])
       expect(paths(await failed(`${commitsOf("bounds")}?${query}`))).toEqual([query.split("=")[0]]);
     for (const query of ["limit=0", "from=x"])
       expect(paths(await failed(`${commitsOf("bounds")}/${id}/diff?${query}`))).toEqual([

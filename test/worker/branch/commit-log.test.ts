@@ -119,6 +119,32 @@ describe("the commits of a branch", () => {
     });
   });
 
+  test("are added up if that is asked: files, bytes and the first path", async () => {
+    const branch = await freshBranch();
+    await commitFiles(branch, { puts: { a: "1", b: "1", c: "1" } });
+    await commitFiles(branch, { puts: { "a/b": "four", b: "333" }, deletes: ["a", "c"] });
+    await commitFiles(branch, { puts: {}, deletes: ["b"] });
+    const log = await branch.history.list({ limit: 10, summary: true });
+    expect(log.ok && log.commits.map(({ summary }) => summary)).toEqual([
+      { path: "b", added: 0, changed: 0, deleted: 1, bytes: -3 },
+      { path: "a", added: 1, changed: 1, deleted: 2, bytes: 4 },
+      { path: "a", added: 3, changed: 0, deleted: 0, bytes: 3 },
+    ]);
+    const plain = await branch.history.list({ limit: 1 });
+    expect(plain.ok && "summary" in (plain.commits[0] ?? {})).toBe(false);
+  });
+
+  test("are not added up beyond what a page may cost, nor if rows of theirs are gone", async () => {
+    const branch = await freshBranch();
+    for (const n of ["1", "2", "3"]) await commitFiles(branch, { puts: { a: n } });
+    await runInDurableObject(branch, (_, { storage }) => {
+      storage.sql.exec("UPDATE commits SET births = births + 9998 WHERE seq >= 2");
+    });
+    const log = await branch.history.list({ limit: 10, summary: true });
+    // The second looks as if it had written 9,999 files, of which one is there.
+    expect(log.ok && log.commits.map(({ summary }) => summary?.changed ?? null)).toEqual([1, null, 0]);
+  });
+
   test("name the job that made them", async () => {
     const branch = branchOf(freshBucket());
     const claim = await branch.output.claim({ pipeline: "p", uid: "u" });

@@ -256,7 +256,7 @@ async function useRetention(branch: BranchApi, commit: string): Promise<void> {
   await vi.waitUntil(async () => (await branch.feed.read({ cursor: at, limit: 5 })).events[0]?.gap, 60_000);
   await branch.files.read({ path: "d/a/x", commit });
   await branch.history.list({ limit: 2 });
-  await branch.history.list({ limit: 2, after: commit });
+  await branch.history.list({ limit: 2, after: commit, summary: true });
   await branch.feed.unsubscribe({ uid: "n" });
 }
 

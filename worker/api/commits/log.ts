@@ -21,13 +21,16 @@ import { type ApiRequest, branchInPath, mayRead, readQuery } from "../request/ap
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),
   after: CommitId.optional(),
+  /** What each changed is added up. */
+  summary: z.enum(["true", "false"], { error: "must be true or false" }).optional(),
 });
 
 /** `GET /repos/{repo}/branches/{branch}/commits`: newest first. */
 export async function listCommits(asked: ApiRequest): Promise<Response> {
-  const { limit, after } = readQuery(asked, ListQuery);
+  const { limit, after, summary } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
-  const log = accepted(await branch.history.list({ limit, ...(after !== undefined && { after }) }), address);
+  const page = { limit, ...(after !== undefined && { after }), ...(summary === "true" && { summary: true }) };
+  const log = accepted(await branch.history.list(page), address);
   const body: CommitPage = { commits: log.commits.map(shown), next: log.next };
   return await conditionalJson(asked.request, { body });
 }
@@ -94,8 +97,9 @@ async function jobOf({ caller, context, params }: ApiRequest, id: string): Promi
   return job && mayRead({ caller }, job.pipeline) ? job : null;
 }
 
-function shown({ id, parent, createdAt, origin, changes, ...entry }: CommitEntry): Commit {
-  return { id, parent, createdAt, job: origin, ...noted(entry), changes };
+function shown({ id, parent, createdAt, origin, changes, summary, ...entry }: CommitEntry): Commit {
+  const commit = { id, parent, createdAt, job: origin, ...noted(entry), changes };
+  return { ...commit, ...(summary !== undefined && { summary }) };
 }
 
 /** What was said of a commit, and whether an archive says it, as the API tells it. */

@@ -269,7 +269,7 @@ async function detailOf(
   address: BranchAddress,
 ): Promise<BranchDetail> {
   const found = accepted(await branch.lifecycle.inspect(), address);
-  const { createdAt, head, keep, imported, place = null } = found;
+  const { createdAt, head, keep, imported, place = null, claimedBy } = found;
   return {
     name: address.branch,
     createdAt,
@@ -279,6 +279,7 @@ async function detailOf(
     place,
     ...sourceOf(found),
     ...(await settingsOf(branch)),
+    ...(claimedBy !== undefined && { pipeline: claimedBy }),
   };
 }
 

@@ -55,7 +55,7 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
     return made && made.state !== "purging" ? { ok: true, ...shownFork(made) } : refused("already-exists");
   },
 
-  async inspect({ ledger: { exists, live, forks, settings, imports, place: made } }) {
+  async inspect({ ledger: { exists, live, forks, settings, imports, claim, place: made } }) {
     const present = exists ? forks.present() : undefined;
     const place = exists ? made.get() : null;
     const fork = present && present.state !== "asked" ? shownFork(present) : null;
@@ -64,7 +64,8 @@ export const lifecycle: BranchFacet<LifecycleCalls> = {
       const { keep } = settings.of(gen);
       const { at, by = null } = imports.of(uid) ?? {};
       const imported = at === undefined ? null : { at, by };
-      return { ok: true, uid, createdAt, head: head.id, keep, fork, imported, place };
+      const claimedBy = claim.get()?.pipeline ?? null;
+      return { ok: true, uid, createdAt, head: head.id, keep, fork, imported, place, claimedBy };
     }
     if (!fork) return refused("no-such-branch");
     const { uid, createdAt } = fork;

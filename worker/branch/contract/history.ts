@@ -1,3 +1,4 @@
+import type { ChangeSummary } from "../../../protocol/commits.ts";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Annotation, Done, Protected, Redaction, Refused } from "./answers.ts";
 
@@ -7,6 +8,8 @@ export interface HistoryCalls {
   list(request: {
     after?: string;
     limit: number;
+    /** Each commit has a summary: costs what they changed. */
+    summary?: boolean;
   }): Promise<CommitLog | Refused<"no-such-branch" | "forking" | "no-such-version">>;
   /** One of those. */
   commit(request: {
@@ -66,6 +69,8 @@ export interface CommitEntry {
   readonly imported?: true;
   /** Files that it wrote, and files that it replaced or deleted. */
   readonly changes: { readonly written: number; readonly ended: number };
+  /** Null: too much to add up, or some of it is kept no more. Absent: nobody asked. */
+  readonly summary?: ChangeSummary | null;
 }
 
 export interface CommitLog {

@@ -123,4 +123,6 @@ export interface BranchInspection {
   readonly imported: { readonly at: number; readonly by: string | null } | null;
   /** Where it was made to live; null: no region was named. Absent: of an object of the release before. */
   readonly place?: Place | null;
+  /** The pipeline whose output this is. Absent: as above, or it can't be read yet. */
+  readonly claimedBy?: string | null;
 }

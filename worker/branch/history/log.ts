@@ -1,25 +1,28 @@
-import type { Refused } from "../contract/answers.ts";
-import type { CommitEntry, CommitLog } from "../contract/history.ts";
+import type { Refused, RequestOf } from "../contract/answers.ts";
+import type { CommitEntry, CommitLog, HistoryCalls } from "../contract/history.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { pageOf } from "../read/page.ts";
 import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
 import { IS_NAMED } from "../retention/name-store.ts";
 import { annotationOfCommit } from "../tree/annotation.ts";
 import type { Live } from "../tree/generation-store.ts";
+import { summaries } from "./summary.ts";
 
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
 
 /** Commits of the live generation, the newest first, those before `after`. */
 export function listCommits(
   ledger: Ledger,
-  { after, limit }: { after?: string; limit: number },
+  { after, limit, summary = false }: RequestOf<HistoryCalls["list"]>,
 ): CommitLog | NotThere {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   const before = after === undefined ? live.head.seq + 1 : beforeOf(ledger, { live, id: after });
   if (before === undefined) return { ok: false, reason: "no-such-version" };
   const { page, last } = pageOf(entriesBefore(ledger, { live, before, limit: limit + 1 }), limit);
-  return { ok: true, commits: page, next: last?.id ?? null };
+  const summaryOf = summary ? summaries(ledger, { gen: live.gen, entries: page }) : undefined;
+  const commits = page.map(({ seq, ...entry }) => ({ ...entry, ...(summaryOf && { summary: summaryOf(seq) }) }));
+  return { ok: true, commits, next: last?.id ?? null };
 }
 
 /** One commit of the live generation. */
@@ -31,7 +34,9 @@ export function inspectCommit(
   if (!live) return { ok: false, reason: "no-such-branch" };
   const seq = seqOf(ledger, { live, id: commit });
   const entry = seq && entriesBefore(ledger, { live, before: seq + 1, limit: 1 })[0];
-  return entry ? { ok: true, ...entry } : { ok: false, reason: "no-such-version" };
+  if (!entry) return { ok: false, reason: "no-such-version" };
+  const { seq: _, ...shown } = entry;
+  return { ok: true, ...shown };
 }
 
 /** The number that all older commits are below of, also of a commit that was given back since it was listed. */
@@ -74,11 +79,14 @@ interface LogRow {
   readonly annotation: string | null;
 }
 
+/** An entry with the number of its commit. */
+type NumberedEntry = CommitEntry & { readonly seq: number };
+
 /** Those of the range that is kept, then those below it that are retained by name. */
 function entriesBefore(
   { sql, horizons, imports }: Ledger,
   { live: { gen, uid }, before, limit }: { live: Live; before: number; limit: number },
-): CommitEntry[] {
+): NumberedEntry[] {
   const { horizon, marked } = horizons.get(gen);
   const rows: LogRow[] = [];
   for (const [text, first, end] of [
@@ -93,7 +101,7 @@ function entriesBefore(
   return rows.map(({ seq, id, parent, createdAt, origin, written, ended, ...row }) => {
     const annotation = annotationOfCommit(row);
     return {
-      ...{ id, parent, createdAt, origin, changes: { written, ended } },
+      ...{ seq, id, parent, createdAt, origin, changes: { written, ended } },
       ...(annotation && { annotation }),
       ...(seq <= importedTo && { imported: true }),
     };
