@@ -241,7 +241,10 @@ export type SessionEnd = z.infer<typeof SessionEnd>;
 export const RevertEnd = SessionEnd.extend({ session: z.string() });
 export type RevertEnd = z.infer<typeof RevertEnd>;
 
-/** `GET /api/v1/repos/{repo}/branches/{branch}/commits/{id}/files?prefix=&after=&limit=`: files in path order. */
+/**
+ * `GET /api/v1/repos/{repo}/branches/{branch}/commits/{id}/files?prefix=&after=&limit=`: files in path order. With `delimiter=/`
+ * those directly below the prefix, and the folders there; with `times=true` when each was last changed.
+ */
 export const FileEntry = z.object({
   path: z.string(),
   kind: z.enum(["file", "dir"]),
@@ -249,5 +252,12 @@ export const FileEntry = z.object({
   size: z.int(),
 });
 export type FileEntry = z.infer<typeof FileEntry>;
-export const FilePage = z.object({ files: z.array(FileEntry), next: z.string().nullable() });
+/** Milliseconds since 1970. Absent: it was not asked for. */
+const ListedFile = FileEntry.extend({ modifiedAt: z.int().optional() });
+export const FilePage = z.object({
+  files: z.array(ListedFile),
+  /** Each with its slash at the end. Absent: they were not asked for. */
+  folders: z.array(z.string()).optional(),
+  next: z.string().nullable(),
+});
 export type FilePage = z.infer<typeof FilePage>;

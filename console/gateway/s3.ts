@@ -2,7 +2,7 @@ import { encodePath, GatewayError, queryOf } from "../../protocol/requests.ts";
 import type { Ask, Gateway } from "./gateway.ts";
 
 /*
- * What the console asks of the S3 API: folders, files and their versions, and writes into open commits. Answers in XML are
+ * What the console asks of the S3 API: files and their versions, and writes into open commits. Answers in XML are
  * read by the browser's parser; keys in them are percent-encoded, since XML can't hold every key.
  */
 
@@ -18,18 +18,6 @@ export interface Place {
 export function bucketOf({ repo, branch, at }: Place): string {
   return at === undefined ? `${branch}.${repo}` : `${at}.${branch}.${repo}`;
 }
-
-/** A page of a folder. */
-export interface FolderPage {
-  /** Whole prefixes, each with its `/` at the end. */
-  readonly folders: readonly string[];
-  readonly files: readonly { readonly key: string; readonly size: number }[];
-  /** Goes into `after` of the next page. */
-  readonly next: string | undefined;
-}
-
-/** Entries of one page of a folder. */
-const PAGE_ENTRIES = 500;
 
 /** What one commit wrote at a path, or its deletion there. */
 export interface Version {
@@ -100,20 +88,6 @@ export class Bucket {
 
   async create(): Promise<void> {
     await this.#send({ method: "PUT" });
-  }
-
-  /** What is directly in a folder; `prefix` is "" or ends in `/`. */
-  async folder(prefix: string, page: { after?: string; signal?: AbortSignal } = {}): Promise<FolderPage> {
-    const query = { "list-type": 2, delimiter: "/", "encoding-type": "url", "max-keys": PAGE_ENTRIES };
-    const { after, signal } = page;
-    const root = await this.#xml({ query: { ...query, prefix, "continuation-token": after }, signal });
-    return {
-      folders: childrenOf(root, "CommonPrefixes").map((entry) => keyIn(entry, "Prefix")),
-      files: childrenOf(root, "Contents")
-        .map((entry) => ({ key: keyIn(entry, "Key"), size: Number(textIn(entry, "Size")) }))
-        .filter(({ key }) => key !== prefix),
-      next: textIn(root, "NextContinuationToken") || undefined,
-    };
   }
 
   /** The newest versions of a key. */

@@ -1,12 +1,25 @@
+import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { Bucket, bucketOf, type FolderPage, type Place } from "../../gateway/s3.ts";
+import type { FilePage } from "../../../protocol/files.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
+import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
-import { Fault, usePages } from "../../parts/form.tsx";
-import { Asked, Heard, Page, Table } from "../../parts/page.tsx";
-import { countText, Mono } from "../../parts/words.tsx";
-import { cliAddress, fileHref, folderHref, lastName } from "../addresses.ts";
-import { type At, AtWords, BranchTabs, CommitPicker, CommitWords, Crumbs, SizeCell, useAt } from "./at.tsx";
+import { Button, Fault, Plain, usePages } from "../../parts/form.tsx";
+import { Asked, Heard, Page } from "../../parts/page.tsx";
+import { Ago, countText, Mono } from "../../parts/words.tsx";
+import { cliAddress, commitPath, fileHref, folderHref, lastName } from "../addresses.ts";
+import {
+  type At,
+  AtWords,
+  BranchTabs,
+  CommitPicker,
+  CommitWords,
+  Crumbs,
+  isCommitId,
+  SizeCell,
+  useAt,
+} from "./at.tsx";
 import { UploadPlace } from "./upload/upload.tsx";
 
 interface BranchProps {
@@ -77,56 +90,163 @@ function AtNote({ place, at: { branch, detail }, prefix }: BranchProps & { reado
   );
 }
 
+/** Entries of a page of a folder, and of one of those that are asked to sort it. */
+const PAGE = 500;
+const SORTED_PAGE = 1000;
+/** A folder of more is shown by name alone. */
+const MOST_SORTED = 10_000;
+
 function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
   const { repo, branch } = place;
-  const first = useRead<FolderPage>(
+  const [order, setOrder] = useState<Order>({ by: "name", isDown: false });
+  const [most, showMost] = useState(PAGE);
+  // An id says which commit it is before anything is asked.
+  const commit = isCommitId(place.at ?? "") ? place.at : at.commit;
+  const ask = (gateway: Gateway, { after, limit, signal }: FolderAsk) => {
+    const query = { prefix, delimiter: "/", times: true, limit, after };
+    return gateway.call<FilePage>(`${commitPath(place, commit ?? "")}/files`, { query, signal });
+  };
+  const first = useRead<FilePage>(
     ["folder", repo, branch, place.at, prefix],
-    (gateway, signal) => new Bucket(gateway, place).folder(prefix, { signal }),
-    { turn: at.turn, isAsked: !at.branch?.forking },
+    async (gateway, signal) =>
+      commit === null ? { files: [], next: null } : await ask(gateway, { limit: PAGE, signal }),
+    { turn: at.turn, isAsked: commit !== undefined && !at.branch?.forking },
   );
   const { pages, hasMore, fault, more } = usePages(first.data, (gateway, after) =>
-    new Bucket(gateway, place).folder(prefix, { after }),
+    ask(gateway, { after, limit: PAGE }),
   );
-  const folders = pages.flatMap((page) => page.folders);
-  const files = pages.flatMap((page) => page.files);
-  const count = folders.length + files.length;
+  const isByName = order.by === "name" && !order.isDown;
+  const whole = useRead<FilePage>(
+    ["whole folder", repo, branch, place.at, prefix],
+    (gateway, signal) => wholeFolder((page) => ask(gateway, { ...page, limit: SORTED_PAGE, signal })),
+    { turn: at.turn, isAsked: !isByName && first.data !== undefined && first.data.next !== null },
+  );
+  const isTooLong = !isByName && whole.data !== undefined && whole.data.next !== null;
+  const isSorted = !isByName && hasMore ? whole.data?.next === null : !isByName;
+  const known = isSorted && hasMore && whole.data ? [whole.data] : pages;
+  const folders = known.flatMap((page) => page.folders ?? []);
+  const files = known.flatMap((page) => page.files).filter(({ path }) => path !== prefix);
+  const sorted = isSorted ? files.toSorted(comparison(order)) : files;
+  // A browser takes seconds to lay out ten thousand rows.
+  const shown = isSorted ? sorted.slice(0, Math.max(0, most - folders.length)) : sorted;
+  const count = folders.length + shown.length;
   const canWrite = place.at === undefined && !at.branch?.forking;
   return (
     <>
       {!at.live.fault && <Fault words={first.fault?.message} />}
       {!first.data && !at.live.fault && <Asked live={first} />}
       {count > 0 && (
-        <Table className="listing" head={["Name", "Size"]} sizes={["Size"]}>
-          {folders.map((folder) => (
-            <tr key={folder}>
-              <td className="name">
-                <Icon kind="folder" />
-                <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
-              </td>
-              <td className="size quiet">folder</td>
+        <table className="listing folder" aria-busy={!isByName && hasMore && !whole.data}>
+          <thead>
+            <tr>
+              {COLUMNS.map((column) => (
+                <SortHead key={column.by} column={column} order={order} set={setOrder} />
+              ))}
             </tr>
-          ))}
-          {files.map(({ key, size }) => (
-            <tr key={key}>
-              <td className="name">
-                <Icon kind="file" />
-                <Link href={fileHref({ ...place, path: key })}>{lastName(key)}</Link>
-              </td>
-              <SizeCell size={size} />
-            </tr>
-          ))}
-        </Table>
+          </thead>
+          <tbody>
+            {folders.map((folder) => (
+              <tr key={folder}>
+                <td className="name">
+                  <Icon kind="folder" />
+                  <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
+                </td>
+                <td className="size quiet">folder</td>
+                <td />
+              </tr>
+            ))}
+            {shown.map(({ path, size, modifiedAt }) => (
+              <tr key={path}>
+                <td className="name">
+                  <Icon kind="file" />
+                  <Link href={fileHref({ ...place, path })}>{lastName(path)}</Link>
+                </td>
+                <SizeCell size={size} />
+                <td className="when">{modifiedAt !== undefined && <Ago at={modifiedAt} />}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       )}
-      {hasMore && (
+      {isTooLong && (
+        <p className="quiet">
+          More than {countText(MOST_SORTED)} entries are in it: they are shown by name alone.
+        </p>
+      )}
+      {(isSorted ? shown.length < sorted.length : hasMore) && (
         <p className="actions">
-          {more()}
+          {isSorted ? <Button act={() => showMost(most + PAGE)}>More</Button> : more()}
           <span className="quiet">{countText(count)} are shown.</span>
         </p>
       )}
-      <Fault words={fault} />
+      <Fault words={fault ?? whole.fault?.message} />
       {first.data && count === 0 && <Nothing place={place} prefix={prefix} />}
       {canWrite && <UploadPlace place={place} prefix={prefix} />}
     </>
+  );
+}
+
+interface FolderAsk {
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly signal?: AbortSignal;
+}
+
+/** All of a folder as one page; if it is too long to be sorted, its beginning, with `next`. */
+async function wholeFolder(ask: (page: { after?: string }) => Promise<FilePage>): Promise<FilePage> {
+  const files: FilePage["files"] = [];
+  const folders: string[] = [];
+  let next: string | null = null;
+  do {
+    const page: FilePage = await ask(next === null ? {} : { after: next });
+    files.push(...page.files);
+    folders.push(...(page.folders ?? []));
+    next = page.next;
+  } while (next !== null && files.length + folders.length < MOST_SORTED);
+  return { files, folders, next };
+}
+
+/** By what the files of a folder are sorted; its folders come first, by name. */
+interface Order {
+  readonly by: "name" | "size" | "changed";
+  readonly isDown: boolean;
+}
+
+const COLUMNS = [
+  { by: "name", words: "Name" },
+  { by: "size", words: "Size" },
+  { by: "changed", words: "Changed" },
+] as const;
+
+type Listed = FilePage["files"][number];
+
+function comparison({ by, isDown }: Order): (one: Listed, other: Listed) => number {
+  const sign = isDown ? -1 : 1;
+  if (by === "name") return (one, other) => sign * (one.path < other.path ? -1 : 1);
+  const of = ({ size, modifiedAt = 0 }: Listed) => (by === "size" ? size : modifiedAt);
+  return (one, other) => sign * (of(one) - of(other));
+}
+
+interface SortHeadProps {
+  readonly column: (typeof COLUMNS)[number];
+  readonly order: Order;
+  set(order: Order): void;
+}
+
+/** The head of a column, which sorts by it: the largest and the newest first. Pressed again, the other way round. */
+function SortHead({ column: { by, words }, order, set }: SortHeadProps) {
+  const isHere = order.by === by;
+  return (
+    <th
+      scope="col"
+      className={by === "size" ? "size" : undefined}
+      aria-sort={isHere ? (order.isDown ? "descending" : "ascending") : undefined}
+    >
+      <Plain act={() => set({ by, isDown: isHere ? !order.isDown : by !== "name" })}>
+        {words}
+        <span aria-hidden="true">{isHere ? (order.isDown ? " ↓" : " ↑") : ""}</span>
+      </Plain>
+    </th>
   );
 }
 

@@ -242,6 +242,49 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
     await page.getByRole("link", { name: "f500" }).waitFor();
   });
 
+  test("shows of each file when it was last changed itself, and is sorted by that, by size and by name", async () => {
+    await s3.createBucket("master.sorted");
+    for (const [key, body] of [
+      ["old", "333"],
+      ["mid", "1"],
+      ["new", "22"],
+      ["sub/x", "x"],
+    ] as const)
+      await s3.put("master.sorted", key, body);
+    await visit("/repos/sorted/master");
+    const names = () => page.locator(".folder td.name").allInnerTexts();
+    await page.getByRole("link", { name: "old" }).waitFor();
+    expect(await names()).toEqual(["sub/", "mid", "new", "old"]);
+    const times = await page.locator(".folder time").evaluateAll((all) => all.map(({ dateTime }) => dateTime));
+    expect(new Set(times).size).toBe(3);
+    const press = (name: string) => page.getByRole("columnheader", { name }).getByRole("button").click();
+    await press("Size");
+    expect(await names()).toEqual(["sub/", "old", "new", "mid"]);
+    await page.locator("th[aria-sort=descending]").filter({ hasText: "Size" }).waitFor();
+    await press("Size");
+    expect(await names()).toEqual(["sub/", "mid", "new", "old"]);
+    await press("Changed");
+    expect(await names()).toEqual(["sub/", "new", "mid", "old"]);
+    await press("Name");
+    expect(await names()).toEqual(["sub/", "mid", "new", "old"]);
+    expect(calls().filter((call) => call.includes("/files?")).length).toBe(1);
+  });
+
+  test("of more files than fit a page is sorted as a whole", async () => {
+    await manyFiles("whole");
+    await s3.put("master.whole", "f250", "largest");
+    await visit("/repos/whole/master");
+    await page.getByRole("link", { name: "f499" }).waitFor();
+    await page.getByRole("columnheader", { name: "Size" }).getByRole("button").click();
+    await page.locator(".folder tbody tr").first().filter({ hasText: "f250" }).waitFor();
+    await page.getByRole("columnheader", { name: "Name" }).getByRole("button").click();
+    await page.getByRole("columnheader", { name: "Name" }).getByRole("button").click();
+    await page.locator(".folder tbody tr").first().filter({ hasText: "f500" }).waitFor();
+    expect(await page.getByRole("link", { name: "f000" }).count()).toBe(0);
+    await page.getByRole("button", { name: "More", exact: true }).click();
+    await page.getByRole("link", { name: "f000" }).waitFor();
+  });
+
   test("is shown as a commit had it, by the picker and by a link that survives the login", async () => {
     await visit("/repos/letters/master");
     await page.getByRole("link", { name: "b.txt" }).waitFor();

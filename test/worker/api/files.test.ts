@@ -63,6 +63,36 @@ describe("files by content", () => {
     expect(new TextDecoder().decode(inline)).toBe("hello");
   });
 
+  test("of a commit are listed folder by folder, with the time of each file's own last change", async () => {
+    const address = { repo: "folders", branch: "master" };
+    await makeBranch(address);
+    await good("PUT /repos/folders/branches/master/last-modified", { body: { lastModified: "branch" } });
+    const commits = "/repos/folders/branches/master/commits";
+    const first = await commitFiles(address, { "a/b/1": "1", "a/c": "2", d: "3" });
+    const second = await commitFiles(address, { "a/c": "44", "a/d": "5" });
+    const { commits: log } = await good(`GET ${commits}`);
+    const timeOf = (commit: string) => log.find(({ id }: { id: string }) => id === commit).createdAt;
+    const page = (commit: string, query: string) => good(`GET ${commits}/${commit}/files?${query}`);
+    expect(await page(second, "delimiter=/&prefix=a/&times=true")).toMatchObject({
+      folders: ["a/b/"],
+      files: [
+        { path: "a/c", size: 2, modifiedAt: timeOf(second) },
+        { path: "a/d", size: 1, modifiedAt: timeOf(second) },
+      ],
+      next: null,
+    });
+    const top = await page(second, "delimiter=/&times=true&limit=1");
+    expect(top).toEqual({ folders: ["a/"], files: [], next: "a/" });
+    const rest = await page(second, "delimiter=/&times=true&limit=1&after=a/");
+    expect(rest).toMatchObject({ folders: [], files: [{ path: "d", modifiedAt: timeOf(first) }], next: null });
+    // Who does not ask for either hears of neither.
+    const plain = await page(second, "");
+    expect(Object.keys(plain)).toEqual(["files", "next"]);
+    expect(plain.files.some((file: object) => "modifiedAt" in file)).toBe(false);
+    for (const query of ["delimiter=.", "times=yes", `since=${first}&times=true`])
+      expect(await failed(`GET ${commits}/${second}/files?${query}`)).toMatchObject({ status: 400 });
+  });
+
   test("of a commit are listed by prefix and in pages", async () => {
     const address = { repo: "pages", branch: "master" };
     await makeBranch(address);

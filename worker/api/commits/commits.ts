@@ -33,26 +33,41 @@ function operationOf(operation: CreateCommit["operations"][number]): Operation {
   return attributes === undefined ? put : { ...put, attributes };
 }
 
-const FilesQuery = z.strictObject({
-  prefix: z.string().default(""),
-  /** Only files that were written after this commit. */
-  since: CommitId.optional(),
-  after: z.string().optional(),
-  limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
-});
+const FilesQuery = z
+  .strictObject({
+    prefix: z.string().default(""),
+    /** Only files that were written after this commit. */
+    since: CommitId.optional(),
+    after: z.string().optional(),
+    limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
+    /** What is deeper is told as folders. */
+    delimiter: z.literal("/", { error: "must be '/'" }).optional(),
+    /** Files have the times of their own last changes. */
+    times: z.enum(["true", "false"], { error: "must be true or false" }).optional(),
+  })
+  .refine(({ since, delimiter, times }) => since === undefined || (delimiter ?? times) === undefined, {
+    path: ["since"],
+    error: "can't be asked for together with delimiter or times",
+  });
 
 /** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit; to runners, even if the branch was deleted since. */
 export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { since, ...page } = readQuery(asked, FilesQuery);
   if (since !== undefined) return Response.json(await filesSince(asked, { ...page, since }));
-  const { prefix, after, limit } = page;
+  const { prefix, after, limit, delimiter, times } = page;
   const { address, branch } = branchInPath(asked);
   const commit = asked.params.commit ?? "";
   const anyGeneration = hasLevel(asked.caller.scope, "work");
-  const more = { anyGeneration, ...(after !== undefined && { after }) };
+  const more = {
+    anyGeneration,
+    ...(after !== undefined && { after }),
+    ...(delimiter && { delimiter }),
+    ...(times === "true" && { ownTimes: true }),
+  };
   const list = accepted(await branch.files.list({ prefix, limit, commit, ...more }), address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
-  return Response.json({ files, next: list.next } satisfies FilePage);
+  const folders = list.entries.flatMap(({ kind, path }) => (kind === "prefix" ? [path] : []));
+  return Response.json({ files, ...(delimiter && { folders }), next: list.next } satisfies FilePage);
 }
 
 /** The files of a commit that an input holds if it starts after another commit. Pages may be short. */

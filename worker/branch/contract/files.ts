@@ -163,6 +163,8 @@ export interface ListFiles extends PublicRead {
   readonly anyGeneration?: boolean;
   /** With "file", each entry has its own `modifiedAt`, if the branch is not set to another. */
   readonly modified?: ModifiedOf;
+  /** Each has its own, whatever the branch is set to. */
+  readonly ownTimes?: boolean;
 }
 
 export type ListEntry =

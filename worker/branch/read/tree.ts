@@ -37,7 +37,15 @@ interface View {
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
   ledger: Ledger,
-  { openCommit, commit, anyGeneration = false, modified: asked, publicOnly = false, ...page }: ListFiles,
+  {
+    openCommit,
+    commit,
+    anyGeneration = false,
+    modified: asked,
+    ownTimes = false,
+    publicOnly = false,
+    ...page
+  }: ListFiles,
 ): FileList | NotThere | Refused<"not-public"> {
   const modified = modifiedOf(ledger, asked ? { modified: asked } : {});
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
@@ -48,10 +56,12 @@ export function listFiles(
   if (!view.ok) return view;
   const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
-  const entries = modified === "file" ? timedEntries(ledger, { view, page: found }) : shownEntries(found);
+  const isTimed = ownTimes || modified === "file";
+  const entries = isTimed ? timedEntries(ledger, { view, page: found }) : shownEntries(found);
   const list: FileList = { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
   const isNewest = view.isHead && !view.openCommit;
-  if (isNewest) ledger.sharePage({ of: "files", ...page, ...(asked && { modified: asked }) }, list);
+  // Others ask without their own times.
+  if (isNewest && !ownTimes) ledger.sharePage({ of: "files", ...page, ...(asked && { modified: asked }) }, list);
   return list;
 }
 
