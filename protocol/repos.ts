@@ -138,6 +138,31 @@ export const RepoUsage = z.object({
 });
 export type RepoUsage = z.infer<typeof RepoUsage>;
 
+/** Most branches whose sums one call tells. */
+export const MAX_SUMMED_BRANCHES = 50;
+/** Beyond so many files of a branch, their bytes are not added up. */
+export const MAX_SUMMED_FILES = 20_000;
+
+/** What the newest state of a branch has, and whose it is. */
+const BranchSum = z.object({
+  repo: z.string(),
+  branch: z.string(),
+  files: z.int(),
+  /** Null: there are too many files to add them up. */
+  bytes: z.int().nullable(),
+  /** Of the newest commit; null: there is none. Milliseconds since 1970. */
+  changedAt: z.int().nullable(),
+  /** The pipeline whose output it is. */
+  pipeline: z.string().nullable(),
+  public: z.boolean(),
+  writer: BranchWriter.nullable(),
+});
+export type BranchSum = z.infer<typeof BranchSum>;
+
+/** `GET /api/v1/repos/sums?buckets=master.photos,master.cats`: of those that are there, can be read now, and by this key. */
+export const BranchSums = z.object({ branches: z.array(BranchSum) });
+export type BranchSums = z.infer<typeof BranchSums>;
+
 /** `GET /api/v1/usage` */
 export const CatalogueUsage = z.object({ catalogue: Space });
 export type CatalogueUsage = z.infer<typeof CatalogueUsage>;

@@ -117,6 +117,7 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
   },
   "/fsck": { GET: { needs: MANAGE, query: true, handle: fsck.listForCheck } },
   "/repos": { GET: { needs: TO_LIST, query: true, handle: repos.listRepos } },
+  "/repos/sums": { GET: { needs: TO_LIST, query: true, handle: usage.branchSums } },
   "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, query: true, handle: usage.repoUsage } },
   "/usage": { GET: { needs: TO_READ_ALL, handle: usage.catalogueUsage } },
   "/repos/:repo/branches": {

@@ -1,9 +1,9 @@
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { FilePage } from "../../../protocol/files.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { useRead } from "../../gateway/session.ts";
+import { type Live, useRead } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Button, Fault, Plain, usePages } from "../../parts/form.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
@@ -97,9 +97,66 @@ const SORTED_PAGE = 1000;
 const MOST_SORTED = 10_000;
 
 function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
-  const { repo, branch } = place;
-  const [order, setOrder] = useState<Order>({ by: "name", isDown: false });
+  const [order, setOrder] = useState<Order>(BY_NAME);
   const [most, showMost] = useState(PAGE);
+  const { first, folders, files, isSorted, isTooLong, faults, more } = useFolder({
+    place,
+    prefix,
+    at,
+    order,
+  });
+  // A browser takes seconds to lay out ten thousand rows.
+  const shown = isSorted ? files.slice(0, Math.max(0, most - folders.length)) : files;
+  const count = folders.length + shown.length;
+  const further = isSorted
+    ? shown.length < files.length && <Button act={() => showMost(most + PAGE)}>More</Button>
+    : more;
+  const canWrite = place.at === undefined && !at.branch?.forking;
+  return (
+    <>
+      {!at.live.fault && <Fault words={first.fault?.message} />}
+      {!first.data && !at.live.fault && <Asked live={first} />}
+      {count > 0 && (
+        <FolderTable place={place} folders={folders} files={shown} order={order} setOrder={setOrder} />
+      )}
+      {isTooLong && (
+        <p className="quiet">
+          More than {countText(MOST_SORTED)} entries are in it: they are shown by name alone.
+        </p>
+      )}
+      {further && (
+        <p className="actions">
+          {further}
+          <span className="quiet">{countText(count)} are shown.</span>
+        </p>
+      )}
+      <Fault words={faults} />
+      {first.data && count === 0 && <Nothing place={place} prefix={prefix} />}
+      {canWrite && <UploadPlace place={place} prefix={prefix} />}
+    </>
+  );
+}
+
+interface FolderView {
+  readonly first: Live<FilePage>;
+  readonly folders: readonly string[];
+  readonly files: readonly Listed[];
+  /** Whether all of it is here, in the order that is wanted; else the pages that were asked for, by name. */
+  readonly isSorted: boolean;
+  readonly isTooLong: boolean;
+  readonly faults: string | undefined;
+  /** A button that gets the next page. */
+  readonly more: ReactNode;
+}
+
+/** What is in a folder: page by page, or as a whole if it is to be in another order than by name. */
+function useFolder({
+  place,
+  prefix,
+  at,
+  order,
+}: BranchProps & { readonly at: At; readonly order: Order }): FolderView {
+  const { repo, branch } = place;
   // An id says which commit it is before anything is asked.
   const commit = isCommitId(place.at ?? "") ? place.at : at.commit;
   const ask = (gateway: Gateway, { after, limit, signal }: FolderAsk) => {
@@ -108,8 +165,7 @@ function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
   };
   const first = useRead<FilePage>(
     ["folder", repo, branch, place.at, prefix],
-    async (gateway, signal) =>
-      commit === null ? { files: [], next: null } : await ask(gateway, { limit: PAGE, signal }),
+    async (gateway, signal) => (commit === null ? EMPTY : await ask(gateway, { limit: PAGE, signal })),
     { turn: at.turn, isAsked: commit !== undefined && !at.branch?.forking },
   );
   const { pages, hasMore, fault, more } = usePages(first.data, (gateway, after) =>
@@ -118,71 +174,65 @@ function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
   const isByName = order.by === "name" && !order.isDown;
   const whole = useRead<FilePage>(
     ["whole folder", repo, branch, place.at, prefix],
-    (gateway, signal) => wholeFolder((page) => ask(gateway, { ...page, limit: SORTED_PAGE, signal })),
+    (gateway, signal) => wholeFolder((after) => ask(gateway, { after, limit: SORTED_PAGE, signal })),
     { turn: at.turn, isAsked: !isByName && first.data !== undefined && first.data.next !== null },
   );
-  const isTooLong = !isByName && whole.data !== undefined && whole.data.next !== null;
-  const isSorted = !isByName && hasMore ? whole.data?.next === null : !isByName;
+  const all = hasMore ? whole.data : { files: pages.flatMap((page) => page.files), next: null };
+  const isSorted = !isByName && all?.next === null;
   const known = isSorted && hasMore && whole.data ? [whole.data] : pages;
-  const folders = known.flatMap((page) => page.folders ?? []);
   const files = known.flatMap((page) => page.files).filter(({ path }) => path !== prefix);
-  const sorted = isSorted ? files.toSorted(comparison(order)) : files;
-  // A browser takes seconds to lay out ten thousand rows.
-  const shown = isSorted ? sorted.slice(0, Math.max(0, most - folders.length)) : sorted;
-  const count = folders.length + shown.length;
-  const canWrite = place.at === undefined && !at.branch?.forking;
+  return {
+    first,
+    folders: known.flatMap((page) => page.folders ?? []),
+    files: isSorted ? files.toSorted(comparison(order)) : files,
+    isSorted,
+    isTooLong: !isByName && hasMore && typeof whole.data?.next === "string",
+    faults: fault ?? whole.fault?.message,
+    more: more(),
+  };
+}
+
+const EMPTY: FilePage = { files: [], next: null };
+
+interface FolderTableProps extends Pick<FolderView, "folders" | "files"> {
+  readonly place: Place;
+  readonly order: Order;
+  setOrder(order: Order): void;
+}
+
+function FolderTable({ place, folders, files, order, setOrder }: FolderTableProps) {
   return (
-    <>
-      {!at.live.fault && <Fault words={first.fault?.message} />}
-      {!first.data && !at.live.fault && <Asked live={first} />}
-      {count > 0 && (
-        <table className="listing folder" aria-busy={!isByName && hasMore && !whole.data}>
-          <thead>
-            <tr>
-              {COLUMNS.map((column) => (
-                <SortHead key={column.by} column={column} order={order} set={setOrder} />
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {folders.map((folder) => (
-              <tr key={folder}>
-                <td className="name">
-                  <Icon kind="folder" />
-                  <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
-                </td>
-                <td className="size quiet">folder</td>
-                <td />
-              </tr>
-            ))}
-            {shown.map(({ path, size, modifiedAt }) => (
-              <tr key={path}>
-                <td className="name">
-                  <Icon kind="file" />
-                  <Link href={fileHref({ ...place, path })}>{lastName(path)}</Link>
-                </td>
-                <SizeCell size={size} />
-                <td className="when">{modifiedAt !== undefined && <Ago at={modifiedAt} />}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {isTooLong && (
-        <p className="quiet">
-          More than {countText(MOST_SORTED)} entries are in it: they are shown by name alone.
-        </p>
-      )}
-      {(isSorted ? shown.length < sorted.length : hasMore) && (
-        <p className="actions">
-          {isSorted ? <Button act={() => showMost(most + PAGE)}>More</Button> : more()}
-          <span className="quiet">{countText(count)} are shown.</span>
-        </p>
-      )}
-      <Fault words={fault ?? whole.fault?.message} />
-      {first.data && count === 0 && <Nothing place={place} prefix={prefix} />}
-      {canWrite && <UploadPlace place={place} prefix={prefix} />}
-    </>
+    <table className="listing folder">
+      <thead>
+        <tr>
+          {COLUMNS.map((column) => (
+            <SortHead key={column.by} column={column} order={order} set={setOrder} />
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {folders.map((folder) => (
+          <tr key={folder}>
+            <td className="name">
+              <Icon kind="folder" />
+              <Link href={folderHref({ ...place, path: folder })}>{lastName(folder)}/</Link>
+            </td>
+            <td className="size quiet">folder</td>
+            <td />
+          </tr>
+        ))}
+        {files.map(({ path, size, modifiedAt }) => (
+          <tr key={path}>
+            <td className="name">
+              <Icon kind="file" />
+              <Link href={fileHref({ ...place, path })}>{lastName(path)}</Link>
+            </td>
+            <SizeCell size={size} />
+            <td className="when">{modifiedAt !== undefined && <Ago at={modifiedAt} />}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -193,12 +243,12 @@ interface FolderAsk {
 }
 
 /** All of a folder as one page; if it is too long to be sorted, its beginning, with `next`. */
-async function wholeFolder(ask: (page: { after?: string }) => Promise<FilePage>): Promise<FilePage> {
+async function wholeFolder(ask: (after: string | undefined) => Promise<FilePage>): Promise<FilePage> {
   const files: FilePage["files"] = [];
   const folders: string[] = [];
   let next: string | null = null;
   do {
-    const page: FilePage = await ask(next === null ? {} : { after: next });
+    const page: FilePage = await ask(next ?? undefined);
     files.push(...page.files);
     folders.push(...(page.folders ?? []));
     next = page.next;
@@ -211,6 +261,8 @@ interface Order {
   readonly by: "name" | "size" | "changed";
   readonly isDown: boolean;
 }
+
+const BY_NAME: Order = { by: "name", isDown: false };
 
 const COLUMNS = [
   { by: "name", words: "Name" },

@@ -156,16 +156,7 @@ interface CommitLineProps {
   changed(): void;
 }
 
-function CommitLine({
-  place,
-  commit,
-  summary,
-  canRevert,
-  names,
-  marked,
-  mark,
-  changed,
-}: CommitLineProps) {
+function CommitLine({ place, commit, summary, canRevert, names, marked, mark, changed }: CommitLineProps) {
   const { id, parent, createdAt, message, key, job, meta, redacted, imported, changes } = commit;
   const at = { ...place, at: id };
   const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];

@@ -1,14 +1,14 @@
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import type { TagPage } from "../../../protocol/commits.ts";
-import type { BranchList, RepoList, RepoUsage } from "../../../protocol/repos.ts";
+import type { BranchList, BranchSum, BranchSums, RepoList, RepoUsage } from "../../../protocol/repos.ts";
 import { Bucket } from "../../gateway/s3.ts";
-import { useLive, useOnce } from "../../gateway/session.ts";
+import { useLive, useOnce, useSession } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Action, Button, Fault, NameField, SearchField, useSubmission } from "../../parts/form.tsx";
 import { Asked, Heard, Page, Section, Table } from "../../parts/page.tsx";
 import { Ago, counted, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
-import { branchHref, branchPath, repoPath, useAddressQuery } from "../addresses.ts";
+import { branchHref, branchPath, pipelinePath, repoPath, useAddressQuery } from "../addresses.ts";
 import { BranchPage } from "./branch.tsx";
 import { DiffPage } from "./diff.tsx";
 import { FilePage } from "./file.tsx";
@@ -60,12 +60,18 @@ export default function ReposPages() {
   );
 }
 
-/** Every repo that the key is for. */
+/** Every repo that the key is for, with what is in the first of its branches. */
 function Repos() {
   const live = useLive<RepoList>("/repos");
   const [sought, seek] = useState("");
+  const [most, showMost] = useState(ROWS);
   const repos = live.data?.repos ?? [];
-  const shown = repos.filter((repo) => repo.name.toLowerCase().includes(sought.trim().toLowerCase()));
+  const wanted = sought.trim().toLowerCase();
+  const found = repos.filter(({ name, branches }) =>
+    [name, ...branches].some((text) => text.toLowerCase().includes(wanted)),
+  );
+  const shown = found.slice(0, most).map((repo) => ({ ...repo, branches: masterFirst(repo.branches) }));
+  const sums = useSums(shown.flatMap(({ name, branches: [branch] }) => (branch ? `${branch}.${name}` : [])));
   return (
     <Page
       title="Repos"
@@ -85,45 +91,130 @@ function Repos() {
           on the command line.
         </p>
       )}
-      {repos.length > 12 && (
+      {repos.length > 1 && (
         <p className="search">
           <SearchField label="Find by name" value={sought} set={seek} />
         </p>
       )}
       {shown.length > 0 && (
-        <Table className="listing" head={["Repo", "Branches"]}>
-          {shown.slice(0, MOST_SHOWN).map((repo) => (
-            <tr key={repo.name}>
-              <th scope="row">
-                <Link href={`/repos/${repo.name}`}>{repo.name}</Link>
-              </th>
-              <td className="links">
-                {repo.branches.slice(0, MOST_BRANCHES).map((branch) => (
-                  <Link key={branch} href={branchHref({ repo: repo.name, branch })}>
-                    {branch}
-                  </Link>
-                ))}
-                {repo.branches.length > MOST_BRANCHES && (
-                  <Link href={`/repos/${repo.name}`}>
-                    and {countText(repo.branches.length - MOST_BRANCHES)} more
-                  </Link>
-                )}
-              </td>
-            </tr>
+        <Table
+          className="listing repos"
+          head={["Repo", "Files", "Size", "Last commit"]}
+          sizes={["Files", "Size"]}
+        >
+          {shown.map(({ name, branches }) => (
+            <RepoRow key={name} repo={name} branches={branches} sum={sums.get(`${branches[0]}.${name}`)} />
           ))}
         </Table>
       )}
-      {shown.length > MOST_SHOWN && (
-        <p className="quiet">{countText(shown.length - MOST_SHOWN)} more: search by name to find them.</p>
+      {shown.length > 0 && (
+        <p className="quiet">Files, size and the last commit are those of the branch that is named first.</p>
       )}
-      {repos.length > 0 && shown.length === 0 && <p>No repo has “{sought}” in its name.</p>}
+      {found.length > most && (
+        <p className="actions">
+          <Button act={() => showMost(most + ROWS)}>More</Button>
+          <span className="quiet">{countText(found.length - most)} are not shown.</span>
+        </p>
+      )}
+      {repos.length > 0 && found.length === 0 && <p>No repo or branch has “{sought}” in its name.</p>}
       <NewBucket />
     </Page>
   );
 }
 
-const MOST_SHOWN = 500;
+/** Rows that are shown at first, and how many more then: as many as one call sums up. */
+const ROWS = 50;
 const MOST_BRANCHES = 12;
+
+function masterFirst(branches: readonly string[]): readonly string[] {
+  return branches.includes("master") ? ["master", ...branches.filter((one) => one !== "master")] : branches;
+}
+
+interface RepoRowProps {
+  readonly repo: string;
+  readonly branches: readonly string[];
+  /** Of the first branch. Undefined: it is not known. */
+  readonly sum: BranchSum | undefined;
+}
+
+function RepoRow({ repo, branches, sum }: RepoRowProps) {
+  return (
+    <tr>
+      <th scope="row">
+        <Link href={`/repos/${repo}`}>{repo}</Link>
+        {sum?.public && <span className="badge">public</span>}
+        {sum?.writer && <span className="badge">protected</span>}
+        <span className="links">
+          {branches.slice(0, MOST_BRANCHES).map((branch) => (
+            <Link key={branch} href={branchHref({ repo, branch })}>
+              {branch}
+            </Link>
+          ))}
+          {branches.length > MOST_BRANCHES && (
+            <Link href={`/repos/${repo}`}>and {countText(branches.length - MOST_BRANCHES)} more</Link>
+          )}
+          {sum && sum.pipeline !== null && (
+            <span className="quiet">
+              made by <Link href={pipelinePath(sum.pipeline)}>{sum.pipeline}</Link>
+            </span>
+          )}
+        </span>
+      </th>
+      <td className="size">{sum && countText(sum.files)}</td>
+      <td className="size" title={sum?.bytes === null ? "So many files are not added up here" : undefined}>
+        {sum && (sum.bytes === null ? "–" : sizeText(sum.bytes))}
+      </td>
+      <td className="when">{sum && (sum.changedAt === null ? "none yet" : <Ago at={sum.changedAt} />)}</td>
+    </tr>
+  );
+}
+
+/** How long sums are good for, and how long the rows must stay as they are before those are asked. */
+const SUMS_MS = 60_000;
+const SETTLED_MS = 150;
+
+interface KnownSum {
+  readonly at: number;
+  readonly sum: BranchSum | undefined;
+}
+
+/** The sums of some buckets, each asked once a minute at most, and only while somebody looks. */
+function useSums(buckets: readonly string[]): ReadonlyMap<string, BranchSum | undefined> {
+  const { gateway } = useSession();
+  const [known, know] = useState<ReadonlyMap<string, KnownSum>>(new Map());
+  const latest = useRef(known);
+  const shown = buckets.join(",");
+  useEffect(() => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const ask = async (): Promise<void> => {
+      const isDue = (bucket: string) => (latest.current.get(bucket)?.at ?? 0) <= Date.now() - SUMS_MS;
+      const due = shown === "" || document.hidden ? [] : shown.split(",").filter(isDue).slice(0, ROWS);
+      if (due.length === 0) return;
+      const query = { buckets: due.join(",") };
+      // What is wrong with the gateway or the key, the poll of the list says; in a minute it is tried again.
+      const answer = await gateway.call<BranchSums>("/repos/sums", { query, signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const found = new Map(answer?.branches.map((sum) => [`${sum.branch}.${sum.repo}`, sum]));
+      const at = Date.now();
+      const news = due.map((bucket) => {
+        const sum = answer ? found.get(bucket) : latest.current.get(bucket)?.sum;
+        return [bucket, { at, sum }] as const;
+      });
+      latest.current = new Map([...latest.current, ...news]);
+      know(latest.current);
+      await ask();
+    };
+    const soon = setTimeout(() => void ask(), SETTLED_MS);
+    const again = setInterval(() => void ask(), SUMS_MS);
+    return () => {
+      clearTimeout(soon);
+      clearInterval(again);
+      leaving.abort();
+    };
+  }, [gateway, shown]);
+  return new Map(buckets.map((bucket) => [bucket, known.get(bucket)?.sum]));
+}
 
 /** Makes a bucket: a branch, and its repo if that is not there. */
 function NewBucket() {

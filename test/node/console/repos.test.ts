@@ -191,12 +191,63 @@ describe.skipIf(!HAS_CHROMIUM)("repos", () => {
     await logIn("/repos");
     const row = page.getByRole("row", { name: "letters" });
     await row.getByRole("link", { name: "master" }).waitFor();
-    expect(new Set(calls())).toEqual(new Set(["/api/v1/repos"]));
+    await row.getByText("9 B").waitFor();
+    expect(new Set(calls().map((call) => call.split("?")[0]))).toEqual(
+      new Set(["/api/v1/repos", "/api/v1/repos/sums"]),
+    );
     await page.getByLabel("Repo", { exact: true }).fill("fresh");
     await page.getByRole("button", { name: "Make it" }).click();
     await page.getByRole("heading", { level: 1, name: "master.fresh" }).waitFor();
     await page.getByText("The branch is empty.", { exact: false }).waitFor();
     expect(await s3.buckets()).toContain("master.fresh");
+  });
+
+  test("say how many files each has, when it changed, what makes it and whether it is public or protected", async () => {
+    await s3.createBucket("master.shown");
+    await s3.put("master.shown", "a", "12345");
+    await control.call("PUT", "/repos/shown/branches/master/public", {
+      body: { public: true },
+      answers: z.unknown(),
+    });
+    const writer = { key: server.accessKeyId };
+    await control.call("PUT", "/repos/shown/branches/master/writer", {
+      body: { writer },
+      answers: z.unknown(),
+    });
+    await visit("/repos");
+    await page.getByLabel("Find by name").fill("shown");
+    const row = page.getByRole("row", { name: "shown" });
+    await row.getByText("5 B").waitFor();
+    for (const words of ["public", "protected"]) await row.getByText(words, { exact: true }).waitFor();
+    expect(await row.locator("time").count()).toBe(1);
+    // What is typed finds branches, too, and leaves out the others.
+    expect(await page.getByRole("row", { name: "letters" }).count()).toBe(0);
+    await page.getByLabel("Find by name").fill("capit");
+    const made = page.getByRole("row", { name: "capitals" });
+    await made.getByText("made by").getByRole("link", { name: "capitals" }).waitFor();
+    expect(await made.getByText("public", { exact: true }).count()).toBe(0);
+  });
+
+  test("are summed up for the rows in view alone, fifty in one call, and once a minute", async () => {
+    const names = Array.from({ length: 60 }, (_, n) => `many-${String(n).padStart(2, "0")}`);
+    for (const name of names) await s3.createBucket(`master.${name}`);
+    await openPage();
+    await page.clock.install();
+    await logIn("/repos");
+    await page.getByLabel("Find by name").fill("many-");
+    const row = (name: string) => page.getByRole("row", { name });
+    await row("many-49").getByText("none yet").waitFor();
+    expect(await row("many-50").count()).toBe(0);
+    const asks = () => calls().filter((call) => call.startsWith("/api/v1/repos/sums"));
+    const bucketsOf = (call: string | undefined) =>
+      new URLSearchParams(call?.split("?")[1]).get("buckets")?.split(",");
+    for (const call of asks()) expect(bucketsOf(call)?.length).toBeLessThanOrEqual(50);
+    const before = asks().length;
+    await passSeconds(page, 40);
+    expect(asks().length).toBe(before);
+    await page.getByRole("button", { name: "More", exact: true }).click();
+    await row("many-59").getByText("none yet").waitFor();
+    expect(bucketsOf(asks().at(-1))).toEqual(names.slice(50).map((name) => `master.${name}`));
   });
 
   test("show their branches, tags and what they take up", async () => {
@@ -255,7 +306,9 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
     const names = () => page.locator(".folder td.name").allInnerTexts();
     await page.getByRole("link", { name: "old" }).waitFor();
     expect(await names()).toEqual(["sub/", "mid", "new", "old"]);
-    const times = await page.locator(".folder time").evaluateAll((all) => all.map(({ dateTime }) => dateTime));
+    const times = await page
+      .locator(".folder time")
+      .evaluateAll((all) => all.map((time) => time.getAttribute("datetime")));
     expect(new Set(times).size).toBe(3);
     const press = (name: string) => page.getByRole("columnheader", { name }).getByRole("button").click();
     await press("Size");
@@ -658,7 +711,10 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await reverts.waitFor();
     const other = await control.call("POST", "/keys", { body: { level: "write" }, answers: KeyCreated });
     const writer = { key: other.id };
-    await control.call("PUT", "/repos/fixed/branches/master/writer", { body: { writer }, answers: z.unknown() });
+    await control.call("PUT", "/repos/fixed/branches/master/writer", {
+      body: { writer },
+      answers: z.unknown(),
+    });
     await visit("/repos/capitals/master/history");
     await page.getByText("Only jobs of the pipeline capitals write to it", { exact: false }).waitFor();
     expect(await page.getByRole("button", { name: "Mark" }).count()).toBeGreaterThan(1);

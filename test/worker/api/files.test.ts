@@ -84,7 +84,11 @@ describe("files by content", () => {
     const top = await page(second, "delimiter=/&times=true&limit=1");
     expect(top).toEqual({ folders: ["a/"], files: [], next: "a/" });
     const rest = await page(second, "delimiter=/&times=true&limit=1&after=a/");
-    expect(rest).toMatchObject({ folders: [], files: [{ path: "d", modifiedAt: timeOf(first) }], next: null });
+    expect(rest).toMatchObject({
+      folders: [],
+      files: [{ path: "d", modifiedAt: timeOf(first) }],
+      next: null,
+    });
     // Who does not ask for either hears of neither.
     const plain = await page(second, "");
     expect(Object.keys(plain)).toEqual(["files", "next"]);

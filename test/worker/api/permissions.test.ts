@@ -34,7 +34,15 @@ const BODIES: Readonly<Record<string, object>> = {
 
 /** They answer every key, each with what it may see. */
 const FILTERED = [
-  ...["GET /pipelines", "GET /jobs", "GET /now", "GET /graph", "GET /repos", "GET /whoami"],
+  ...[
+    "GET /pipelines",
+    "GET /jobs",
+    "GET /now",
+    "GET /graph",
+    "GET /repos",
+    "GET /repos/sums",
+    "GET /whoami",
+  ],
   ...["GET /console/sessions", "POST /console/sessions", "DELETE /console/sessions/:session"],
 ];
 

@@ -15,6 +15,44 @@ const readerOf = (repo: string): Call => ({ caller: { scope: { level: "read", re
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+describe("the sums of branches", () => {
+  test("are of those that are there and that the key may read", async () => {
+    await makeRepo("sums-in");
+    await makeRepo("sums-hidden");
+    await commit("sums-in", { a: "1", "b/c": "333" });
+    await commit("sums-in", { a: "22" });
+    await commit("sums-hidden", { a: "1" });
+    await makePipeline({ name: "sums-out", globs: { "sums-in": "/*" } });
+    await master("sums-in").settings.change({ public: true });
+    const buckets = "master.sums-in,master.sums-in,master.sums-hidden,master.sums-out,never.sums-in,nothing";
+    const { branches } = await good(`GET /repos/sums?buckets=${buckets}`);
+    expect(branches).toMatchObject([
+      { repo: "sums-in", branch: "master", files: 2, bytes: 5, pipeline: null, public: true, writer: null },
+      { repo: "sums-hidden", files: 1, bytes: 1 },
+      { repo: "sums-out", files: 0, bytes: 0, pipeline: "sums-out", changedAt: null },
+    ]);
+    expect(branches[0].changedAt).toBeGreaterThan(0);
+    const few = await good(`GET /repos/sums?buckets=${buckets}`, readerOf("sums-in"));
+    expect(few.branches.map(({ repo }: { repo: string }) => repo)).toEqual(["sums-in"]);
+    expect(await good("GET /repos/sums")).toEqual({ branches: [] });
+    const many = Array.from({ length: 51 }, (_, n) => `b${n}.sums-in`).join(",");
+    expect(await api(`GET /repos/sums?buckets=${many}`)).toHaveProperty("status", 400);
+  });
+
+  test("have no bytes of more files than are added up in a moment", async () => {
+    await makeRepo("sums-many");
+    await commit("sums-many", { a: "1" });
+    await runInDurableObject(env.BRANCH.getByName("master.sums-many"), (_, { storage: { sql } }) => {
+      sql.exec(`
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+        INSERT INTO files (gen, path, born, kind, digest, size) SELECT 1, 'n/' || n, 1, 0, x'00', 1 FROM numbers`);
+      sql.exec("UPDATE commits SET births = 20001 WHERE births = 1");
+    });
+    const { branches } = await good("GET /repos/sums?buckets=master.sums-many");
+    expect(branches).toMatchObject([{ bytes: null }]);
+  });
+});
+
 describe("what holds most of a history back", () => {
   test("is named with its pipeline and job, how long that waits and for what", async () => {
     await makeRepo("waits-in");

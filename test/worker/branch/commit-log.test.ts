@@ -146,7 +146,10 @@ describe("the commits of a branch", () => {
     const changed = (answer: typeof log) =>
       answer.ok && answer.commits.map(({ summary }) => summary?.changed ?? null);
     expect(changed(log)).toEqual([1, null, 0]);
-    expect(changed(await branch.history.list({ limit: 10, after: newest, summary: true }))).toEqual([null, 0]);
+    expect(changed(await branch.history.list({ limit: 10, after: newest, summary: true }))).toEqual([
+      null,
+      0,
+    ]);
   });
 
   test("name the job that made them", async () => {

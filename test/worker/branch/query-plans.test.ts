@@ -86,6 +86,7 @@ async function useEverything(branch: BranchApi): Promise<void> {
   await useViews(branch, commit);
   await useForks(branch, commit);
   await branch.lifecycle.status();
+  await branch.admin.sums();
   await branch.files.read({ path: "d" });
   await branch.files.read({ path: "d", commit });
   const kept = await branch.files.read({ path: "d", have: null });

@@ -1,10 +1,18 @@
 import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
-import type { BranchUsage, CatalogueUsage, RepoUsage } from "../../../protocol/repos.ts";
+import {
+  type BranchSum,
+  type BranchSums,
+  type BranchUsage,
+  type CatalogueUsage,
+  MAX_SUMMED_BRANCHES,
+  type RepoUsage,
+} from "../../../protocol/repos.ts";
 import type { Holder } from "../../branch/contract/admin.ts";
 import { apiError, isRetryable } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, mayRead, nameParam, readQuery } from "../request/api-request.ts";
+import { invalidField } from "../request/issues.ts";
 import { branchesOf } from "./repos.ts";
 
 type Asked = Pick<ApiRequest, "context" | "caller">;
@@ -58,6 +66,32 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
   return slowJson(answer, async () => {
     isLeaving.at = true;
   });
+}
+
+const SumsQuery = z.strictObject({ buckets: z.string().default("") });
+
+/** `GET /repos/sums`: what the newest state of some branches has, of those that the key may read. One that can't be asked is left out. */
+export async function branchSums(asked: ApiRequest): Promise<Response> {
+  const buckets = readQuery(asked, SumsQuery).buckets.split(",").filter(Boolean);
+  if (buckets.length > MAX_SUMMED_BRANCHES)
+    throw invalidField("buckets", `must be at most ${MAX_SUMMED_BRANCHES}`);
+  const addresses = [...new Set(buckets)].flatMap((bucket) => parseBucketName(bucket) ?? []);
+  const sums = await Promise.all(
+    addresses
+      .filter(({ repo }) => mayRead(asked, repo))
+      .map(async (address): Promise<BranchSum[]> => {
+        const found = await asked.context
+          .branch(address)
+          .admin.sums()
+          .catch((error) => {
+            console.error(`sums of branch ${bucketName(address)} failed:`, error);
+          });
+        if (!found?.ok) return [];
+        const { ok: _, claimedBy, ...sum } = found;
+        return [{ ...address, ...sum, pipeline: claimedBy }];
+      }),
+  );
+  return Response.json({ branches: sums.flat() } satisfies BranchSums);
 }
 
 /** Undefined: it was deleted and nothing of it is left, or its rows are still on their way. */

@@ -1,7 +1,7 @@
 import type { AdminCalls } from "../contract/admin.ts";
 import { refused } from "../contract/answers.ts";
 import { checkContents, checkNames, namesOf } from "../read/check.ts";
-import { branchUsage } from "../read/usage.ts";
+import { branchUsage, headSums } from "../read/usage.ts";
 import { type BranchFacet, type Reach, told } from "./facet.ts";
 
 /** What administrators and the gateway's checks ask of the branch. */
@@ -28,6 +28,10 @@ export const admin: BranchFacet<AdminCalls> = {
     const isAcknowledged = (await outbox.flush("settings")) && (await outbox.flush("catalogue"));
     const deleted = ledger.live === null && !ledger.forks.coming();
     return isAcknowledged ? { ok: true, deleted } : refused("catalogue-unavailable");
+  },
+
+  async sums({ ledger }) {
+    return told(ledger, headSums(ledger));
   },
 
   async usage(reach, request) {

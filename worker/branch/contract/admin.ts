@@ -1,7 +1,7 @@
 import type { Loops } from "../../../protocol/admin.ts";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body } from "../../blobs/content.ts";
-import type { Refused } from "./answers.ts";
+import type { Refused, Writer } from "./answers.ts";
 import type { Keep } from "./settings.ts";
 
 /** What administrators and the gateway's checks ask of a branch. */
@@ -15,6 +15,8 @@ export interface AdminCalls {
   announce(): Promise<
     { readonly ok: true; readonly deleted: boolean } | Refused<"no-such-branch" | "catalogue-unavailable">
   >;
+  /** What HEAD has, and whose the branch is. */
+  sums(): Promise<HeadSums | Refused<"no-such-branch" | "forking">>;
   /** What the branch takes up. `sizes`: only how large its database is. */
   usage(request: { sizes?: boolean }): Promise<BranchUsage | Refused<"no-such-branch" | "forking">>;
   /**
@@ -31,6 +33,18 @@ export interface AdminCalls {
   namesOf(request: ContentId & { gen: number; limit: number }): Promise<CheckedName[]>;
   /** The buckets of the forks that a content is held for, which this branch has erased. */
   forksHolding(request: ContentId): Promise<string[]>;
+}
+
+export interface HeadSums {
+  readonly ok: true;
+  readonly files: number;
+  /** Null: there are more than MAX_SUMMED_FILES. */
+  readonly bytes: number | null;
+  /** Of the newest commit; null: there is none. */
+  readonly changedAt: number | null;
+  readonly claimedBy: string | null;
+  readonly public: boolean;
+  readonly writer: Writer | null;
 }
 
 /** How a look for blobs that nothing names stands, or ended. */

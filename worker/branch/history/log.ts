@@ -21,7 +21,10 @@ export function listCommits(
   if (before === undefined) return { ok: false, reason: "no-such-version" };
   const { page, last } = pageOf(entriesBefore(ledger, { live, before, limit: limit + 1 }), limit);
   const summaryOf = summary ? summaries(ledger, { gen: live.gen, entries: page }) : undefined;
-  const commits = page.map(({ seq, ...entry }) => ({ ...entry, ...(summaryOf && { summary: summaryOf(seq) }) }));
+  const commits = page.map(({ seq, ...entry }) => ({
+    ...entry,
+    ...(summaryOf && { summary: summaryOf(seq) }),
+  }));
   return { ok: true, commits, next: last?.id ?? null };
 }
 

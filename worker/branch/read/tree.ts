@@ -61,7 +61,8 @@ export function listFiles(
   const list: FileList = { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
   const isNewest = view.isHead && !view.openCommit;
   // Others ask without their own times.
-  if (isNewest && !ownTimes) ledger.sharePage({ of: "files", ...page, ...(asked && { modified: asked }) }, list);
+  if (isNewest && !ownTimes)
+    ledger.sharePage({ of: "files", ...page, ...(asked && { modified: asked }) }, list);
   return list;
 }
 

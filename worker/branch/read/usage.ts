@@ -1,6 +1,7 @@
+import { MAX_SUMMED_FILES } from "../../../protocol/repos.ts";
 import type { BranchContext } from "../context.ts";
-import type { AdminCalls, Amount, Holder } from "../contract/admin.ts";
-import type { AnswerOf, RequestOf } from "../contract/answers.ts";
+import type { AdminCalls, Amount, HeadSums, Holder } from "../contract/admin.ts";
+import type { AnswerOf, Refused, RequestOf } from "../contract/answers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { askedHorizon, horizonNow, lowestMark } from "../retention/horizon.ts";
 import type { CommitName } from "../retention/name-store.ts";
@@ -100,6 +101,32 @@ export async function branchUsage(
       ),
       forkHolds,
     },
+  };
+}
+
+/** Of (?1 gen, ?2 limit): files at HEAD, and their bytes. */
+const HEAD_SUM = `
+  SELECT count(*) AS files, total(size) AS bytes FROM (
+    SELECT size FROM files INDEXED BY head WHERE gen = ?1 AND died IS +NULL AND kind = 0 LIMIT ?2)`;
+
+/** What HEAD has. Of more files than can be added up in a moment, their number is that of all rows, empty directories too. */
+export function headSums({ live, sql, claim, settings }: Ledger): HeadSums | Refused<"no-such-branch"> {
+  if (!live) return { ok: false, reason: "no-such-branch" };
+  const { gen, head } = live;
+  const [sum = { files: 0, bytes: 0 }] = sql.query<{ files: number; bytes: number }>(HEAD_SUM, [
+    gen,
+    MAX_SUMMED_FILES + 1,
+  ]);
+  const isWhole = sum.files <= MAX_SUMMED_FILES;
+  const { isPublic, writer } = settings.of(gen);
+  return {
+    ok: true,
+    files: isWhole ? sum.files : head.births - head.deaths,
+    bytes: isWhole ? sum.bytes : null,
+    changedAt: head.id === null ? null : head.modifiedAt,
+    claimedBy: claim.get()?.pipeline ?? null,
+    public: isPublic,
+    writer,
   };
 }
 
