@@ -1,9 +1,10 @@
+import { lazy, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { CommitPage, DiffPage as Differences, PathChange, Tag } from "../../../protocol/commits.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { type Live, useOnce } from "../../gateway/session.ts";
 import { command } from "../../parts/cli-line.tsx";
-import { Fault, usePages } from "../../parts/form.tsx";
+import { Fault, Plain, usePages } from "../../parts/form.tsx";
 import { Asked, Page, Table } from "../../parts/page.tsx";
 import { counted, Mono, shortId } from "../../parts/words.tsx";
 import { branchPath, commitPath, diffHref, fileHref } from "../addresses.ts";
@@ -89,7 +90,13 @@ export function DiffPage({ place, from, to }: DiffProps) {
                   sizes={["Before", "After"]}
                 >
                   {changes.map((change) => (
-                    <ChangeLine key={change.path} place={place} change={change} of={differences} />
+                    <ChangeLine
+                      key={change.path}
+                      place={place}
+                      change={change}
+                      of={differences}
+                      isFew={changes.length <= FEW && !hasMore}
+                    />
                   ))}
                 </Table>
               )}
@@ -127,25 +134,63 @@ interface ChangeProps {
   readonly place: Place;
   readonly change: PathChange;
   readonly of: Differences;
+  /** Whether so little differs that how is shown at once. */
+  readonly isFew: boolean;
 }
 
-function ChangeLine({ place, change: { path, change, before, after }, of: { from, to } }: ChangeProps) {
+function ChangeLine({
+  place,
+  change: { path, change, before, after },
+  of: { from, to },
+  isFew,
+}: ChangeProps) {
+  const size = Math.max(before?.size ?? 0, after?.size ?? 0);
+  const canCompare = from !== null && before !== null && after !== null && before.digest !== after.digest;
+  const [isOpen, setOpen] = useState(isFew && size <= SHOWN_AT_ONCE);
   // What is deleted is looked at where it was.
   const at = change === "deleted" ? (from ?? undefined) : to;
   const isFolder = path.endsWith("/");
   const words =
     change === "changed" && before?.digest === after?.digest ? "changed: attributes alone" : change;
   return (
-    <tr className={change}>
-      <td className="name mono">
-        <span className="sign" aria-hidden="true">
-          {MARKS[change]}
-        </span>
-        {isFolder ? path : <Link href={fileHref({ ...place, at, path })}>{path}</Link>}
-      </td>
-      <td>{words}</td>
-      <SizeCell size={before?.size} />
-      <SizeCell size={after?.size} />
-    </tr>
+    <>
+      <tr className={change}>
+        <td className="name mono">
+          <span className="sign" aria-hidden="true">
+            {MARKS[change]}
+          </span>
+          {isFolder ? path : <Link href={fileHref({ ...place, at, path })}>{path}</Link>}
+        </td>
+        <td>
+          {words}{" "}
+          {canCompare && (
+            <Plain
+              aria-expanded={isOpen}
+              aria-label={`${isOpen ? "Hide" : "Compare"} ${path}`}
+              act={() => setOpen(!isOpen)}
+            >
+              {isOpen ? "Hide" : "Compare"}
+            </Plain>
+          )}
+        </td>
+        <SizeCell size={before?.size} />
+        <SizeCell size={after?.size} />
+      </tr>
+      {canCompare && isOpen && (
+        <tr className="compared">
+          <td colSpan={4}>
+            <Suspense fallback={<p className="quiet">Loading what compares…</p>}>
+              <Compare place={place} path={path} from={from} to={to} size={size} />
+            </Suspense>
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
+
+/** What compares files is loaded when the first one is looked at. */
+const Compare = lazy(() => import("./compare/compare.tsx"));
+/** So few paths, and so small ones, are compared without being asked. */
+const FEW = 3;
+const SHOWN_AT_ONCE = 256 * 1024;

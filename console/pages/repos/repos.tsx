@@ -98,7 +98,7 @@ function Repos() {
       )}
       {shown.length > 0 && (
         <Table
-          className="listing repos"
+          className="listing repo-list"
           head={["Repo", "Files", "Size", "Last commit"]}
           sizes={["Files", "Size"]}
         >

@@ -229,15 +229,15 @@ describe.skipIf(!HAS_CHROMIUM)("repos", () => {
   });
 
   test("are summed up for the rows in view alone, fifty in one call, and once a minute", async () => {
-    const names = Array.from({ length: 60 }, (_, n) => `many-${String(n).padStart(2, "0")}`);
+    const names = Array.from({ length: 60 }, (_, n) => `zz-${String(n).padStart(2, "0")}`);
     for (const name of names) await s3.createBucket(`master.${name}`);
     await openPage();
     await page.clock.install();
     await logIn("/repos");
-    await page.getByLabel("Find by name").fill("many-");
+    await page.getByLabel("Find by name").fill("zz-");
     const row = (name: string) => page.getByRole("row", { name });
-    await row("many-49").getByText("none yet").waitFor();
-    expect(await row("many-50").count()).toBe(0);
+    await row("zz-49").getByText("none yet").waitFor();
+    expect(await row("zz-50").count()).toBe(0);
     const asks = () => calls().filter((call) => call.startsWith("/api/v1/repos/sums"));
     const bucketsOf = (call: string | undefined) =>
       new URLSearchParams(call?.split("?")[1]).get("buckets")?.split(",");
@@ -246,7 +246,7 @@ describe.skipIf(!HAS_CHROMIUM)("repos", () => {
     await passSeconds(page, 40);
     expect(asks().length).toBe(before);
     await page.getByRole("button", { name: "More", exact: true }).click();
-    await row("many-59").getByText("none yet").waitFor();
+    await row("zz-59").getByText("none yet").waitFor();
     expect(bucketsOf(asks().at(-1))).toEqual(names.slice(50).map((name) => `master.${name}`));
   });
 
@@ -802,6 +802,48 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
       });
     });
     expect(new Set(lines)).toEqual(new Set([1]));
+  });
+
+  test("shows how files differ side by side: text by line, tables by row, pictures as two", async () => {
+    await s3.createBucket("master.beside");
+    const lines = Array.from({ length: 40 }, (_, n) => `line ${n}`);
+    const put = (key: string, body: Buffer | string) => s3.put("master.beside", key, body);
+    await put("a.txt", `${lines.join("\n")}\n`);
+    await put("b.csv", "id,name,age\n1,adam,30\n2,eva,31\n3,kain,5\n");
+    await put("c.png", PNG);
+    const { version: from } = await put("d.bin", Buffer.from([0, 1]));
+    await put("a.txt", `${lines.with(20, "<b>another</b>").join("\n")}\n`);
+    await put("b.csv", "id,name,age\n3,kain,6\n1,adam,30\n4,abel,3\n");
+    await put("c.png", Buffer.concat([PNG, Buffer.from("more")]));
+    const { version: to } = await put("d.bin", Buffer.from([0, 2]));
+    const compare = async (path: string) => {
+      await page.getByRole("button", { name: `Compare ${path}` }).click();
+      return page.locator(`tr:has(button[aria-label="Hide ${path}"]) + tr`);
+    };
+    await visit(`/repos/beside/master/diff?from=${from}&to=${to}`);
+    const text = await compare("a.txt");
+    const changed = text.locator("tbody tr:not(.same)");
+    await changed.waitFor();
+    expect(await changed.locator("td").allInnerTexts()).toEqual(["21", "line 20", "21", "<b>another</b>"]);
+    // Some lines around it, and not the others.
+    expect(await text.locator("tbody tr").count()).toBe(7);
+    const table = await compare("b.csv");
+    await table.getByText("1 changed, 1 added, 1 removed").waitFor();
+    expect(await table.locator("tbody tr").allInnerTexts()).toEqual([
+      expect.stringMatching(/changed\s+3\s+kain\s+5 6/),
+      expect.stringMatching(/added\s+4\s+abel\s+3/),
+      expect.stringMatching(/removed\s+2\s+eva\s+31/),
+    ]);
+    await table.getByRole("button", { name: "By line" }).click();
+    await table.getByText("2,eva,31").waitFor();
+    const pictures = (await compare("c.png")).getByRole("img");
+    await pictures.nth(1).waitFor();
+    expect(await pictures.count()).toBe(2);
+    await (await compare("d.bin")).getByText("are not compared").waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 800 });
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(over).toBeLessThanOrEqual(0);
   });
 
   test("shows what one commit changed, with what was deleted where it still was", async () => {

@@ -87,7 +87,9 @@ interface ContentProps {
 function Content({ bytes, kind, isCut, name }: ContentProps) {
   const text = useMemo(() => (kind.is === "binary" ? "" : textOf(bytes)), [bytes, kind.is]);
   if (kind.is === "binary") return <Hex bytes={bytes} />;
-  if (kind.is === "svg" && !isCut && bytes.length <= MOST_SVG) return <Drawing text={text} name={name} />;
+  if (kind.is === "svg" && !isCut && bytes.length <= MOST_SVG) {
+    return <TwoForms name="As a drawing" text={text} form={<DrawnText text={text} name={name} />} />;
+  }
   if (kind.is === "table" || kind.is === "json" || kind.is === "json-lines") {
     return <AsTable key={kind.is} text={text} kind={kind.is} isCut={isCut} />;
   }
@@ -156,15 +158,9 @@ function AsTable({ text, kind, isCut }: AsTableProps) {
  * A drawing in an `img`, in which nothing of it runs. Its address has the bytes themselves: unlike a blob, what is opened of
  * that in a tab of its own is of no origin.
  */
-function Drawing({ text, name }: { readonly text: string; readonly name: string }) {
+function DrawnText({ text, name }: { readonly text: string; readonly name: string }) {
   const source = useMemo(() => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, [text]);
-  return (
-    <TwoForms
-      name="As a drawing"
-      text={text}
-      form={<img className="media" src={source} alt={`What ${name} shows`} />}
-    />
-  );
+  return <img className="media" src={source} alt={`What ${name} shows`} />;
 }
 
 type MediaKind = Extract<Kind, { readonly type: string }>;
@@ -194,6 +190,12 @@ function Media({ place, path, start, kind }: PreviewProps & { readonly kind: Med
   }
   if (!bytes) return <p className="quiet">Asking the gateway for {sizeText(size)}…</p>;
   return <Blobbed bytes={bytes} kind={kind} name={lastName(path)} />;
+}
+
+/** A picture whose bytes are all here. */
+export function Picture({ start, kind, name }: { start: FileStart; kind: Kind; name: string }) {
+  if (kind.is === "svg") return <DrawnText text={textOf(start.bytes)} name={name} />;
+  return "type" in kind && <Blobbed bytes={start.bytes} kind={kind} name={name} />;
 }
 
 interface BlobbedProps {
