@@ -463,6 +463,25 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
     await preview().getByRole("region", { name: "Text" }).waitFor();
   });
 
+  test("of JSON that is no table is folded, and what it holds is text", async () => {
+    const body = JSON.stringify({
+      list: Array.from({ length: 300 }, (_, n) => ({ n })),
+      [MARKUP]: `<i>${MARKUP}`,
+    });
+    await s3.put("master.stuff", "deep.json", body);
+    await visit(fileAt("master.stuff", "deep.json"));
+    await preview().getByText(`"<i>`, { exact: false }).waitFor();
+    expect(await preview().getByText("n:", { exact: false }).count()).toBe(0);
+    await preview().getByText("[300 entries]").click();
+    await preview().getByText("{1 name}").first().click();
+    await preview().getByText("n: 0", { exact: true }).waitFor();
+    await preview().getByText("and 100 more", { exact: false }).waitFor();
+    expect(await preview().locator("i, img").count()).toBe(0);
+    expect(await faultsInBoth(page)).toEqual([]);
+    await preview().getByRole("button", { name: "As text" }).click();
+    await preview().getByRole("region", { name: "Text" }).waitFor();
+  });
+
   test("is shown as a picture, a sound, what is packed in it, or its bytes, by what it is", async () => {
     await visit(fileAt("master.stuff", "dot.png"));
     const picture = preview().getByRole("img");

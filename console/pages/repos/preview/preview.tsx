@@ -6,7 +6,8 @@ import { Scrolled, Section } from "../../../parts/page.tsx";
 import { sizeText } from "../../../parts/words.tsx";
 import { lastName } from "../../addresses.ts";
 import { type Kind, kindOf, textOf } from "./kind.ts";
-import { rowsOf, Table, type TableKind } from "./table.tsx";
+import { isFlatList, rowsOf, Table, type TableKind } from "./table.tsx";
+import { Tree } from "./tree.tsx";
 
 /*
  * What is in a file, as far as it can be shown: what it holds becomes text of this page, or the source of an element that
@@ -90,7 +91,8 @@ function Content({ bytes, kind, isCut, name }: ContentProps) {
   if (kind.is === "svg" && !isCut && bytes.length <= MOST_SVG) {
     return <TwoForms name="As a drawing" text={text} form={<DrawnText text={text} name={name} />} />;
   }
-  if (kind.is === "table" || kind.is === "json" || kind.is === "json-lines") {
+  if (kind.is === "json") return <Json text={text} isCut={isCut} />;
+  if (kind.is === "table" || kind.is === "json-lines") {
     return <AsTable key={kind.is} text={text} kind={kind.is} isCut={isCut} />;
   }
   return <Text text={text} />;
@@ -152,6 +154,23 @@ function AsTable({ text, kind, isCut }: AsTableProps) {
   if (rows === undefined) return <p className="quiet">Reading it…</p>;
   if (rows === "none") return <Text text={text} />;
   return <TwoForms name="As a table" text={text} form={<Table {...rows} isCut={isCut} />} />;
+}
+
+/** JSON, folded; a list of flat objects is a table. */
+function Json({ text, isCut }: { readonly text: string; readonly isCut: boolean }) {
+  const parsed = useMemo(() => parsedJson(text), [text]);
+  // What is no JSON, or cut.
+  if (!parsed) return <Text text={text} />;
+  if (isFlatList(parsed.value)) return <AsTable text={text} kind="json" isCut={isCut} />;
+  return <TwoForms name="Folded" text={text} form={<Tree value={parsed.value} />} />;
+}
+
+function parsedJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -59,9 +59,9 @@ function cellText(text: string): string {
 
 export type TableKind = "table" | "json" | "json-lines";
 
-/** The rows of a text. Undefined: it has none. `isCut`: the file has more than was read. */
+/** The rows of a text; JSON must be a flat list. Undefined: it has none. `isCut`: the file has more than was read. */
 export async function rowsOf(kind: TableKind, text: string, isCut: boolean): Promise<Rows | undefined> {
-  if (kind === "json") return rowsOfJson(text);
+  if (kind === "json") return rowsOfValues(JSON.parse(text));
   return kind === "table" ? await rowsOfText(text, isCut) : rowsOfLines(text, isCut);
 }
 
@@ -84,17 +84,11 @@ function rowsOfLines(text: string, isCut: boolean): Rows | undefined {
   }
 }
 
-/** A list, or an object by its names, as rows. Undefined: it is neither, or is cut. */
-function rowsOfJson(text: string): Rows | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (Array.isArray(value)) return value.length === 0 ? undefined : rowsOfValues(value);
-  if (!isRecord(value)) return undefined;
-  return { head: ["name", "value"], rows: Object.entries(value).map(([name, one]) => [name, cellOf(one)]) };
+/** Whether a value is a list of objects that hold no others: such is a table. */
+export function isFlatList(value: unknown): boolean {
+  const isFlat = (one: unknown) =>
+    isRecord(one) && Object.values(one).every((inner) => typeof inner !== "object" || inner === null);
+  return Array.isArray(value) && value.length > 0 && value.every(isFlat);
 }
 
 function rowsOfValues(values: readonly unknown[]): Rows | undefined {
