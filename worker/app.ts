@@ -176,14 +176,14 @@ function openShared(env: Env, config: Config): Shared {
 const PROBE_MS = 2000;
 
 /**
- * Whether a branch was ever made, by the catalogue, and if that does not know it, by its marker, since D1 may be lost and not
- * rebuilt yet. Both are told before a creation is acknowledged, the marker first. Of an import nobody knows before its end: its
- * calls come after the one that made the object. Undefined: one of the two can't be asked.
+ * Whether a branch was ever made, by the catalogue, and if that does not know it, by its marker, which is there before the first row
+ * of its object is, and stays (branch/calls/facet.ts): so no gateway finds missing what another one has found, also while it is
+ * made or imported, and while D1 is lost and not rebuilt yet. Undefined: one of the two can't be asked.
  */
 function isKnownTo({ catalogue, blobs }: Pick<Shared, "catalogue" | "blobs">) {
-  return async (bucket: string, call: CallName<BranchApi>): Promise<boolean | undefined> => {
+  return async (bucket: string): Promise<boolean | undefined> => {
     const address = parseBucketName(bucket);
-    if (!address || call.startsWith("imports.")) return true;
+    if (!address) return true;
     const ask = async (): Promise<boolean> => {
       if (await catalogue.branches.isKnown(address)) return true;
       const marker = await blobs.get(branchMarker(address), { offset: 0, length: 1 });

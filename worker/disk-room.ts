@@ -57,7 +57,7 @@ export class DiskRoom {
   }
 
   /**
-   * What an object could not be made for: the platform says no more than that something went wrong inside. If a disk has no room,
+   * What an object could not be made for: the platform says no more than that something went wrong inside, or that it wrote no blob. If a disk has no room,
    * a DiskFullError, else the error.
    */
   async unmade(error: unknown): Promise<unknown> {
@@ -194,9 +194,9 @@ export class RoomyStore implements BlobStore {
   }
 }
 
-/** How the platform tells of what it keeps to itself, such as that a database could not be begun. */
+/** How the platform tells of what it keeps to itself, such as that a database could not be begun, and an object of a blob that it could not write. */
 function isInside(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("internal error");
+  return error instanceof Error && /^internal error|^blob \S+ could not be written/.test(error.message);
 }
 
 function reserveOf({ totalBytes }: Space): number {

@@ -90,6 +90,8 @@ test("an object that could not be made found no room if a disk has none, and els
   expect(await room.unmade(inside)).toBe(inside);
   disk.free = 0;
   expect(await room.unmade(inside)).toEqual(new DiskFullError());
+  const marker = new UnwrittenBlobError("m/branches/photos/master", new Error("overloaded"));
+  expect(await room.unmade(marker)).toEqual(new DiskFullError());
   const other = new Error("the object was reset");
   expect(await room.unmade(other)).toBe(other);
 });

@@ -1,5 +1,6 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { bucketName } from "../../protocol/names.ts";
 import { type Context, openContext } from "../../worker/app.ts";
 import type { BranchApi } from "../../worker/branch/contract/api.ts";
 import { openCatalogue } from "../../worker/catalogue/catalogue.ts";
@@ -15,9 +16,10 @@ import { CONFIG, s3 as elsewhere, failure, signed } from "./s3/support.ts";
 type Env = Parameters<typeof openContext>[0];
 
 /** An isolate that has not seen any bucket yet. */
-function isolate(more: Partial<Env> = {}) {
+function isolate(more: Partial<Env> = {}, { probesBuckets = true }: Partial<Context["config"]> = {}) {
   const own = { ...env, ...more } as Env;
-  const context = (): Context => openContext(own, CONFIG);
+  const config = { ...CONFIG, probesBuckets };
+  const context = (): Context => openContext(own, config);
   const s3 = async (line: string, body?: string): Promise<Response> =>
     await handleS3(await signed(line, body === undefined ? {} : { body }), {
       context: context(),
@@ -70,6 +72,13 @@ afterEach(() => {
 
 const names = (): string[] => called.map(([name]) => name);
 
+const PARENT = "master.first-parent";
+/** A branch as an archive has it. */
+const ARCHIVED = {
+  ...{ createdAt: 1, head: 1, floor: 1 },
+  settings: { public: false, cors: null, writer: null, modified: null, emptyOnly: false },
+};
+
 let buckets = 0;
 /** A bucket that was made in another isolate, with a file. */
 async function madeElsewhere(): Promise<string> {
@@ -119,13 +128,138 @@ describe("an isolate's first call of a bucket", () => {
     expect([names(), asked]).toEqual([[bucket], { d1: 1, r2: 0 }]);
   });
 
-  test("is made of one that is being imported, of which neither knows yet", async () => {
-    const upload = "import";
-    await isolate()
-      .context()
-      .branch({ repo: "imported", branch: "master" })
-      .imports.abort({ import: upload });
-    expect([names(), asked]).toEqual([["master.imported"], { d1: 0, r2: 0 }]);
+  test("is made of one whose maker died behind its marker: there is none, and it can be made", async () => {
+    await env.BLOBS.put("m/branches/first-dead/master", "{}");
+    const { s3 } = isolate();
+    expect((await failure(s3("GET /master.first-dead/key"))).Code).toBe("NoSuchBucket");
+    expect([names(), asked]).toEqual([["master.first-dead"], { d1: 1, r2: 1 }]);
+    expect((await s3("PUT /master.first-dead")).status).toBe(200);
+    expect((await s3("PUT /master.first-dead/key", "text")).status).toBe(200);
+    expect(await (await isolate().s3("GET /master.first-dead/key")).text()).toBe("text");
+  });
+
+  test("is made of all if buckets are not looked for", async () => {
+    const { s3 } = isolate({}, { probesBuckets: false });
+    expect((await failure(s3("GET /master.first-unprobed/key"))).Code).toBe("NoSuchBucket");
+    expect([names(), asked]).toEqual([["master.first-unprobed"], { d1: 0, r2: 0 }]);
+  });
+});
+
+/** What happens to the markers that are written of repos whose names begin so. */
+function marking(repos: string, happens: (write: () => Promise<unknown>) => Promise<unknown>): void {
+  const bucket = Object.getPrototypeOf(env.BLOBS);
+  const { put } = bucket;
+  vi.spyOn(bucket, "put").mockImplementation(function (this: unknown, ...args: unknown[]) {
+    const write = () => put.apply(this, args);
+    return String(args[0]).startsWith(`m/branches/${repos}`) ? happens(write) : write();
+  });
+}
+
+/**
+ * From here on they wait for `release`. `begun`: whether one is to be written. Objects and tests resume nothing of each other: each
+ * looks by itself.
+ */
+function holdMarkers(repos: string): { begun: () => boolean; release: () => void } {
+  const is = { begun: false, held: true };
+  marking(repos, async (write) => {
+    is.begun = true;
+    while (is.held) await scheduler.wait(1);
+    return await write();
+  });
+  const release = () => {
+    is.held = false;
+  };
+  return { begun: () => is.begun, release };
+}
+
+test("a branch that only pipelines knew, and left no marker, leaves one before it begins", async () => {
+  const address = { repo: "first-followed", branch: "master" };
+  const object = clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address)));
+  await object.feed.subscribe({ uid: "uid", pipeline: "reads" });
+  // As before, when only a creation left one.
+  await env.BLOBS.delete("m/branches/first-followed/master");
+  const { begun, release } = holdMarkers(address.repo);
+  const making = object.lifecycle.create();
+  await expect.poll(begun).toBe(true);
+  const none = { ok: false, reason: "no-such-branch" };
+  expect(await object.lifecycle.status()).toEqual(none);
+  expect(await isolate().context().branch(address).lifecycle.status()).toEqual(none);
+  release();
+  expect(await making).toMatchObject({ ok: true });
+});
+
+test("what a pipeline takes, and gives back before the marker is there, is given back", async () => {
+  const address = { repo: "first-given-back", branch: "master" };
+  const stub = env.BRANCH.getByName(bucketName(address));
+  const { feed, output, lifecycle } = clientOf<BranchApi>(stub);
+  const { begun, release } = holdMarkers(address.repo);
+  const uid = "uid";
+  const taking = [output.claim({ uid, pipeline: "gone" }), feed.subscribe({ uid, pipeline: "gone" })];
+  await expect.poll(begun).toBe(true);
+  const giving = [output.release({ uid, destroy: true }), feed.unsubscribe({ uid })];
+  // They have come.
+  await lifecycle.status();
+  release();
+  await Promise.all([...taking, ...giving]);
+  expect(await lifecycle.status()).toEqual({ ok: false, reason: "no-such-branch" });
+  const { id } = stub;
+  const followers = await runInDurableObject(env.BRANCH.get(id), (_, { storage: { sql } }) =>
+    sql.exec("SELECT uid FROM subscribers").toArray(),
+  );
+  expect(followers).toEqual([]);
+  expect(await lifecycle.create()).toMatchObject({ ok: true });
+});
+
+/** The calls that make the object of a branch. */
+const MAKERS: Record<string, (branch: BranchApi) => Promise<unknown>> = {
+  "lifecycle.create": ({ lifecycle }) => lifecycle.create(),
+  "lifecycle.fork": ({ lifecycle }) => lifecycle.fork({ parent: PARENT }),
+  "imports.begin": ({ imports }) => imports.begin({ archive: "0".repeat(64), branch: ARCHIVED }),
+  "feed.subscribe": ({ feed }) => feed.subscribe({ uid: "uid", pipeline: "reads" }),
+  "output.claim": ({ output }) => output.claim({ uid: "uid", pipeline: "writes" }),
+};
+
+describe.each(Object.keys(MAKERS))("a branch that %s makes", (name) => {
+  const make = (branch: BranchApi): Promise<unknown> =>
+    MAKERS[name]?.(branch) ?? Promise.reject(new Error(name));
+  /** A branch that is not there yet, as the object itself and as an isolate that has not seen it. */
+  const fresh = () => {
+    const address = { repo: `first-made-${++buckets}`, branch: "master" };
+    const object = clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address)));
+    /** Whether there are rows of it, as everybody finds. */
+    const found = async () => {
+      const all = [object, isolate().context().branch(address)];
+      return await Promise.all(all.map(async ({ admin }) => (await admin.loops()) !== null));
+    };
+    return { address, object, found };
+  };
+  beforeEach(async () => {
+    await clientOf<BranchApi>(env.BRANCH.getByName(PARENT)).lifecycle.create();
+  });
+
+  test("is there for every isolate as soon as it is for one, whatever D1 knows", async () => {
+    const { address, object, found } = fresh();
+    const { begun, release } = holdMarkers(address.repo);
+    let isMade = false;
+    const making = make(object).finally(() => {
+      isMade = true;
+    });
+    await expect.poll(() => begun() || isMade).toBe(true);
+    expect(await found()).toEqual([false, false]);
+    release();
+    expect(await making).toMatchObject({ ok: true });
+    await env.DB.prepare("DELETE FROM branches WHERE repo = ?").bind(address.repo).run();
+    expect(await found()).toEqual([true, true]);
+  });
+
+  test("leaves nothing if its marker can't be written, and is made once it can", async () => {
+    const { address, object, found } = fresh();
+    marking(address.repo, () => Promise.reject(new Error("R2 is away")));
+    const refused = await make(object).catch(() => ({ ok: false }));
+    expect(refused).toMatchObject({ ok: false });
+    expect(await found()).toEqual([false, false]);
+    vi.restoreAllMocks();
+    expect(await make(object)).toMatchObject({ ok: true });
   });
 });
 

@@ -62,10 +62,10 @@ export function chunkOfBlob(name: string): ContentId | undefined {
   return digest === undefined ? undefined : { digest, size: Number(size) };
 }
 
-/** The folder of the markers of branches, one for each that ever was: by them branches are found without the catalogue. */
+/** The folder of the markers of branches, one for each whose object was ever made: by them branches are found without the catalogue. */
 export const BRANCH_MARKERS = "m/branches/";
 
-/** The marker of a branch. It stays when the branch is deleted, as the object does. */
+/** The marker of a branch, which is there before its object has a row. It stays when the branch is deleted, as the object does. */
 export function branchMarker({ repo, branch }: BranchAddress): string {
   return `${BRANCH_MARKERS}${repo}/${branch}`;
 }

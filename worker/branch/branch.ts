@@ -35,7 +35,7 @@ import { importer } from "./work/importer.ts";
 import { applier } from "./work/large-commit/applier.ts";
 import { lifecycleScans } from "./work/lifecycle-scan/lifecycle-scans.ts";
 import { orphanScan } from "./work/orphan-scan.ts";
-import { openReceivers, setCatalogueBack } from "./work/outbox.ts";
+import { leaveMarker, openReceivers, setCatalogueBack } from "./work/outbox.ts";
 import { sharedUploads } from "./work/shared-uploads.ts";
 import { Committer } from "./write/committer.ts";
 import { Gate } from "./write/gate.ts";
@@ -119,12 +119,12 @@ export class Branch extends DurableObject<Env> implements Faceted {
     this.#reach = {
       ...context,
       ...{ engine, outbox, gate, committer, bucket, branch },
+      leaveMarker: () => leaveMarker(this.env, bucket()),
       setCatalogueBack: () => setCatalogueBack(told),
       puts: openPuts({ ...context, committer }),
       catalogue: () => openCatalogue(this.env.DB),
       objectName: ctx.id.name,
-      announcing: new Map(),
-      renewed: new Map(),
+      ...{ announcing: new Map(), renewed: new Map(), marking: new Set() },
     };
     ledger.listener = (woken) => engine.woken(woken);
     // What a crash cut off goes on with the first call, without waiting for the alarm.

@@ -7,12 +7,13 @@ import { forgetErasures } from "../outbox/erasure-store.ts";
 import { filesAt, fingerprint } from "../read/tree.ts";
 import { keptCommit, mustBeReadable } from "../retention/kept.ts";
 import { justAfter } from "../tree/path-ranges.ts";
-import { type BranchFacet, bounded, makeTables } from "./facet.ts";
+import { afterMarkers, type BranchFacet, bounded, makeTables } from "./facet.ts";
 
 /** The history for pipelines, which follow it and read the tree at positions in it. */
 export const feed: BranchFacet<FeedCalls> = {
   async subscribe(reach, { uid, pipeline, starts }) {
-    makeTables(reach);
+    const error = await makeTables(reach);
+    if (error !== undefined) throw error;
     const { ledger } = reach;
     const generation = ledger.generations.newest();
     const seq = generation ? ledger.generations.headOf(generation).seq : 0;
@@ -30,7 +31,9 @@ export const feed: BranchFacet<FeedCalls> = {
     return { ok: true, cursor, exists };
   },
 
-  async unsubscribe({ ledger, now }, { uid, stopped }) {
+  async unsubscribe(reach, { uid, stopped }) {
+    await afterMarkers(reach);
+    const { ledger, now } = reach;
     if (!ledger.exists) return;
     ledger.transaction((tx) => {
       if (stopped) ledger.starts.stop(uid);

@@ -5,14 +5,14 @@ import { finishOutput } from "../write/finish.ts";
 import { settled } from "../write/fork.ts";
 import { claimBranch, endGeneration, releaseBranch } from "../write/generation.ts";
 import { stageOutput } from "../write/job-output.ts";
-import { type BranchFacet, makeTables, type Reach } from "./facet.ts";
+import { afterMarkers, type BranchFacet, makeTables, type Reach } from "./facet.ts";
 import { largeCommitRests, waits, write } from "./write.ts";
 
 /** What the pipeline does whose output the branch is. */
 export const output: BranchFacet<OutputCalls> = {
   async claim(reach, { place, ...owner }) {
     const { ledger, outbox, moment } = reach;
-    makeTables(reach, place);
+    if ((await makeTables(reach, place)) !== undefined) return refused("catalogue-unavailable");
     await settled(reach);
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok) return claimed;
@@ -21,6 +21,7 @@ export const output: BranchFacet<OutputCalls> = {
 
   /** Throws if a large commit takes too long to wait for: the caller is to try again. */
   async release(reach, request) {
+    await afterMarkers(reach);
     if (!request.destroy) return await release(reach, request);
     const busy = await reach.gate.pass(() => release(reach, request));
     if (busy) throw new Error("a large commit is being applied; the branch can't be deleted yet");

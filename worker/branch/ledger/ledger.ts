@@ -122,12 +122,14 @@ export class Ledger extends ObjectLedger<BranchLoop> {
     return this.applying.writesTo(gen) ? this.files.at({ gen, seq }, path) : this.files.head(gen, path);
   }
 
-  /** The object's own bucket name. The platform tells it only sometimes: then it is written down. */
+  /** The object's own bucket name. The platform tells it only sometimes: then it is written down, once there are tables. */
   bucket(name: string | undefined): string {
-    const stored = this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket;
+    const stored = this.exists
+      ? this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket
+      : undefined;
     if (stored !== undefined) return stored;
     if (name === undefined) throw new Error("a Branch object must be addressed by name");
-    this.sql.run`INSERT INTO address (one, bucket) VALUES (1, ${name})`;
+    if (this.exists) this.sql.run`INSERT INTO address (one, bucket) VALUES (1, ${name})`;
     return name;
   }
 

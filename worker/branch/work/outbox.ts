@@ -50,10 +50,7 @@ export function openReceivers({
     async catalogue() {
       const { address, generation, deleted, version, forking } = newest(ledger, bucket());
       const { uid, createdAt } = generation;
-      if (!deleted) {
-        const marker = new TextEncoder().encode(JSON.stringify({ ...address, uid }));
-        await openBlobStore(env()).put(branchMarker(address), marker);
-      }
+      if (!deleted) await leaveMarker(env(), bucket(), { uid });
       const catalogue = openCatalogue(env().DB);
       const place = ledger.place.get() ?? undefined;
       await catalogue.branches.record({ ...address, version, deleted, createdAt, forking, place });
@@ -88,6 +85,21 @@ export function openReceivers({
     parent: (fork) =>
       giveSomeBack(ledger, fork, (of) => clientOf<BranchApi>(objectsOf(env(), "BRANCH").getByName(of))),
   };
+}
+
+/**
+ * Leaves the marker of a branch in the blob store, by which it is found whatever the catalogue knows. It is never removed. `uid`: of the
+ * generation that is told of.
+ */
+export async function leaveMarker(
+  env: Env,
+  bucket: string,
+  generation: { readonly uid?: string } = {},
+): Promise<void> {
+  const address = parseBucketName(bucket);
+  if (!address) throw new Error(`'${bucket}' is no bucket of a branch`);
+  const marker = new TextEncoder().encode(JSON.stringify({ ...address, ...generation }));
+  await openBlobStore(env).put(branchMarker(address), marker);
 }
 
 /** Has the catalogue forget what it was told of a later time, if the object was set back from one. */
