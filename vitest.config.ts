@@ -53,7 +53,6 @@ export default defineConfig(async () => ({
                 SLUICE_SECRET_ACCESS_KEY: "test-root-secret",
                 SLUICE_REQUEST_LOG: "off",
                 SLUICE_BLOB_CACHE: "off",
-                SLUICE_BUCKET_PROBE: "on",
                 SLUICE_ROW_CACHE: "off",
               },
             },

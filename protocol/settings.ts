@@ -78,8 +78,11 @@ export const Settings = z.object({
   SLUICE_COMMIT_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /** The same of the newest state of branches that are set to near reads. */
   SLUICE_NEAR_CACHE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
-  /** Whether a gateway on Cloudflare looks whether a bucket is there before it calls that for the first time, so as not to place it. */
-  SLUICE_BUCKET_PROBE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("off"),
+  /**
+   * Whether a gateway on Cloudflare looks whether a bucket is there before it calls that for the first time, so as not to place it, and
+   * then begins reads while the key is looked up.
+   */
+  SLUICE_BUCKET_PROBE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * The jurisdiction that all objects of a gateway on Cloudflare run and are kept in, from its first deploy on: an object of another
    * one is another object.

@@ -128,10 +128,7 @@ export interface Config {
   readonly trustsCommits: boolean;
   /** The same of the newest state of branches that are set so. */
   readonly trustsNear: boolean;
-  /**
-   * Whether a bucket is looked for before it is called: on one machine its file, which is there first; on Cloudflare what was told of
-   * it, so that an isolate may say that it is not there, while it is made, though somebody else has it.
-   */
+  /** Whether a bucket is looked for before it is called: on one machine its file, on Cloudflare what D1 and R2 have of it. All are there first. */
   readonly probesBuckets: boolean;
 }
 

@@ -190,7 +190,8 @@ async function histories({ from, to }: { from: number; to: number }): Promise<{
   const wrong: string[] = [];
   for (let seed = from; seed < to; seed++) {
     const plan = planOf(seed, { clients: 4, steps: 25, weights: WEIGHTS });
-    const { faults } = await runHistory(plan);
+    // Every other one by isolates that look for each bucket before they call it.
+    const { faults } = await runHistory({ ...plan, forgets: seed % 2 === 1 });
     if (faults.length > 0) wrong.push(`seed ${seed}: ${faults.join("\n")}`);
   }
   const [files, pages] = [find, findPage].map(

@@ -26,6 +26,8 @@ export interface Plan {
   readonly isCalm?: boolean;
   /** The limits of branches are small (../limits/limits.ts). */
   readonly isSmall?: boolean;
+  /** Each request is answered by an isolate of its own. */
+  readonly forgets?: boolean;
   /** Variables of the Worker, beside those that all have. */
   readonly vars?: Readonly<Record<string, string>>;
 }

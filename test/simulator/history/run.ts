@@ -96,6 +96,7 @@ export async function runHistory(plan: Plan, counted = new Tally()): Promise<His
     ...(plan.vars && { vars: plan.vars }),
   });
   calm.is = plan.isCalm ?? false;
+  simulation.forgets = plan.forgets ?? false;
   const stage = new Stage(simulation, tally, { isSmall: plan.isSmall, trouble });
   try {
     return await played(plan, { stage, calm });

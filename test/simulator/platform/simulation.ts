@@ -57,6 +57,8 @@ export class Simulation {
   readonly blobs: SimulatedR2;
   readonly blobCache: SimulatedBlobCache;
   readonly gateway: SimulatedGateway;
+  /** Each request is answered by an isolate of its own, which has seen nothing yet. */
+  forgets = false;
   readonly #env: Record<string, unknown>;
 
   constructor({
@@ -140,7 +142,9 @@ export class Simulation {
   async s3(request: S3Request): Promise<Response> {
     const sent = signedRequest(request, { ...ROOT, now: this.world.clock });
     if (request.isUnsigned) sent.headers.delete("authorization");
-    return await entry.fetch(sent as never, this.#env as never);
+    // What an isolate knows belongs to its bindings.
+    const env = this.forgets ? { ...this.#env } : this.#env;
+    return await entry.fetch(sent as never, env as never);
   }
 
   /** Lets so much time pass. */

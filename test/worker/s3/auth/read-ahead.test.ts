@@ -17,11 +17,11 @@ function freshKey(repos: string[] | null = null): AccessKey {
 }
 
 /** A gateway whose lookup of keys does not end before it is let. */
-function gateway(key: AccessKey | undefined, more: Partial<Context> = {}) {
+function gateway(key: AccessKey | undefined, { config = CONFIG, ...more }: Partial<Context> = {}) {
   const lookup = Promise.withResolvers<AccessKey | undefined>();
   const event: Context["event"] = {};
   const context: Context = {
-    ...openContext(env, CONFIG),
+    ...openContext(env, config),
     event,
     ...more,
     keys: {
@@ -184,6 +184,11 @@ describe("what was read is thrown away unseen", () => {
     await expect.poll(() => called).toEqual(["files.read"]);
     found();
     expect([(await answering).status, opened]).toEqual([403, 0]);
+    called.length = 0;
+    expect((await ask("GET /master.ahead/large", { id: "ahead-nobody", secret: "nothing" })).status).toBe(
+      403,
+    );
+    expect(called).toEqual([]);
   });
 
   test("if the key may not read there", async () => {
@@ -194,5 +199,32 @@ describe("what was read is thrown away unseen", () => {
     const refused = await answering;
     expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("AccessDenied")]);
     expect([opened, event.read]).toEqual([0, undefined]);
+  });
+});
+
+describe("a made-up key", () => {
+  const madeUp = () => ({ id: `ahead-made-up-${++ids}`, secret: "nothing" });
+
+  test("calls and places no bucket that is not there", async () => {
+    const { ask, found } = gateway(undefined);
+    const answering = ask("GET /master.ahead-none/small", madeUp());
+    // Its marker is looked for, since D1 does not know it.
+    await expect.poll(() => opened).toBe(1);
+    found();
+    expect((await answering).status).toBe(403);
+    // What was begun has come to its end by then.
+    await env.BLOBS.head("none");
+    expect(called).toEqual([]);
+  });
+
+  test("calls nothing at all where buckets are not looked for", async () => {
+    for (const bucket of ["master.ahead", "master.ahead-none"]) {
+      const { ask, looked, found } = gateway(undefined, { config: { ...CONFIG, probesBuckets: false } });
+      const answering = ask(`GET /${bucket}/small`, madeUp());
+      await expect.poll(looked).toBe(1);
+      found();
+      expect((await answering).status).toBe(403);
+      expect([bucket, called, opened]).toEqual([bucket, [], 0]);
+    }
   });
 });
