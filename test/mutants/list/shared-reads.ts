@@ -4,7 +4,7 @@ const CACHE = "worker/branch/tree/read-cache.ts";
 const FILES = "worker/branch/tree/file-store.ts";
 
 /** Histories that mostly read by the entry of the Worker, in the simulation. */
-const HISTORIES: TestRun = {
+export const HISTORIES: TestRun = {
   project: "simulator",
   file: "test/simulator/shared-reads.test.ts",
   title: "in 80 histories",

@@ -137,6 +137,21 @@ describe("while a key is looked up", () => {
     expect(await read(6000)).toEqual(["kept", "unchanged", ["files.read"]]);
   });
 
+  test("bytes of what was read before are not opened before the signature was found good", async () => {
+    const nearFiles = new NearFiles({ trustsCommits: true, trustsNear: true });
+    for (const times of [1, 2]) {
+      const { ask, found } = gateway(freshKey(), { nearFiles, blobCache: { get: async () => null } });
+      called.length = 0;
+      opened = 0;
+      const answering = ask("GET /master.ahead/large");
+      await expect.poll(() => called).toEqual(["files.read"]);
+      expect([times, opened]).toEqual([times, 0]);
+      found();
+      expect((await (await answering).arrayBuffer()).byteLength).toBe(LARGE);
+      expect([times, opened]).toEqual([times, 1]);
+    }
+  });
+
   test("nothing else begins: no write, no listing, no read of other operations", async () => {
     for (const [line, body] of [
       ["PUT /master.ahead/small", "new"],
@@ -144,8 +159,12 @@ describe("while a key is looked up", () => {
       ["GET /master.ahead?list-type=2"],
       ["GET /master.ahead/small?tagging"],
     ] as const) {
-      const { ask, found } = gateway(undefined);
+      const { ask, looked, found } = gateway(undefined);
       const answering = ask(line, undefined, body);
+      await expect.poll(looked).toBe(1);
+      // What was begun has come to its branch by then.
+      await env.BLOBS.head("none");
+      expect([line, called]).toEqual([line, []]);
       found();
       expect([line, (await answering).status]).toEqual([line, 403]);
       expect([line, called]).toEqual([line, []]);
