@@ -16,7 +16,7 @@ import { runHistory } from "./history/run.ts";
 const WEIGHTS = {
   ...{ "S3 request": 30, "S3 read of a commit": 15, "S3 read of a tag": 6, "S3 read of an open commit": 4 },
   ...{ put: 4, delete: 2, commit: 2, erase: 2, set: 2, create: 1, destroy: 1, keep: 1 },
-  "near reads": 3,
+  ...{ "near reads": 4, "S3 reads around a write": 8 },
 };
 
 /** No generation of a history has so many. */

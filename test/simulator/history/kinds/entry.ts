@@ -17,6 +17,7 @@ import { somePage } from "./pages.ts";
 /** Requests of S3 clients, by the entry of the Worker. */
 export const ENTRY_KINDS = {
   "S3 request": { weight: 3, take },
+  "S3 reads around a write": { weight: 0, take: aroundWrite },
 } satisfies Record<string, Kind>;
 
 /** Longer than what a row keeps. */
@@ -36,6 +37,27 @@ async function take(stage: Stage, turn: Turn): Promise<void> {
     ofPage(listVersions),
     copyObject,
   ])(stage, turn);
+}
+
+/**
+ * One key is read, something is written, other keys are read, and then the first one again: it must not be as it was before what the
+ * others had. All within the seconds for which a gateway may answer by what it read.
+ */
+async function aroundWrite(stage: Stage, turn: Turn): Promise<void> {
+  const { id, random, bucket } = turn;
+  const first = random.pick(PATHS);
+  const others = PATHS.filter((path) => path !== first);
+  let step = 0;
+  const next = () => `${id}.${++step}`;
+  const read = (key: string) => getObject(stage, { id: next(), bucket, key });
+  for (let left = 1 + random.below(MOST_TIMES); left > 0; left--) {
+    await read(first);
+    await putObject(stage, { ...turn, id: next() });
+    await read(random.pick(others));
+    await read(random.pick(others));
+    await read(first);
+    await scheduler.wait(random.next() * BETWEEN_MS);
+  }
 }
 
 /** Reads are often repeated, and what was read before may be answered out of memory: each time it must still be so. */
