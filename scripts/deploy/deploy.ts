@@ -121,6 +121,8 @@ async function perform(
 
   const account = new Account(deps.run, { accountId, environment });
   const there = await step("The secrets of the Worker can't be listed", () => account.secrets(worker));
+  const before = there && (await step("What is deployed can't be looked at", () => account.jurisdiction()));
+  refuseToMove(worker, { before, jurisdiction });
   const lacking = SECRET_NAMES.filter((name) => !there?.includes(name));
   const unknown = lacking.filter((name) => given[name] === undefined);
   if (!deps.ask) refuseUnknown(unknown);
@@ -175,6 +177,19 @@ async function perform(
   const rootKey = accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey } : undefined;
   await step("It is deployed, and does not pass the test", () => smoke({ endpoint, rootKey }, deps));
   sayNext(endpoint, say);
+}
+
+/** An object of another jurisdiction is another object: those of all branches would stay behind. */
+function refuseToMove(
+  worker: string,
+  { before, jurisdiction = "" }: { before: string | undefined; jurisdiction: string | undefined },
+): void {
+  if (before === undefined || before === jurisdiction) return;
+  const [is, was] = [jurisdiction, before].map((name) => (name ? `"${name}"` : "none"));
+  throw new DeployError(
+    "failure",
+    `The Worker '${worker}' has its objects in the jurisdiction ${was}, and wrangler.toml names ${is}: all branches and pipelines would seem to be gone. Name ${was} again, or deploy under another name. Nothing was deployed.`,
+  );
 }
 
 function sayNext(endpoint: string, say: DeployDeps["say"]): void {

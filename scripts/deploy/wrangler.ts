@@ -51,6 +51,10 @@ const Accounts = z.object({ accounts: z.array(z.object({ id: z.string(), name: z
 const Databases = z.array(z.object({ name: z.string() }));
 const Secrets = z.array(z.object({ name: z.string() }));
 const Named = z.tuple([z.object({ results: z.array(z.object({ name: z.string() })) })]);
+const Deployed = z.object({ versions: z.array(z.object({ version_id: z.string() })).min(1) });
+const Version = z.object({
+  resources: z.object({ bindings: z.array(z.object({ name: z.string(), text: z.string().optional() })) }),
+});
 const Counted = z.tuple([z.object({ results: z.tuple([z.object({ n: z.int() })]) })]);
 
 /** What an account of Cloudflare is asked and told. Whatever wrangler does not say clearly is an error, never a "no". */
@@ -74,6 +78,16 @@ export class Account {
     if (ran.code === 0) return jsonOf(Secrets, ran).map(({ name }) => name);
     if (textOf(ran).includes(`Worker "${worker}"`) && /\bnot found\b/.test(textOf(ran))) return undefined;
     throw failed("wrangler secret list", ran);
+  }
+
+  /** The jurisdiction of the objects of the Worker that is deployed, "" if they are in none; undefined if none was ever deployed. */
+  async jurisdiction(): Promise<string | undefined> {
+    const ran = await this.#call(["deployments", "status", "--json"]);
+    if (ran.code !== 0 && textOf(ran).includes("has no deployments")) return undefined;
+    if (ran.code !== 0) throw failed("wrangler deployments status", ran);
+    const [{ version_id: version } = { version_id: "" }] = jsonOf(Deployed, ran).versions;
+    const { resources } = jsonOf(Version, await this.#must(["versions", "view", version, "--json"]));
+    return resources.bindings.find(({ name }) => name === "SLUICE_JURISDICTION")?.text ?? "";
   }
 
   async hasDatabase(name: string): Promise<boolean> {

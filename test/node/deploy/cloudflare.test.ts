@@ -23,7 +23,7 @@ const OPTIONS: DeployOptions = {
   yes: false,
 };
 const SECRETS = ["SLUICE_ACCESS_KEY_ID", "SLUICE_SECRET_ACCESS_KEY", "SLUICE_ENCRYPTION_KEY"];
-const CHANGES = /^(d1 create|r2|d1 migrations|deploy(?! --dry-run))/;
+const CHANGES = /^(d1 create|r2|d1 migrations|deploy(?!ments| --dry-run))/;
 
 function changes({ calls }: FakeCloudflare): string[] {
   return calls.filter((call) => CHANGES.test(call));
@@ -71,6 +71,25 @@ describe("npm run deploy", () => {
       "d1 create sluice --jurisdiction eu",
       "r2 bucket create sluice-blobs --jurisdiction eu",
     ]);
+  });
+
+  test.each([
+    ["eu", undefined, 'in the jurisdiction "eu", and wrangler.toml names none'],
+    [undefined, "eu", 'in the jurisdiction none, and wrangler.toml names "eu"'],
+    ["eu", "us", 'in the jurisdiction "eu", and wrangler.toml names "us"'],
+  ])("ends if objects are in %s and are to be in %s, and changes nothing", async (before, after, words) => {
+    const cloud = await deployed();
+    cloud.jurisdiction = before;
+    const moved = { ...OPTIONS, resources: { ...OPTIONS.resources, jurisdiction: after } };
+    const refused = expect.stringMatching(`${words}.*Nothing was deployed`);
+    await expect(deploy(moved, cloud.deps(["y"]))).rejects.toMatchObject({
+      kind: "failure",
+      message: refused,
+    });
+    expect(changes(cloud)).toEqual([]);
+    const same = { ...OPTIONS, resources: { ...OPTIONS.resources, jurisdiction: before } };
+    await deploy(same, cloud.deps(["y"]));
+    expect(changes(cloud).at(-1)).toBe("deploy");
   });
 
   test("takes none that the bucket does not have, too", () => {
@@ -312,6 +331,13 @@ describe("wrangler itself, against an account that is empty", { timeout: 180_000
       // That there is no Worker was understood above. Anything else must not pass for that, nor secrets that are there.
       const account = new Account(run, { accountId: "account-1", environment: "" });
       expect(await account.secrets("sluice")).toEqual(SECRETS);
+      expect(await account.jurisdiction()).toBe("");
+      const text = { name: "SLUICE_JURISDICTION", type: "plain_text", text: "eu" };
+      api.uploaded = { ...api.uploaded, bindings: [...bindings, text] } as never;
+      expect(await account.jurisdiction()).toBe("eu");
+      api.uploaded = undefined;
+      expect(await account.jurisdiction()).toBeUndefined();
+      api.uploaded = { bindings } as never;
       api.secretsFault = { code: 10000, message: "Authentication error" };
       await expect(account.secrets("sluice")).rejects.toThrow("Authentication error");
       await api.stop();

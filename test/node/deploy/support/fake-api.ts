@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 
 const UUID = "11111111-1111-1111-1111-111111111111";
+const VERSION = { version_id: "version-1", percentage: 100 };
 const NO_WORKER = { code: 10007, message: "This Worker does not exist on your account." };
 
 interface Binding {
@@ -121,7 +122,9 @@ export class FakeApi {
         this.previews = JSON.parse(body).previews_enabled;
         return { enabled: true, previews_enabled: this.previews };
       case `GET ${script}/deployments`:
-        return { deployments: [] };
+        return { deployments: this.uploaded ? [{ id: "deployment-1", versions: [VERSION] }] : [] };
+      case `GET ${script}/versions/${VERSION.version_id}`:
+        return { id: VERSION.version_id, resources: { bindings: this.uploaded?.bindings } };
       default:
         return this.#other(`${method} ${path}`);
     }

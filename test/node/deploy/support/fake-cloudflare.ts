@@ -14,6 +14,8 @@ export class FakeCloudflare {
   /** Tables of D1, and the word of their family. */
   tables = ["d1_migrations", "sqlite_sequence", "_cf_KV", "branches", "family"];
   family = "sluice-1";
+  /** Of the objects of what is deployed. */
+  jurisdiction: string | undefined;
   /** Access keys in D1. */
   keys = 0;
   loggedIn = true;
@@ -78,8 +80,17 @@ export class FakeCloudflare {
     if (command.endsWith("FROM family")) return json([{ results: [{ name: this.family }], success: true }]);
     if (command.startsWith("d1 execute")) return json([{ results: [{ n: this.keys }], success: true }]);
     if (command.startsWith("d1 migrations apply")) return OK;
+    if (command === "deployments status --json") return json({ versions: [{ version_id: "version-1" }] });
+    if (command === "versions view version-1 --json")
+      return json({ resources: { bindings: this.#bindings() } });
     if (command.startsWith("deploy")) return this.#deploy(command, env);
     throw new Error(`unknown command: ${command}`);
+  }
+
+  #bindings(): unknown[] {
+    const { jurisdiction: text } = this;
+    const db = { name: "DB", type: "d1" };
+    return text === undefined ? [db] : [db, { name: "SLUICE_JURISDICTION", type: "plain_text", text }];
   }
 
   #whoami(): Ran {
