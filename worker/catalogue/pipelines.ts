@@ -75,6 +75,11 @@ export class PipelineTable extends Table {
     await this.run`DELETE FROM pipelines WHERE name = ${name} AND version > ${version}`;
   }
 
+  /** Whether there ever was a pipeline of this name. */
+  async isKnown(name: string): Promise<boolean> {
+    return (await this.first`SELECT 1 FROM pipelines WHERE name = ${name}`) !== null;
+  }
+
   /** Every pipeline that is not deleted, by name. */
   async list(): Promise<PipelineRow[]> {
     const rows = await this.all<StoredRow>`

@@ -3,6 +3,8 @@ import doc from "../../../docs/pipeline-spec.md?raw";
 import { MAX_PAIRS, PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import { lookAfter, lookAtInput } from "../../../worker/api/pipelines/look.ts";
+import { obstacleTo } from "../../../worker/api/pipelines/submission.ts";
+import type { Context } from "../../../worker/app.ts";
 import type { BranchApi } from "../../../worker/branch/contract/api.ts";
 import type { FileCalls } from "../../../worker/branch/contract/files.ts";
 import type { FeedCalls } from "../../../worker/branch/contract/pipelines.ts";
@@ -52,6 +54,25 @@ describe("a dry run", () => {
       datumTries: 3,
     });
     expect(PipelineSpec.parse(resolved)).toEqual(resolved);
+  });
+
+  test("calls no pipeline that nobody made, which would live from then on where it was looked at", async () => {
+    const called: string[] = [];
+    const context: Context = {
+      ...testContext(),
+      pipeline(name) {
+        called.push(name);
+        return testContext().pipeline(name);
+      },
+    };
+    const obstacle = (pipeline: string) =>
+      obstacleTo("create", {
+        asked: { context },
+        outline: { pipeline, outputBranch: "master", skips: true },
+      });
+    expect([await obstacle("not-placed"), called]).toEqual([undefined, []]);
+    await good("POST /pipelines", { body: spec({ name: "placed" }) });
+    expect([(await obstacle("placed"))?.code, called]).toEqual(["AlreadyExists", ["placed"]]);
   });
 
   test("makes nothing: no pipeline, no branch, no subscription", async () => {

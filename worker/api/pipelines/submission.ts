@@ -36,6 +36,8 @@ interface Obstacle {
   readonly issue: Issue;
 }
 
+const NOT_MADE = { ok: false } as const;
+
 /**
  * The specification of a submission. Throws all of its problems at once. An obstacle (`obstacleTo`) is reported here only
  * together with other problems. An obstacle alone is left to the objects: only they can tell it without a race.
@@ -76,7 +78,9 @@ export async function obstacleTo(
   },
 ): Promise<Obstacle | undefined> {
   if (pipeline === undefined) return undefined;
-  const found = await context.pipeline(pipeline).lifecycle.inspect();
+  // On Cloudflare a call makes the object, here for good: one that is only looked at is not called unless somebody made it.
+  const mayBe = purpose === "update" || (await context.catalogue.pipelines.isKnown(pipeline));
+  const found = mayBe ? await context.pipeline(pipeline).lifecycle.inspect() : NOT_MADE;
   if (purpose === "update") {
     if (!found.ok) return { code: "NoSuchPipeline", issue: noPipeline(pipeline) };
     const same = outputBranch === undefined || outputBranch === found.pipeline.outputBranch;
