@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { coverageOf, shownCoverage } from "./coverage.ts";
+import { runNear } from "./history/near.ts";
 import { KINDS } from "./history/run.ts";
 import { runShares } from "./history/shares.ts";
 import { tableOf } from "./history/table.ts";
@@ -14,6 +15,8 @@ interface Options {
   readonly seed?: number;
   readonly processes: number;
   readonly coverage?: true;
+  readonly near?: true;
+  readonly from: number;
   readonly replicas?: true;
   readonly without?: Guard;
 }
@@ -26,15 +29,18 @@ await new Command("npm run simulate --")
   .description(
     "Runs histories of the objects in a simulation, in which all that goes wrong follows from a seed. One that fails is made as small as it can be.",
   )
-  .option("--histories <n>", "how many, from seed 0 on", whole, 10_000)
+  .option("--histories <n>", "how many", whole, 10_000)
+  .option("--from <n>", "the first seed", whole, 0)
   .option("--seed <n>", "only the history of this seed", whole)
   .option("--processes <n>", "how many run at the same time", whole, availableParallelism())
   .option("--coverage", "says which branches of the objects' code no history takes")
+  .option("--near", "histories of what gateways keep near the reader instead, one after the other")
   .option("--replicas", "histories of the model of read replicas instead (docs/replicas.md)")
   .addOption(new Option("--without <guard>", "of that model, until this guard is missed").choices(GUARDS))
-  .action((options: Options) =>
-    options.replicas || options.without !== undefined ? simulateReplicas(options) : simulate(options),
-  )
+  .action((options: Options) => {
+    if (options.near) return simulateNear(options);
+    return options.replicas || options.without !== undefined ? simulateReplicas(options) : simulate(options);
+  })
   .parseAsync();
 
 async function simulate({ processes, coverage, ...options }: Options): Promise<void> {
@@ -83,8 +89,29 @@ async function simulateReplicas({ without, ...options }: Options): Promise<void>
   console.log(`${to - from} histories of replicas in ${Math.round((performance.now() - begun) / 1000)} s`);
 }
 
-function seedsOf({ histories, seed }: Pick<Options, "histories" | "seed">): { from: number; to: number } {
-  return seed === undefined ? { from: 0, to: histories } : { from: seed, to: seed + 1 };
+async function simulateNear(options: Options): Promise<void> {
+  // What goes wrong is said in the log, and wrong it goes all the time.
+  console.warn = () => {};
+  console.error = () => {};
+  const { from, to } = seedsOf(options);
+  const begun = performance.now();
+  const answered = new Map<string, number>();
+  for (let seed = from; seed < to; seed++) {
+    for (const fault of await runNear(seed, answered)) {
+      process.exitCode = 1;
+      console.log(`seed ${seed}: ${fault}`);
+    }
+  }
+  const counts = [...answered].map(([by, count]) => `${count} ${by}`).join(", ");
+  const seconds = Math.round((performance.now() - begun) / 1000);
+  console.log(`${to - from} histories near the reader in ${seconds} s: ${counts}`);
+}
+
+function seedsOf({ histories, seed, from }: Pick<Options, "histories" | "seed" | "from">): {
+  from: number;
+  to: number;
+} {
+  return seed === undefined ? { from, to: from + histories } : { from: seed, to: seed + 1 };
 }
 
 function whole(text: string): number {
