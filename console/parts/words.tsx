@@ -113,10 +113,15 @@ export function Ago({ at }: { readonly at: number }) {
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const DAY_AND_CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
+/** A time by the clock, with its day if that is another one than now. */
+export function clockText(at: number, now: number): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  return (isToday ? CLOCK : DAY_AND_CLOCK).format(at);
+}
+
 /** When something was, by the clock, with its day if that is another one. */
 export function At({ at }: { readonly at: number }) {
-  const isToday = new Date(at).toDateString() === new Date(useNow()).toDateString();
-  return <Moment at={at}>{(isToday ? CLOCK : DAY_AND_CLOCK).format(at)}</Moment>;
+  return <Moment at={at}>{clockText(at, useNow())}</Moment>;
 }
 
 /** How long it is until something, with the exact time for who points at it or listens. */

@@ -13,7 +13,7 @@ import {
 } from "react";
 import { Button } from "../../parts/form.tsx";
 import { MARK_WORDS, MarkShape } from "../../parts/state.tsx";
-import { counted } from "../../parts/words.tsx";
+import { clockText, counted, spanText } from "../../parts/words.tsx";
 import {
   type Box,
   holds,
@@ -33,6 +33,9 @@ const LEAST_SCALE = 0.02;
 const MOST_SCALE = 2;
 /** A graph whose names could not be read if all of it was shown is first shown in part, at this scale. */
 const FIRST_SCALE = 0.5;
+/** On a phone letters of half the size are none that one reads: a graph that would have them is first shown in part, too. */
+const PHONE_WIDTH = 640;
+const PHONE_SCALE = 0.85;
 const MARGIN = 24;
 /** So much more than what is seen is drawn, to each side, so that a small move draws nothing. */
 const BEYOND = 0.5;
@@ -318,11 +321,7 @@ function Block({ mark }: Pick<GraphNode, "mark">) {
 }
 
 function Readable({ node: { kind, label, mark, members } }: { readonly node: GraphNode }) {
-  const failed = members.filter(({ job }) => job?.state === "failure").length;
-  const below =
-    kind === "fold"
-      ? `${counted(members.length, "pipeline")}${failed > 0 ? `, ${failed} failed` : ""}`
-      : undefined;
+  const below = belowOf({ kind, members });
   const words = mark && MARK_WORDS[mark];
   const reason = kind === "pipeline" ? members[0]?.underWay?.reason : undefined;
   return (
@@ -347,6 +346,19 @@ function Readable({ node: { kind, label, mark, members } }: { readonly node: Gra
       )}
     </>
   );
+}
+
+/** Of a fold how many it has, of a pipeline how many jobs are to end, or when its last one ended and how long that took. */
+function belowOf({ kind, members }: Pick<GraphNode, "kind" | "members">): string | undefined {
+  if (kind === "fold") {
+    const failed = members.filter(({ job }) => job?.state === "failure").length;
+    return `${counted(members.length, "pipeline")}${failed > 0 ? `, ${failed} failed` : ""}`;
+  }
+  const { job, underWay } = members[0] ?? {};
+  if (underWay) return `${counted(underWay.jobs, "job")} to end`;
+  if (!job || job.finishedAt === null) return undefined;
+  const took = spanText(job.finishedAt - (job.startedAt ?? job.createdAt));
+  return `${clockText(job.finishedAt, Date.now())}, took ${took}`;
 }
 
 /** The end of a name tells it from its neighbours as often as its beginning. */
@@ -433,8 +445,10 @@ function wholeTransform({ width, height }: Layout, size: Size): ZoomTransform {
 /** All of it if its names can then be read, else where data comes in: the first of what is farthest to the left. */
 function firstTransform(layout: Layout, size: Size): ZoomTransform {
   const whole = wholeTransform(layout, size);
-  if (whole.k >= READABLE) return whole;
-  const [margin, seen] = [MARGIN / FIRST_SCALE, size.height / FIRST_SCALE];
+  const isPhone = size.width < PHONE_WIDTH;
+  if (whole.k >= (isPhone ? PHONE_SCALE : READABLE)) return whole;
+  const scale = isPhone ? PHONE_SCALE : FIRST_SCALE;
+  const [margin, seen] = [MARGIN / scale, size.height / scale];
   const places = [...layout.places.values()];
   const first = places.reduce((best, place) => {
     const isBefore = place.x < best.x || (place.x === best.x && place.y < best.y);
@@ -444,7 +458,7 @@ function firstTransform(layout: Layout, size: Size): ZoomTransform {
   // What is lower than the window stands in its middle.
   const top =
     lowest <= -margin ? (layout.height - seen) / 2 : Math.max(-margin, Math.min(lowest, first.y - seen / 2));
-  return zoomIdentity.translate(MARGIN, -top * FIRST_SCALE).scale(FIRST_SCALE);
+  return zoomIdentity.translate(MARGIN, -top * scale).scale(scale);
 }
 
 interface Step {

@@ -107,6 +107,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     // No runner is there.
     await page.locator('.waiting[data-node="pipeline:etl-clean"]').waitFor();
     expect(await node("pipeline:etl-clean").locator("title").textContent()).toContain("no live runner");
+    expect(await node("pipeline:etl-clean").locator(".below").textContent()).toBe("1 job to end");
   });
 
   test("takes states over as they change, and keeps its places", async () => {
@@ -185,6 +186,10 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await page.setViewportSize({ width: 390, height: 860 });
     await soon(isWhole).toBe(false);
     await soon(heightOfMiddle).toBeCloseTo(0.5, 1);
+    // Letters are nearly as large as on the rest of the page.
+    await soon(async () => (await node("bucket:master.photos").boundingBox())?.height ?? 0).toBeGreaterThan(
+      30,
+    );
     await page.setViewportSize({ width: 1280, height: 860 });
     await soon(isWhole).toBe(true);
     await page.getByRole("button", { name: "Larger" }).click();
@@ -207,6 +212,13 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await page.getByRole("button", { name: "Choose report" }).click();
     await page.getByText("1 found; 5 with all that is before and after it").waitFor();
     expect(await page.getByRole("link", { name: "lonely" }).count()).toBe(0);
+  });
+
+  test("says when the last job of a pipeline ended, and how long that took", async () => {
+    const [job] = await control.jobs("etl-clean");
+    await control.call("POST", `/jobs/${job?.id}/stop`, { answers: z.unknown() });
+    await logIn("/graph");
+    await soon(() => node("pipeline:etl-clean").locator(".below").textContent()).toMatch(/\d.*, took \d/);
   });
 
   test("has nothing that axe finds serious, in light and dark", async () => {
