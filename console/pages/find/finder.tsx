@@ -81,6 +81,8 @@ function Over({ title, close, children }: OverProps) {
   useLayoutEffect(() => {
     const { current } = dialog;
     current?.showModal();
+    // The browser begins with what is first: the button that closes it.
+    current?.querySelector("input")?.focus();
     // While it is still there, the browser gives the focus back to where it was. A page that comes takes it after that.
     return () => current?.close();
   }, []);
@@ -126,7 +128,6 @@ function Search({ close }: Pick<FinderProps, "close">) {
         value={typed}
         set={setTyped}
         placeholder="such as photos, or 01J…, or master.photos@01J…"
-        autoFocus
       />
       <p className="quiet" role="status">
         {typed.trim() === ""

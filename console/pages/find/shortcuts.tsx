@@ -19,7 +19,11 @@ export function Shortcuts() {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
-  const close = useCallback(() => show(undefined), []);
+  // A dialog tells that it was closed a moment later: by then the other one may be open.
+  const close = useCallback(
+    (which: Shown) => show((current) => (current === which ? undefined : current)),
+    [],
+  );
   return (
     <>
       <Plain act={() => show("search")} aria-haspopup="dialog" aria-keyshortcuts="/" title="Search: /">
@@ -27,7 +31,7 @@ export function Shortcuts() {
       </Plain>
       {shown && (
         <Suspense fallback={null}>
-          <Finder key={shown} shown={shown} show={show} close={close} />
+          <Finder key={shown} shown={shown} show={show} close={() => close(shown)} />
         </Suspense>
       )}
     </>

@@ -112,7 +112,12 @@ describe.skipIf(!HAS_CHROMIUM)("the search", () => {
 
   async function search(text: string, first: RegExp): Promise<void> {
     await page.keyboard.press("/");
-    await dialog().getByLabel("Name or id").fill(text);
+    await eventually("what is typed is searched for", async () =>
+      dialog()
+        .getByLabel("Name or id")
+        .evaluate((field) => field === document.activeElement),
+    );
+    await page.keyboard.type(text);
     await results().filter({ hasText: first }).first().waitFor();
   }
 
@@ -172,6 +177,12 @@ describe.skipIf(!HAS_CHROMIUM)("the search", () => {
     const keys = page.getByRole("dialog", { name: "Keys of the keyboard" });
     await keys.getByText("search for a repo, branch, pipeline, job, node or commit").waitFor();
     expect(await faultsInBoth(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("/");
+    await dialog().waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await keys.waitFor();
     await page.keyboard.press("Escape");
     await keys.waitFor({ state: "hidden" });
     await page.getByRole("button", { name: "Search" }).click();
