@@ -11,6 +11,7 @@ import { branchHref, cliAddress, fileHref, folderHref, lastName } from "../addre
 import { AtWords, CommitPicker, CommitWords, Crumbs, useAt } from "./at.tsx";
 import { Derived, Makers } from "./lineage.tsx";
 import { Preview } from "./preview/preview.tsx";
+import { Sources } from "./sources.tsx";
 
 /** What is fetched of a file before anybody asks for more. */
 const FIRST_BYTES = 256 * 1024;
@@ -156,10 +157,11 @@ interface LineageProps extends FileProps {
 
 const QUESTIONS = [
   { name: "makers", words: "What made this" },
+  { name: "sources", words: "Back to its sources" },
   { name: "derived", words: "What was made from this" },
 ] as const;
 
-/** Two questions, one click each. */
+/** Three questions, one click each. */
 function Lineage({ place, path, commit, version }: LineageProps) {
   const [asked, ask] = useState<(typeof QUESTIONS)[number]["name"]>();
   if (commit === undefined) return null;
@@ -178,6 +180,7 @@ function Lineage({ place, path, commit, version }: LineageProps) {
         ))}
       </p>
       {asked === "makers" && <Makers {...of} writer={version?.id} />}
+      {asked === "sources" && <Sources {...of} />}
       {asked === "derived" && <Derived {...of} />}
     </section>
   );

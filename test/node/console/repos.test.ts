@@ -450,6 +450,46 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
     await preview().getByText("ALPHA").waitFor();
   });
 
+  test("is led back to its sources over all steps, each drawn below what was made from it", async () => {
+    await control.createPipeline({
+      pipeline: { name: "doubled" },
+      transform: { image: "busybox", cmd: ["sh", "-c", "cat /pfs/capitals/*.up > /pfs/out/all"] },
+      inputs: [{ repo: { name: "capitals" }, glob: "/" }],
+    });
+    await control.createPipeline({
+      pipeline: { name: "again" },
+      transform: {
+        image: "busybox",
+        cmd: ["sh", "-c", "cat /pfs/capitals/* > /pfs/out/$(ls /pfs/capitals)"],
+      },
+      inputs: [{ repo: { name: "capitals" }, glob: "/*" }],
+    });
+    await control.ended("doubled", { count: 1 });
+    await control.ended("again", { count: 1 });
+    const sources = page.getByRole("region", { name: "Lineage" }).locator(".sources");
+    const back = async (path: string): Promise<string[]> => {
+      await visit(path);
+      await page.getByRole("button", { name: "Back to its sources" }).click();
+      await sources.getByText("put there by hand", { exact: false }).first().waitFor();
+      return await sources.getByRole("link").allInnerTexts();
+    };
+    const job = expect.stringMatching(/^job/);
+    const steps = await back(fileAt("master.again", "a.txt.up"));
+    expect(steps).toEqual([
+      "master.again/a.txt.up",
+      job,
+      "master.capitals/a.txt.up",
+      job,
+      "master.letters/a.txt",
+    ]);
+    expect(await faultsInBoth(page)).toEqual([]);
+    // Of a whole folder, what its commit was made from.
+    const whole = await back(fileAt("master.doubled", "all"));
+    expect(whole).toEqual(["master.doubled/all", job, "master.capitals/", job, "master.letters/"]);
+    await sources.getByRole("link", { name: "master.letters/" }).click();
+    await page.getByText(`This is what was there at the commit ${second}`, { exact: false }).waitFor();
+  });
+
   test.each([
     ["a table of CSV with quotes and lines in its cells", "table.csv", 'a, "b"\nand c'],
     ["a table of a JSON list", "list.json", "tall"],
