@@ -190,7 +190,7 @@ function Filters({ wanted, choose }: FiltersProps) {
     <form className="actions filters" onSubmit={send}>
       <SearchField
         label="Name or reason"
-        placeholder="such as: exit code 4"
+        placeholder="exit code 4"
         maxLength={200}
         value={typed.search}
         set={(search) => set({ search })}
