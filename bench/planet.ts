@@ -84,6 +84,7 @@ async function startRegions(): Promise<{ regions: Region[]; stop(): Promise<void
   const bindings = {
     BRANCH: object("Branch"),
     PIPELINE: object("Pipeline"),
+    FLEET: object("Fleet"),
     DB: { type: "d1", id: "sluice" },
     BLOBS: { type: "r2", name: "blobs" },
     SLUICE_ACCESS_KEY_ID: text(ROOT_KEY.accessKeyId),
@@ -104,7 +105,7 @@ async function startRegions(): Promise<{ regions: Region[]; stop(): Promise<void
   }
   const runtime = await startRuntime({
     ...readRuntimeConfig(join(ROOT, "wrangler.toml")),
-    ...{ code: home, bindings, objectClasses: ["Branch", "Pipeline"] },
+    ...{ code: home, bindings, objectClasses: ["Branch", "Pipeline", "Fleet"] },
     others: others as never,
     stateDir,
     workerdEnv: workerdEnvironment(dataDir),

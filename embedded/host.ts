@@ -35,7 +35,7 @@ import { endOrphan, workerdEnvironment, workerdPid } from "./workerd/workerd.ts"
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;
 const MIGRATIONS = join(ROOT, "migrations");
-const OBJECT_CLASSES = ["Branch", "Pipeline"] as const;
+const OBJECT_CLASSES = ["Branch", "Pipeline", "Fleet"] as const;
 /** Below the state of the runtime: the files of D1, and those of the objects. */
 const DATABASE_FOLDERS = [join("d1", D1_OBJECTS), ...OBJECT_CLASSES.map(objectsFolder)];
 const MIGRATOR = "export default { fetch: () => new Response(null, { status: 404 }) };";

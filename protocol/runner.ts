@@ -28,6 +28,12 @@ export const LEASE_MS = 30_000;
 /** How often a node says that it lives; a node that has been silent for NODE_TTL_MS counts as dead. */
 export const HEARTBEAT_MS = 2_000;
 export const NODE_TTL_MS = 10_000;
+/**
+ * The same of a quiet node: one that runs nothing, has told all that it knows, and hears by its socket when it is to beat. So it
+ * need not ask. More often than ERASED_SILENCE_MS, so that its cache can be used at once.
+ */
+export const QUIET_HEARTBEAT_MS = 40_000;
+export const QUIET_TTL_MS = 75_000;
 /** Longest time a lease call waits for a datum before it answers empty. */
 export const LEASE_WAIT_MS = 20_000;
 /** Most datums one lease call hands out, most results one finish call takes. */
@@ -131,6 +137,8 @@ export const Heartbeat = z.object({
   bounds: NodeBounds.optional(),
   /** The place up to which the node has taken out of its cache what was erased; null: it has none. Absent: it has no cache. */
   erasedTo: z.string().max(100).nullable().optional(),
+  /** Its next heartbeat comes after QUIET_HEARTBEAT_MS, unless it has something to tell or is woken by its socket. */
+  quiet: z.literal(true).optional(),
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 /** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
@@ -138,8 +146,26 @@ export const Assignment = z.object({
   workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
   /** Absent: the node named no place. */
   erased: ErasedSince.optional(),
+  /** The gateway takes sockets of nodes. */
+  sockets: z.literal(true).optional(),
 });
 export type Assignment = z.infer<typeof Assignment>;
+
+/**
+ * `GET /api/v1/runner/socket?node=`: a WebSocket over which a node is woken. What it says is no news: a
+ * message that is lost, doubled or made up costs time or a heartbeat. A reader passes over what it does not know.
+ */
+export const WakeUp = z.object({
+  /** Something may have changed: the next heartbeat is to come at some time within so long, by chance, so that a fleet does not come at once. */
+  beat: z.object({ withinMs: z.int().min(0).max(60_000) }).optional(),
+});
+export type WakeUp = z.infer<typeof WakeUp>;
+/** What a node says over its socket to see whether that still reaches the gateway, and what it hears then. */
+export const SOCKET_PING = "ping";
+export const SOCKET_PONG = "pong";
+export const SOCKET_PING_MS = 25_000;
+/** A node whose socket broke comes back at some time within so long, by chance: a deployment breaks the sockets of a whole fleet. */
+export const SOCKET_RETURN_MS = 10_000;
 
 /** `POST /api/v1/runner/lease`: asks for datums for one worker; if none is queued, waits up to LEASE_WAIT_MS for one. `worker` is unique per slot, e.g. `node-1/edges/0/<random>`. */
 export const LeaseRequest = z.object({

@@ -83,6 +83,8 @@ export const Settings = z.object({
    * then begins reads while the key is looked up.
    */
   SLUICE_BUCKET_PROBE: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** Whether nodes may have a socket over which they are told to look. If not, each asks every two seconds, also if it has nothing to do. */
+  SLUICE_NODE_SOCKETS: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
   /**
    * The jurisdiction that all objects of a gateway on Cloudflare run and are kept in, from its first deploy on: an object of another
    * one is another object.

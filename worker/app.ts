@@ -13,6 +13,7 @@ import type { KeyScope } from "./core/permissions.ts";
 import type { Place } from "./core/places.ts";
 import { DiskRoom, RoomyStore } from "./disk-room.ts";
 import { type AskHost, type Config, type Env, located, objectsOf, openHost } from "./env.ts";
+import { type FleetDoor, openFleet } from "./fleet/door.ts";
 import { Handles } from "./handles.ts";
 import { inTime } from "./in-time.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
@@ -88,6 +89,8 @@ export interface Context {
   readonly hiddenRepos: HiddenRepos;
   /** The host, if the gateway is one that has one. It answers JSON. */
   readonly askHost: AskHost | undefined;
+  /** Wakes nodes. */
+  readonly fleet: FleetDoor;
   /** `place`: where the branch is to live if a call makes it. */
   branch(address: BranchAddress, place?: Place | null): BranchApi;
   /** What a branch's object has answered before of its newest state; undefined: none of it is here. */
@@ -158,6 +161,7 @@ function openShared(env: Env, config: Config): Shared {
     }),
     hiddenRepos: openHiddenRepos(catalogue),
     askHost,
+    fleet: openFleet(env),
     branch,
     shared: (address) => (config.sharesReads ? sharedReads(bucketName(address)) : undefined),
     hold: (address) =>

@@ -18,15 +18,15 @@ export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
   } & { readonly [Name in keyof z.input<typeof Vars>]: string };
 
 /** The objects of a class, all of which are in the jurisdiction that the deployment is set to. A gateway on one machine has none. */
-export function objectsOf<Class extends "BRANCH" | "PIPELINE">(
-  env: PlacedEnv,
+export function objectsOf<Class extends "BRANCH" | "PIPELINE" | "FLEET">(
+  env: Pick<Env, Class> & JurisdictionEnv,
   name: Class,
-): PlacedEnv[Class] {
+): Env[Class] {
   const jurisdiction = jurisdictionOf(env);
   const objects = env[name];
   return jurisdiction === undefined
     ? objects
-    : (objects.jurisdiction(jurisdiction as DurableObjectJurisdiction) as PlacedEnv[Class]);
+    : (objects.jurisdiction(jurisdiction as DurableObjectJurisdiction) as Env[Class]);
 }
 
 /** How an object is referred to that is to be in a place, if the reference is the first that is called. A jurisdiction places by itself. */
@@ -45,7 +45,6 @@ function jurisdictionOf({
 }
 
 type JurisdictionEnv = Partial<Pick<Env, "DISK" | "SLUICE_JURISDICTION">>;
-type PlacedEnv = Pick<Env, "BRANCH" | "PIPELINE"> & JurisdictionEnv;
 
 /** A call to the host; it is a POST if it has a body, which is sent as JSON. */
 export interface HostRequest {
@@ -130,6 +129,8 @@ export interface Config {
   readonly trustsNear: boolean;
   /** Whether a bucket is looked for before it is called: on one machine its file, on Cloudflare what D1 and R2 have of it. All are there first. */
   readonly probesBuckets: boolean;
+  /** Whether nodes have sockets (fleet/fleet.ts). If not, they ask all the time. */
+  readonly takesSockets: boolean;
 }
 
 type ReadConfig =
@@ -188,6 +189,7 @@ function checkVars(env: Env): ReadConfig {
       trustsCommits: data.SLUICE_COMMIT_CACHE === "on",
       trustsNear: data.SLUICE_NEAR_CACHE === "on",
       probesBuckets: env.BRANCH_FILES !== undefined || data.SLUICE_BUCKET_PROBE === "on",
+      takesSockets: data.SLUICE_NODE_SOCKETS === "on",
     },
   };
 }

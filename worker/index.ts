@@ -17,6 +17,7 @@ import { authorityOf } from "./s3/request/target.ts";
 
 export { Blobs } from "./blobs/near/entrypoint.ts";
 export { Branch } from "./branch/branch.ts";
+export { Fleet } from "./fleet/fleet.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
 
 const HEALTH = ownPath("healthz");

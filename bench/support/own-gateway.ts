@@ -50,13 +50,14 @@ export async function startOwnGateway({
     bindings: {
       BRANCH: objectBinding("Branch"),
       PIPELINE: objectBinding("Pipeline"),
+      FLEET: objectBinding("Fleet"),
       DB: { type: "d1", id: "sluice" },
       ...blobBinding(store, dataDir),
       SLUICE_ACCESS_KEY_ID: { type: "text", value: ROOT_KEY.accessKeyId },
       SLUICE_SECRET_ACCESS_KEY: { type: "text", value: ROOT_KEY.secretAccessKey },
       ...bindings,
     },
-    objectClasses: ["Branch", "Pipeline"],
+    objectClasses: ["Branch", "Pipeline", "Fleet"],
     listen: { host: HOST, port },
     log,
   });

@@ -1,7 +1,7 @@
 import type { Overview } from "../../protocol/pipelines.ts";
-import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
 import { UNDER_WAY } from "../catalogue/jobs.ts";
+import { isAlive } from "../catalogue/nodes.ts";
 import { permits } from "../core/permissions.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { unfinishedJobs } from "./jobs.ts";
@@ -82,7 +82,7 @@ async function findNodes(
 ): Promise<Overview["nodes"]> {
   if (!permits(caller.scope, { permission: "read", repo: null })) return null;
   const rows = await catalogue.nodes.list(now - DAY_MS);
-  const live = rows.filter(({ seenAt }) => seenAt >= now - NODE_TTL_MS);
+  const live = rows.filter((row) => isAlive(row, now));
   const rooms = live.map(({ bounds }) => bounds?.running);
   return {
     live: live.length,

@@ -260,6 +260,7 @@ export const ROUTES: Readonly<Record<string, Methods>> = {
       POST: { needs: FLEET, handle: runner.heartbeat },
       DELETE: { needs: FLEET, query: true, handle: runner.leave },
     },
+    "/socket": { GET: { needs: FLEET, query: true, handle: runner.openSocket } },
     "/lease": { POST: { needs: FLEET, handle: runner.lease } },
     "/renew": { POST: { needs: FLEET, handle: runner.renew } },
     "/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: runner.finish } },

@@ -13,8 +13,8 @@ import {
   LeaseRequest,
   LogsRequest,
   type LogsTaken,
-  NODE_TTL_MS,
   type Outcome,
+  QUIET_TTL_MS,
   type Renewed,
   RenewRequest,
 } from "../../protocol/runner.ts";
@@ -36,25 +36,41 @@ import { inlineContent, uploadAddress } from "./uploads.ts";
  */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const node = await readJson(asked, Heartbeat);
-  const { nodes, pipelines, erasedContents } = asked.context.catalogue;
+  const { catalogue, config } = asked.context;
+  const { nodes, pipelines, erasedContents } = catalogue;
   const now = Date.now();
   const { executor, capacity, work = [], bounds, erasedTo } = node;
-  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds });
+  const quiet = node.quiet && { quietUntil: now + QUIET_TTL_MS };
+  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds, ...quiet });
   const [live, all, erased] = await Promise.all([
-    nodes.seenSince(now - NODE_TTL_MS),
+    nodes.alive(now),
     pipelines.list(),
     erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
   ]);
   const workers = assignWorkers({ pipelines: all, nodes: live }).get(node.node) ?? [];
-  return Response.json({ workers, ...(erased && { erased }) } satisfies Assignment);
+  const sockets = config.takesSockets && { sockets: true as const };
+  return Response.json({ workers, ...(erased && { erased }), ...sockets } satisfies Assignment);
 }
 
-const LeaveQuery = z.strictObject({ node: Name });
+const NodeQuery = z.strictObject({ node: Name });
+
+/** `GET /runner/socket?node=`: a socket over which the node is woken (fleet/fleet.ts). */
+export async function openSocket(asked: ApiRequest): Promise<Response> {
+  const { node } = readQuery(asked, NodeQuery);
+  const { config, fleet } = asked.context;
+  if (!config.takesSockets) throw apiError.NotFound("This gateway takes no sockets of nodes.");
+  if (asked.request.headers.get("upgrade")?.toLowerCase() !== "websocket")
+    throw apiError.InvalidRequest("Here a WebSocket is opened: send an Upgrade.");
+  const { status, webSocket } = await fleet.open(node);
+  return new Response(null, { status, webSocket });
+}
 
 /** `DELETE /runner/heartbeat?node=`: the node leaves, and others get its share at once. A drained node stays drained. */
 export async function leave(asked: ApiRequest): Promise<Response> {
-  const { node } = readQuery(asked, LeaveQuery);
-  await asked.context.catalogue.nodes.leave(node, { now: Date.now(), ttlMs: NODE_TTL_MS });
+  const { node } = readQuery(asked, NodeQuery);
+  const { catalogue, fleet } = asked.context;
+  await catalogue.nodes.leave(node, Date.now());
+  await fleet.leave(node);
   return new Response(null, { status: 204 });
 }
 

@@ -1,4 +1,4 @@
-import type { NodeBounds, NodeWork } from "../../protocol/runner.ts";
+import { NODE_TTL_MS, type NodeBounds, type NodeWork, QUIET_TTL_MS } from "../../protocol/runner.ts";
 import { raw, Table } from "./table.ts";
 
 /** What a node says of itself. */
@@ -12,6 +12,8 @@ export interface NodeRecord {
   readonly work: readonly NodeWork[];
   /** What it has room for; undefined: it does not say. */
   readonly bounds?: NodeBounds | undefined;
+  /** It is quiet, and counts as alive until then if it is not said to be gone; undefined: only as long as it beats. */
+  readonly quietUntil?: number | undefined;
 }
 
 export interface NodeRow extends NodeRecord {
@@ -24,13 +26,21 @@ interface StoredBounds {
   readonly maxWorkers: number | null;
 }
 
-type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds"> &
-  StoredBounds & { readonly draining: number; readonly work: string };
+type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds" | "quietUntil"> &
+  StoredBounds & { readonly draining: number; readonly work: string; readonly quietUntil: number | null };
 
 const BOUNDS = "maxRunning, maxWorkers";
-const COLUMNS = `name, executor, capacity, seenAt, draining, work, ${BOUNDS}`;
+const COLUMNS = `name, executor, capacity, seenAt, draining, work, quietUntil, ${BOUNDS}`;
 
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
+
+/** Whether a node counts as alive. */
+export function isAlive(
+  { seenAt, quietUntil = 0 }: Pick<NodeRow, "seenAt" | "quietUntil">,
+  now: number,
+): boolean {
+  return seenAt >= now - NODE_TTL_MS || quietUntil >= now;
+}
 
 /** One heartbeat may overtake another by so much; milliseconds. */
 const OVERTAKEN_MS = 5000;
@@ -41,27 +51,41 @@ export class NodeTable extends Table {
   #recordedAt = 0;
 
   /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
-  async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
+  async record({ name, executor, capacity, seenAt, work, bounds, quietUntil }: NodeRecord): Promise<void> {
     const isSetBack = seenAt < this.#recordedAt - OVERTAKEN_MS;
     this.#recordedAt = isSetBack ? seenAt : Math.max(seenAt, this.#recordedAt);
     // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
-    if (isSetBack) await this.run`UPDATE nodes SET seenAt = ${seenAt} WHERE seenAt > ${seenAt}`;
+    if (isSetBack)
+      await this.run`
+        UPDATE nodes SET seenAt = ${seenAt}, quietUntil = min(quietUntil, ${seenAt + QUIET_TTL_MS})
+        WHERE seenAt > ${seenAt}`;
     await this.run`
-      INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers)
+      INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers, quietUntil)
       VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},
-        ${bounds?.running ?? null}, ${bounds?.workers ?? null})
+        ${bounds?.running ?? null}, ${bounds?.workers ?? null}, ${quietUntil ?? null})
       ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
         seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
-        maxWorkers = excluded.maxWorkers`;
+        maxWorkers = excluded.maxWorkers, quietUntil = excluded.quietUntil`;
+  }
+
+  /** Nodes that have lost their sockets are quiet no more, unless they were heard of since. */
+  async disquiet(gone: readonly { readonly name: string; readonly closedAt: number }[]): Promise<void> {
+    await this.batch(
+      gone.map(
+        ({ name, closedAt }) =>
+          this.statement`UPDATE nodes SET quietUntil = NULL WHERE name = ${name} AND seenAt < ${closedAt}`,
+      ),
+    );
   }
 
   /** A node that leaves in good order counts as dead at once. Its row goes, unless it carries the mark of draining. */
-  async leave(name: string, { now, ttlMs }: { now: number; ttlMs: number }): Promise<void> {
+  async leave(name: string, now: number): Promise<void> {
     await this.batch([
       this.statement`DELETE FROM nodes WHERE name = ${name} AND draining = 0`,
       // As if it had been silent just long enough to count as dead.
       this
-        .statement`UPDATE nodes SET seenAt = min(seenAt, ${now - ttlMs - 1}), work = '[]' WHERE name = ${name}`,
+        .statement`UPDATE nodes SET seenAt = min(seenAt, ${now - NODE_TTL_MS - 1}), quietUntil = NULL, work = '[]'
+          WHERE name = ${name}`,
     ]);
   }
 
@@ -72,10 +96,12 @@ export class NodeTable extends Table {
     return row && nodeOf(row);
   }
 
-  /** Nodes heard of since a time, by name, with what decides on their workers only: each heartbeat asks for this. */
-  async seenSince(since: number): Promise<SeenNode[]> {
+  /** The nodes that are alive, by name, with what decides on their workers only: each heartbeat asks for this. */
+  async alive(now: number): Promise<SeenNode[]> {
     const rows = await this.all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>`
-      SELECT name, executor, draining, ${raw(BOUNDS)} FROM nodes WHERE seenAt >= ${since} ORDER BY name`;
+      SELECT name, executor, draining, ${raw(BOUNDS)} FROM nodes
+      WHERE seenAt >= ${now - QUIET_TTL_MS} AND (seenAt >= ${now - NODE_TTL_MS} OR quietUntil >= ${now})
+      ORDER BY name`;
     return rows.map(({ name, executor, draining, ...bounds }) => ({
       ...{ name, executor, draining: draining === 1 },
       bounds: boundsOf(bounds),
@@ -90,9 +116,10 @@ export class NodeTable extends Table {
   }
 }
 
-function nodeOf({ maxRunning, maxWorkers, ...row }: StoredNode): NodeRow {
+function nodeOf({ maxRunning, maxWorkers, quietUntil, ...row }: StoredNode): NodeRow {
   const bounds = boundsOf({ maxRunning, maxWorkers });
-  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds };
+  const quiet = quietUntil !== null && { quietUntil };
+  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds, ...quiet };
 }
 
 function boundsOf({ maxRunning, maxWorkers }: StoredBounds): NodeBounds | undefined {

@@ -4,6 +4,7 @@ import type { BranchApi } from "../branch/contract/api.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { LiveNode } from "../core/parallelism.ts";
 import type { Place } from "../core/places.ts";
+import type { FleetDoor } from "../fleet/door.ts";
 import type { Engine } from "../objects/engine.ts";
 import { KeyedWaiters, Waiters } from "../objects/waiters.ts";
 import type { CreationRefused } from "./contract.ts";
@@ -27,6 +28,8 @@ export interface Peers {
   nodes(): Promise<readonly LiveNode[]>;
   /** What the nodes have for a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
   room(pipeline: string): Promise<PipelineRoom | undefined>;
+  /** Hears when nodes are to have other workers. */
+  readonly fleet: Pick<FleetDoor, "wake">;
 }
 
 /** What a pipeline is to have and what it has, of one look at the nodes. */

@@ -1,11 +1,13 @@
 import { decodeTime, isValid, monotonicFactory } from "ulid";
 import { bucketName } from "../../protocol/names.ts";
-import { NODE_TTL_MS } from "../../protocol/runner.ts";
+import { QUIET_TTL_MS } from "../../protocol/runner.ts";
 import { openBlobStore } from "../blobs/stores.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
 import { type Catalogue, openCatalogue } from "../catalogue/catalogue.ts";
+import { isAlive } from "../catalogue/nodes.ts";
 import { ableNodes, assignWorkers, type LiveNode, workerCount } from "../core/parallelism.ts";
 import { type Env, located, objectsOf, readConfig } from "../env.ts";
+import { openFleet } from "../fleet/door.ts";
 import { clientOf } from "../objects/facets.ts";
 import type { Peers, PipelineRoom } from "./context.ts";
 
@@ -14,7 +16,7 @@ const FRESH_MS = 2_000;
 
 export function openPeers(env: Env): Peers {
   const catalogue = openCatalogue(env.DB);
-  const fleet = new Fleet(catalogue);
+  const live = new LiveNodes(catalogue);
   const next = monotonicFactory();
   const read = readConfig(env);
   const now = (): number => Date.now();
@@ -31,8 +33,9 @@ export function openPeers(env: Env): Peers {
       const isAfter = after === undefined || id > after || !isValid(after);
       return isAfter ? id : next(decodeTime(after) + 1);
     },
-    nodes: () => fleet.nodes(now()),
-    room: (pipeline) => fleet.room(pipeline, now()),
+    nodes: () => live.nodes(now()),
+    room: (pipeline) => live.room(pipeline, now()),
+    fleet: openFleet(env),
   };
 }
 
@@ -40,16 +43,18 @@ type Nodes = Awaited<ReturnType<Catalogue["nodes"]["list"]>>;
 type Pipelines = Awaited<ReturnType<Catalogue["pipelines"]["list"]>>;
 
 /** The nodes that live, and what they have room for if somebody wants to know. */
-class Fleet {
+class LiveNodes {
   readonly #live: Asked<readonly LiveNode[]>;
   readonly #all: Asked<{ readonly nodes: Nodes; readonly pipelines: Pipelines } | undefined>;
 
   constructor(catalogue: Pick<Catalogue, "nodes" | "pipelines">) {
-    this.#live = new Asked([], (now) => catalogue.nodes.seenSince(now - NODE_TTL_MS));
+    this.#live = new Asked([], (now) => catalogue.nodes.alive(now));
     this.#all = new Asked(undefined, async (now) => {
-      const since = now - NODE_TTL_MS;
-      const [nodes, pipelines] = await Promise.all([catalogue.nodes.list(since), catalogue.pipelines.list()]);
-      return { nodes: nodes.filter(({ seenAt }) => seenAt >= since), pipelines };
+      const [nodes, pipelines] = await Promise.all([
+        catalogue.nodes.list(now - QUIET_TTL_MS),
+        catalogue.pipelines.list(),
+      ]);
+      return { nodes: nodes.filter((node) => isAlive(node, now)), pipelines };
     });
   }
 

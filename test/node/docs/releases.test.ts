@@ -2,11 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { MIGRATIONS as BRANCH } from "../../../worker/branch/ledger/migrations.ts";
+import { MIGRATIONS as FLEET } from "../../../worker/fleet/migrations.ts";
 import { MIGRATIONS as PIPELINE } from "../../../worker/pipeline/ledger/migrations.ts";
 import { ROOT } from "../../support/dev-server.ts";
 
 /** The first migration of each kind makes the tables; from the second on, there is a release before. */
-const FIRST = { Branch: 1, Pipeline: 1, D1: 1 };
+const FIRST = { Branch: 1, Pipeline: 1, Fleet: 1, D1: 1 };
 
 /**
  * What in a migration the release before could not live with: it goes on reading and writing the tables after a
@@ -46,7 +47,7 @@ function filesOf(folder: string): string[] {
     .map((file) => readFileSync(join(ROOT, folder, file), "utf8"));
 }
 
-const KINDS = { Branch: BRANCH, Pipeline: PIPELINE, D1: filesOf("migrations") };
+const KINDS = { Branch: BRANCH, Pipeline: PIPELINE, Fleet: FLEET, D1: filesOf("migrations") };
 
 describe("a release that is rolled back", () => {
   test.each(

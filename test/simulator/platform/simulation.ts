@@ -102,6 +102,8 @@ export class Simulation {
     this.#env = {
       BRANCH: this.branches,
       PIPELINE: this.pipelines,
+      // No node has a socket here: who rings is heard by nobody.
+      FLEET: { getByName: () => ({ call: async () => {} }) },
       DB: this.catalogue,
       BLOBS: this.blobs,
       // As in the embedded gateway, entry and objects are in one process. Nothing else is asked of the host without its token.

@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
 import type { Node, NodeWork } from "../../../protocol/runner.ts";
-import { api, commitFiles, contentOf, failed, good, makeBranch } from "./support.ts";
+import { api, type Call, commitFiles, configWith, contentOf, failed, good, makeBranch } from "./support.ts";
 
 beforeEach(() => env.DB.prepare("DELETE FROM nodes").run());
 
@@ -111,6 +111,83 @@ describe("what runs on a node", () => {
         status: 400,
         issues: [{ path }],
       });
+  });
+});
+
+describe("a node that is quiet", () => {
+  const beatQuietly = (node: string, call: Call = {}) =>
+    good("POST /runner/heartbeat", {
+      body: { node, executor: "docker", capacity: 4, quiet: true },
+      ...call,
+    });
+  const age = (name: string, ms: number) =>
+    env.DB.prepare("UPDATE nodes SET seenAt = seenAt - ?1, quietUntil = quietUntil - ?1 WHERE name = ?2")
+      .bind(ms, name)
+      .run();
+
+  test("lives for 75 s after a heartbeat, has its workers and is counted; another one lives for 10", async () => {
+    await makePipeline("calm", { strategy: "CONSTANT", constant: 2 });
+    await beatQuietly("a");
+    await beat("b");
+    await age("a", 74_000);
+    expect(await nodeNamed("a")).toMatchObject({ live: true });
+    expect(await nodeNamed("a")).not.toHaveProperty("quietUntil");
+    expect(await share("b", "calm")).toBe(1);
+    expect((await good("GET /now")).nodes).toMatchObject({ live: 2, silent: 0 });
+    await age("a", 2_000);
+    expect(await nodeNamed("a")).toMatchObject({ live: false });
+    expect(await share("b", "calm")).toBe(2);
+    await beatQuietly("a");
+    await beat("a");
+    await age("a", 11_000);
+    expect(await nodeNamed("a")).toMatchObject({ live: false });
+  });
+
+  test("has a socket, which it hears of by its heartbeats and opens with a key that may work", async () => {
+    expect(await beatQuietly("a")).toMatchObject({ sockets: true });
+    const upgrade = { headers: { upgrade: "WebSocket" } };
+    const answer = await api("GET /runner/socket?node=a", upgrade);
+    expect(answer.status).toBe(101);
+    answer.webSocket?.accept();
+    answer.webSocket?.close();
+    expect(await failed("GET /runner/socket?node=a")).toMatchObject({ status: 400, code: "InvalidRequest" });
+    expect(await failed("GET /runner/socket?node=a.b", upgrade)).toMatchObject({ status: 400 });
+    const reader = { scope: { level: "read", repos: null } } as const;
+    const refused = await failed("GET /runner/socket?node=a", { ...upgrade, caller: reader });
+    expect(refused).toMatchObject({ status: 403, code: "AccessDenied" });
+  });
+
+  test("has none at a gateway that takes none", async () => {
+    const config = configWith({ takesSockets: false });
+    expect(await beatQuietly("a", { config })).not.toHaveProperty("sockets");
+    const asked = { config, headers: { upgrade: "websocket" } };
+    expect(await failed("GET /runner/socket?node=a", asked)).toMatchObject({ status: 404, code: "NotFound" });
+  });
+
+  test("is woken when a pipeline comes, stops and goes, when a node is drained, and when something was erased", async () => {
+    const answer = await api("GET /runner/socket?node=rung", { headers: { upgrade: "websocket" } });
+    const socket = answer.webSocket;
+    let rung = 0;
+    socket?.addEventListener("message", () => {
+      rung++;
+    });
+    socket?.accept();
+    const rings = async (change: () => Promise<unknown>) => {
+      const before = rung;
+      await change();
+      await expect.poll(() => rung).toBeGreaterThan(before);
+    };
+    await expect.poll(() => rung).toBeGreaterThan(0);
+    await rings(() => makePipeline("rings", { strategy: "CONSTANT", constant: 1 }));
+    await rings(() => good("POST /pipelines/rings/stop"));
+    await rings(() => good("POST /pipelines/rings/start"));
+    await rings(() => good("DELETE /pipelines/rings"));
+    await beat("a");
+    await rings(() => good("POST /nodes/a/drain"));
+    await commitFiles({ repo: "rings-in", branch: "master" }, { a: "secret" });
+    await rings(() => good("POST /repos/rings-in/branches/master/erasures", { body: { path: "a" } }));
+    await rings(() => api("DELETE /runner/heartbeat?node=a"));
+    await api("DELETE /runner/heartbeat?node=rung");
   });
 });
 

@@ -2,6 +2,7 @@ import { env } from "cloudflare:test";
 import { encodeTime } from "ulid";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
+import { NODE_TTL_MS, QUIET_TTL_MS } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineRecord } from "../../../worker/catalogue/pipelines.ts";
 import { watchSpace } from "../../../worker/catalogue/space.ts";
@@ -327,11 +328,11 @@ describe("nodes", () => {
   test("a node is live from the time it was last seen until it says good-bye", async () => {
     await catalogue.nodes.record(node);
     await catalogue.nodes.record({ ...node, seenAt: 200 });
-    expect(await catalogue.nodes.seenSince(150)).toEqual([
+    expect(await catalogue.nodes.alive(150 + NODE_TTL_MS)).toEqual([
       { name: "n1", executor: "process", draining: false },
     ]);
-    expect(await catalogue.nodes.seenSince(201)).toEqual([]);
-    await catalogue.nodes.leave("n1", { now: 200, ttlMs: 50 });
+    expect(await catalogue.nodes.alive(201 + NODE_TTL_MS)).toEqual([]);
+    await catalogue.nodes.leave("n1", 200);
     expect(await catalogue.nodes.list(0)).toEqual([]);
   });
 
@@ -340,16 +341,58 @@ describe("nodes", () => {
     await catalogue.nodes.record(node);
     expect(await catalogue.nodes.setDraining("n1", 1)).toEqual({ ...node, draining: true });
     await catalogue.nodes.record({ ...node, seenAt: 200, work: [] });
-    expect(await catalogue.nodes.seenSince(150)).toEqual([
+    expect(await catalogue.nodes.alive(150 + NODE_TTL_MS)).toEqual([
       { name: "n1", executor: "process", draining: true },
     ]);
-    await catalogue.nodes.leave("n1", { now: 210, ttlMs: 50 });
-    const left = { ...node, seenAt: 159, work: [], draining: true };
+    await catalogue.nodes.leave("n1", 210);
+    const left = { ...node, seenAt: 209 - NODE_TTL_MS, work: [], draining: true };
     expect(await catalogue.nodes.list(200)).toEqual([left]);
-    expect(await catalogue.nodes.seenSince(160)).toEqual([]);
+    expect(await catalogue.nodes.alive(210)).toEqual([]);
     await catalogue.nodes.record({ ...node, seenAt: 300 });
     expect(await catalogue.nodes.setDraining("n1", 0)).toEqual({ ...node, seenAt: 300, draining: false });
     expect(await catalogue.nodes.list(301)).toEqual([]);
+  });
+
+  describe("a node that is quiet", () => {
+    const start = 1_000_000;
+    const quiet = { ...node, seenAt: start, quietUntil: start + QUIET_TTL_MS };
+    const alive = async (now: number) => (await catalogue.nodes.alive(now)).map(({ name }) => name);
+
+    test("is live as long as it said, and then no more", async () => {
+      await catalogue.nodes.record(quiet);
+      expect(await catalogue.nodes.list(0)).toEqual([{ ...quiet, draining: false }]);
+      expect(await alive(start + QUIET_TTL_MS)).toEqual(["n1"]);
+      expect(await alive(start + QUIET_TTL_MS + 1)).toEqual([]);
+    });
+
+    test("is live for as long as any, once it beats and is not quiet", async () => {
+      await catalogue.nodes.record({ ...node, seenAt: start + 5 });
+      expect(await alive(start + 5 + NODE_TTL_MS)).toEqual(["n1"]);
+      expect(await alive(start + 6 + NODE_TTL_MS)).toEqual([]);
+    });
+
+    test("is not when it lost its socket, unless it was heard of since", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.disquiet([{ name: "n1", closedAt: start }]);
+      expect(await alive(start + QUIET_TTL_MS)).toEqual(["n1"]);
+      await catalogue.nodes.disquiet([{ name: "n1", closedAt: start + 1 }]);
+      expect(await alive(start + NODE_TTL_MS + 1)).toEqual([]);
+    });
+
+    test("is not when it says good-bye", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.setDraining("n1", 1);
+      await catalogue.nodes.leave("n1", start + 1);
+      expect(await alive(start + 1)).toEqual([]);
+    });
+
+    test("counts for no longer when the clock is set back", async () => {
+      await catalogue.nodes.record(quiet);
+      const back = start - 500_000;
+      await catalogue.nodes.record({ ...node, name: "n2", seenAt: back });
+      expect(await alive(back + QUIET_TTL_MS)).toEqual(["n1"]);
+      expect(await alive(back + QUIET_TTL_MS + 1)).toEqual([]);
+    });
   });
 });
 

@@ -1,5 +1,5 @@
-import { NODE_TTL_MS, type Node, type NodeList } from "../../../protocol/runner.ts";
-import type { NodeRow } from "../../catalogue/nodes.ts";
+import type { Node, NodeList } from "../../../protocol/runner.ts";
+import { isAlive, type NodeRow } from "../../catalogue/nodes.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { apiError } from "../answer/errors.ts";
 import { type ApiRequest, type Handler, nameParam } from "../request/api-request.ts";
@@ -33,9 +33,11 @@ async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
   const row = await asked.context.catalogue.nodes.setDraining(name, draining);
   if (!row)
     throw apiError.NoSuchNode(`There is no node '${name}': 'sluice node list' shows those there are.`);
+  await asked.context.fleet.wake();
   return Response.json(shown(row, Date.now()));
 }
 
-function shown({ work, bounds, ...row }: NodeRow, now: number): Node {
-  return { ...row, work: [...work], ...(bounds && { bounds }), live: row.seenAt >= now - NODE_TTL_MS };
+function shown({ work, bounds, quietUntil, ...row }: NodeRow, now: number): Node {
+  const live = isAlive({ ...row, quietUntil }, now);
+  return { ...row, work: [...work], ...(bounds && { bounds }), live };
 }

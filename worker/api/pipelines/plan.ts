@@ -7,7 +7,6 @@ import {
   type PlanGroup,
   type PlanReason,
 } from "../../../protocol/pipeline-check.ts";
-import { NODE_TTL_MS } from "../../../protocol/runner.ts";
 import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
 import type { BranchApi } from "../../branch/contract/api.ts";
@@ -24,7 +23,7 @@ export async function previewPipeline(
   context: Pick<Context, "catalogue" | "branch" | "pipeline">,
   { spec, update }: { spec: PipelineSpec; update?: { readonly reprocess: boolean } },
 ): Promise<PipelineCheck> {
-  const nodes = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
+  const nodes = await context.catalogue.nodes.alive(Date.now());
   const { container } = spec.transform;
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];

@@ -5,6 +5,7 @@ import { openBlobStore } from "../../blobs/stores.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
 import { type Env, objectsOf } from "../../env.ts";
+import { openFleet } from "../../fleet/door.ts";
 import { clientOf } from "../../objects/facets.ts";
 import type { Forget, Send } from "../../objects/outbox.ts";
 import type { BranchApi } from "../contract/api.ts";
@@ -66,6 +67,8 @@ export function openReceivers({
       const erased = ledger.erasedContents.first(MAX_ERASED);
       const names = erased.map(({ content }) => content);
       await openCatalogue(env().DB).erasedContents.add(names, Date.now());
+      // Nothing waits for it.
+      void openFleet(env()).wake();
       return () => {
         ledger.erasedContents.acknowledged(erased.at(-1)?.number ?? 0);
         return ledger.erasedContents.first(1).length === 0;

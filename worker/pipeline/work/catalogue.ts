@@ -60,6 +60,7 @@ export async function announcePipeline({ ledger, peers }: PipelineContext): Prom
   const state = row.state === "stopped" ? "stopped" : "active";
   await peers.catalogue.pipelines.record(pipelineRecord(ledger, definition, { state, deleted: false }));
   ledger.transaction(() => ledger.pipeline.setCatalogueVersion(row.version));
+  await peers.fleet.wake();
 }
 
 /** Jobs that the catalogue is told of anew at a time. */

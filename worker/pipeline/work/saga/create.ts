@@ -109,6 +109,7 @@ export async function continueCreation(context: PipelineContext): Promise<Creati
     state: "creating",
     work: (tx) => activate(tx, context, definition),
   });
+  await peers.fleet.wake();
   return "done";
 }
 

@@ -43,6 +43,7 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, definition, { state: "deleting", deleted: true }),
   );
+  await peers.fleet.wake();
   await peers.blobs.delete([markerName(name)]);
   whileIn(ledger, { uid, state: "deleting", work: () => ledger.pipeline.setState("purging") });
 }

@@ -1,0 +1,166 @@
+import { DurableObject } from "cloudflare:workers";
+import {
+  QUIET_HEARTBEAT_MS,
+  SOCKET_PING,
+  SOCKET_PONG,
+  SOCKET_RETURN_MS,
+  type WakeUp,
+} from "../../protocol/runner.ts";
+import { openCatalogue } from "../catalogue/catalogue.ts";
+import type { Env } from "../env.ts";
+import { Engine } from "../objects/engine.ts";
+import { answer, type Faceted, type Facets } from "../objects/facets.ts";
+import { type FleetApi, NODE_PARAMETER, type NodeCalls } from "./door.ts";
+import { Ledger } from "./ledger.ts";
+
+/** Two wake-ups are so far apart at least: what changes at once wakes nodes once. */
+const APART_MS = 100;
+/**
+ * For each socket, nodes are given so long to beat: a large fleet asks a hundred times a second, and a small one at once. One that
+ * comes back beats as well, since it may have missed a wake-up, and is given longer: a whole fleet comes back at once.
+ */
+const EACH_MS = 10;
+const EACH_BACK_MS = 40;
+/** Nodes that are told to be gone at a time. */
+const GONE_TOGETHER = 100;
+
+/** Another socket of the same node took the place of this one; the node left; nothing is taken by a socket but pings. */
+const REPLACED = 4001;
+const LEFT = 1000;
+const UNASKED = 1003;
+
+const FACETS: Facets<FleetApi, NodeCalls> = {
+  nodes: { wake: (reach) => reach.wake(), leave: (reach, node) => reach.leave(node) },
+};
+
+/**
+ * What wakes the fleet. Each node has a WebSocket here while it lives, and is woken over it: then it sends a heartbeat
+ * and hears what it is to have. So a node to which nothing happens need not ask. The object sleeps all the while: the platform
+ * keeps the sockets of an object that is not in memory, and answers pings for it.
+ *
+ * Nothing here is the truth. What a node is to have is in the catalogue; so is whether it lives, for as long as its last heartbeat
+ * said that it would. All that this object adds is that a node that vanished counts as gone before that: its socket
+ * closes, and if it has not come back GONE_MS later, the catalogue hears so (unless the node was heard of since). If the object
+ * forgot all it knows, nodes would be noticed later, and none would be lost.
+ *
+ * An instance that comes up may lack sockets of nodes on record: it crashed, or was deployed anew. (Waking from sleep keeps
+ * them.) Those nodes have GONE_MS to come back, from then on, and the others are not told when they do.
+ */
+export class Fleet extends DurableObject<Env> implements Faceted {
+  readonly #ledger: Ledger;
+  readonly #engine: Engine;
+  readonly #calls: NodeCalls;
+  #wokeAt = Number.NEGATIVE_INFINITY;
+  #nextWakeUp: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const ledger = new Ledger(ctx.storage);
+    const engine = new Engine({
+      object: () => "the fleet",
+      exists: () => ledger.exists,
+      now: Date.now,
+      storage: ctx.storage,
+      loops: [{ name: "gone", due: () => ledger.nodes.nextGone(), step: () => this.#tellGone() }],
+    });
+    ledger.listener = (woken) => engine.woken(woken);
+    this.#ledger = ledger;
+    this.#engine = engine;
+    this.#calls = { wake: async () => this.#wake(), leave: async (node) => this.#leave(node) };
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(SOCKET_PING, SOCKET_PONG));
+    if (ledger.exists) this.#missSockets();
+    void engine.resume();
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#engine.alarm();
+  }
+
+  async call(name: string, args: readonly unknown[]): Promise<unknown> {
+    return await answer(FACETS, { name, args, reach: this.#calls });
+  }
+
+  /** Takes a node's socket. */
+  override async fetch(request: Request): Promise<Response> {
+    const node = new URL(request.url).searchParams.get(NODE_PARAMETER) ?? "";
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ledger.makeTables();
+    const before = this.ctx.getWebSockets(node);
+    this.ctx.acceptWebSocket(server, [node]);
+    server.serializeAttachment(node);
+    for (const socket of before) socket.close(REPLACED, "another socket of this node took its place");
+    const { nodes } = this.#ledger;
+    if (this.#ledger.transaction((tx) => nodes.come(tx, node))) this.#wake();
+    server.send(beatWithin(Math.min(nodes.count * EACH_BACK_MS, QUIET_HEARTBEAT_MS)));
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  override async webSocketMessage(socket: WebSocket): Promise<void> {
+    socket.close(UNASKED, "nothing is taken here but pings");
+  }
+
+  override async webSocketClose(socket: WebSocket): Promise<void> {
+    this.#closed(socket);
+  }
+
+  override async webSocketError(socket: WebSocket): Promise<void> {
+    this.#closed(socket);
+  }
+
+  #closed(socket: WebSocket): void {
+    const node: string = socket.deserializeAttachment();
+    if (this.#sockets(node).some((other) => other !== socket)) return;
+    this.#ledger.transaction((tx) => this.#ledger.nodes.closed(tx, node, Date.now()));
+  }
+
+  #missSockets(): void {
+    const { nodes } = this.#ledger;
+    const there = new Set(this.#sockets().map((socket) => socket.deserializeAttachment()));
+    const missing = nodes.open().filter((node) => !there.has(node));
+    if (missing.length === 0) return;
+    this.#ledger.transaction((tx) => {
+      for (const node of missing) nodes.closed(tx, node, Date.now());
+    });
+  }
+
+  async #tellGone(): Promise<boolean> {
+    const { nodes } = this.#ledger;
+    const gone = nodes.gone(Date.now(), GONE_TOGETHER);
+    if (gone.length === 0) return false;
+    await openCatalogue(this.env.DB).nodes.disquiet(gone);
+    this.#ledger.transaction((tx) => {
+      for (const node of gone) nodes.forget(tx, node);
+    });
+    this.#wake();
+    return true;
+  }
+
+  #leave(node: string): void {
+    if (!this.#ledger.exists) return;
+    this.#ledger.transaction((tx) => this.#ledger.nodes.leave(tx, node));
+    for (const socket of this.#sockets(node)) socket.close(LEFT, "the node left");
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#nextWakeUp !== undefined) return;
+    // A clock that was set back makes no wait longer.
+    const waitMs = Math.min(Math.max(this.#wokeAt + APART_MS - Date.now(), 0), APART_MS);
+    this.#nextWakeUp = setTimeout(() => {
+      this.#nextWakeUp = undefined;
+      this.#wokeAt = Date.now();
+      const sockets = this.#sockets();
+      const wakeUp = beatWithin(Math.min(sockets.length * EACH_MS, SOCKET_RETURN_MS));
+      for (const socket of sockets) socket.send(wakeUp);
+    }, waitMs);
+  }
+
+  /** Those that are open, of one node or of all. */
+  #sockets(node?: string): WebSocket[] {
+    return this.ctx.getWebSockets(node).filter(({ readyState }) => readyState === WebSocket.OPEN);
+  }
+}
+
+function beatWithin(withinMs: number): string {
+  return JSON.stringify({ beat: { withinMs } } satisfies WakeUp);
+}

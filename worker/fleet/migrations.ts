@@ -1,0 +1,11 @@
+/** Append only: an entry is never edited once it was released. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE nodes (
+    name TEXT NOT NULL PRIMARY KEY,
+    -- when its socket closed; null: it has one
+    closedAt INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX nodes_closed ON nodes (closedAt) WHERE closedAt IS NOT NULL;
+`,
+];
