@@ -1,6 +1,7 @@
 /*
- * A node of the fleet. The agent beats every two seconds, and hears how many workers of which pipeline to have. A worker
- * is a slot that the pipeline's object hands out, so that "exactly n" holds whatever heartbeats say.
+ * A node of the fleet. The agent beats every two seconds, and hears how many workers of which pipeline to have. A quiet node,
+ * which runs nothing and has a socket by which it is woken, beats every 40 seconds and when it is woken. A worker is
+ * a slot that the pipeline's object hands out, so that "exactly n" holds whatever heartbeats say.
  *
  * A worker (worker/) prepares its sandbox, leases a few datums, lays the next one out while the present one runs, and
  * reports in batches. It fetches contents by digest into the node's cache and links them under `/pfs/<input>` read-only.
@@ -19,19 +20,28 @@
  */
 
 import { availableParallelism } from "node:os";
-import { HEARTBEAT_MS, NODE_TTL_MS, type NodeBounds } from "../../protocol/runner.ts";
+import {
+  HEARTBEAT_MS,
+  NODE_TTL_MS,
+  type NodeBounds,
+  type NodeWork,
+  QUIET_HEARTBEAT_MS,
+} from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import { WakeUpListener } from "./wake-up-listener.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 
 const BEAT_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 2000;
+/** However often a node is woken, heartbeats that come of it are so far apart at least. */
+const WOKEN_APART_MS = 1000;
 
 export interface AgentDeps {
-  readonly gateway: Pick<Gateway, "heartbeat" | "leave">;
+  readonly gateway: Pick<Gateway, "heartbeat" | "leave" | "socket">;
   readonly pool: WorkerPool;
   /** Hears with each heartbeat what was erased. */
   readonly cache: Pick<Cache, "ask" | "hear">;
@@ -44,9 +54,9 @@ export interface AgentDeps {
 }
 
 /**
- * Says about every HEARTBEAT_MS that this node lives and what runs on it, and keeps the workers that the gateway wants
- * here: none if the node is drained. While the gateway is away the workers stay as they are. Ends after `drain`, when
- * every worker has.
+ * Says about every HEARTBEAT_MS, while the node is quiet about every QUIET_HEARTBEAT_MS, that it lives and what runs on it, and
+ * keeps the workers that the gateway wants here: none if the node is drained. While the gateway is away the workers stay as they
+ * are. Ends after `drain`, when every worker has.
  */
 export async function runAgent(
   { gateway, pool, cache, log, node, executorName, bounds }: AgentDeps,
@@ -54,16 +64,44 @@ export async function runAgent(
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let outage: string | undefined;
+  let soon = new AbortController();
+  let beganAt = 0;
+  let isToBeat = false;
+  const beatWithin = async (withinMs: number): Promise<void> => {
+    if (isToBeat) return;
+    isToBeat = true;
+    const apart = beganAt + WOKEN_APART_MS - performance.now();
+    await pause(Math.max(Math.random() * withinMs, apart), drain);
+    isToBeat = false;
+    soon.abort();
+  };
+  const listener = new WakeUpListener({
+    open: () => gateway.socket(node),
+    beat: (withinMs) => void beatWithin(withinMs),
+    log,
+  });
+  const listening = listener.run(drain);
   while (!drain.aborted) {
     const asked = cache.ask();
-    const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
+    const self = {
+      node,
+      executor: executorName(),
+      capacity: availableParallelism(),
+      bounds,
+      work: pool.work(),
+    };
     const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
-    const soon = new AbortController();
+    soon = new AbortController();
+    beganAt = performance.now();
+    const isQuiet = listener.isHeard && isIdle(self.work);
+    const quiet = isQuiet && { quiet: true as const };
     const reason: string | undefined = await gateway
-      .heartbeat({ ...self, work: pool.work(), erasedTo: asked.erasedTo }, signal)
+      .heartbeat({ ...self, erasedTo: asked.erasedTo, ...quiet }, signal)
       .then((assignment) => {
         // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
-        void cache.hear(asked, assignment.erased).then((more) => more && soon.abort());
+        const heard = soon;
+        void cache.hear(asked, assignment.erased).then((more) => more && heard.abort());
+        listener.offer(assignment.sockets === true);
         pool.follow(assignment);
         backoff.reset();
         return undefined;
@@ -75,7 +113,13 @@ export async function runAgent(
     }
     outage = reason;
     const waitMs = reason === undefined ? about(HEARTBEAT_MS) : backoff.next();
-    await pause(waitMs, AbortSignal.any([drain, soon.signal]));
+    const wake = AbortSignal.any([drain, soon.signal]);
+    const isNews = () =>
+      !listener.isHeard ||
+      executorName() !== self.executor ||
+      JSON.stringify(pool.work()) !== JSON.stringify(self.work);
+    await pause(waitMs, wake);
+    if (isQuiet && reason === undefined) await quietly(isNews, wake);
   }
   // At the start of the draining, not at its end, so that the others take this node's share while it finishes its last datums.
   await gateway
@@ -83,5 +127,17 @@ export async function runAgent(
     .catch((error: unknown) =>
       log.warn({ node, reason: messageOf(error) }, "the gateway could not be told that this node leaves"),
     );
+  await listening;
   await pool.ended();
+}
+
+/** Workers that can't run commands say so as long as it lasts. */
+function isIdle(work: readonly NodeWork[]): boolean {
+  return work.every(({ running, trouble }) => running === 0 && trouble === undefined);
+}
+
+/** Waits until a quiet node is to beat again, or has something to tell. */
+async function quietly(isNews: () => boolean, wake: AbortSignal): Promise<void> {
+  const until = performance.now() + about(QUIET_HEARTBEAT_MS);
+  while (!wake.aborted && !isNews() && performance.now() < until) await pause(HEARTBEAT_MS, wake);
 }

@@ -1,4 +1,4 @@
-import type { Dispatcher } from "undici";
+import type { Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
 import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import { jsonOf } from "../../protocol/json.ts";
@@ -86,6 +86,11 @@ export class Client {
       // A body that was streamed is gone: its sender must begin anew.
       { refusalOf: gatewayError, mayRepeat: body == null || typeof body === "string" },
     );
+  }
+
+  /** Asks for a WebSocket. */
+  socket({ path, query }: Pick<Request, "path" | "query">): Promise<WebSocket> {
+    return this.#pool.socket(path + queryOf(query));
   }
 
   /** Breaks what is under way. */

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { WebSocket } from "undici";
 import type { z } from "zod";
 import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
 import {
@@ -70,6 +71,11 @@ export class Gateway {
   heartbeat({ work, ...rest }: Heartbeat, signal: AbortSignal): Promise<Assignment> {
     const body = { ...rest, ...(work && { work: work.map((each) => this.#hiddenIn(each)) }) };
     return this.#post(Assignment, { path: "/api/v1/runner/heartbeat", body, signal });
+  }
+
+  /** Asks for the socket over which the node is told to look. */
+  socket(node: string): Promise<WebSocket> {
+    return this.#client.socket({ path: "/api/v1/runner/socket", query: { node } });
   }
 
   /** Good-bye: the node takes no more work and is not to be counted. */

@@ -1,5 +1,5 @@
 import aws4 from "aws4";
-import type { Dispatcher } from "undici";
+import type { Dispatcher, WebSocket } from "undici";
 import ask from "undici/lib/api/api-request.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
@@ -62,22 +62,44 @@ export class SignedPool {
     throw await refusalOf(second);
   }
 
+  /** Asks for a WebSocket. What becomes of it, its events tell. */
+  async socket(path: string): Promise<WebSocket> {
+    // Loaded when it is needed: it brings a browser's whole network.
+    const { default: parts } = await import("undici/lib/web/websocket/websocket.js");
+    const url = new URL(path, this.#gateway.endpoint.replace(/^http/, "ws"));
+    const headers = this.#signed({ method: "GET", path, headers: {} });
+    return new parts.WebSocket(url, { headers, dispatcher: this.#pool });
+  }
+
   /** Breaks what is under way. */
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
 
   async #ask({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
+    const headers = this.#signed({ ...request, sha256 });
+    return await ask.call(this.#pool, { ...request, headers, body: body() ?? null });
+  }
+
+  #signed({
+    method,
+    path,
+    headers: given,
+    sha256 = "UNSIGNED-PAYLOAD",
+  }: Pick<SignedRequest, "method" | "path" | "headers"> & { readonly sha256?: string | undefined }): Record<
+    string,
+    string
+  > {
     const { endpoint, ...key } = this.#gateway;
     const { headers = {} } = aws4.sign(
       {
         host: new URL(endpoint).host,
-        path: request.path,
-        method: request.method,
+        path,
+        method,
         headers: {
-          ...request.headers,
+          ...given,
           [WIRE_HEADER]: String(WIRE_VERSION),
-          "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD",
+          "x-amz-content-sha256": sha256,
           // YYYYMMDDTHHMMSSZ
           "x-amz-date": new Date(Date.now() + this.#aheadMs).toISOString().replace(/[-:]|\.\d{3}/g, ""),
         },
@@ -87,7 +109,7 @@ export class SignedPool {
       },
       key,
     );
-    return await ask.call(this.#pool, { ...request, headers, body: body() ?? null });
+    return headers as Record<string, string>;
   }
 
   /** Takes over the time of an answer (its Date header). Returns false if it has none. */

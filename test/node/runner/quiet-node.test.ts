@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Assignment, Heartbeat, NodeWork } from "../../../protocol/runner.ts";
+import { runAgent } from "../../../runner/agent/agent.ts";
+import type { Socket } from "../../../runner/agent/wake-up-listener.ts";
+import type { WorkerPool } from "../../../runner/agent/worker-pool.ts";
+import type { Gateway } from "../../../runner/gateway/gateway.ts";
+import { log, soon } from "./support/running.ts";
+
+// Nobody waits as long as a node does.
+vi.mock("../../../runner/gateway/retry.ts", async (importOriginal) => {
+  const real = await importOriginal<typeof import("../../../runner/gateway/retry.ts")>();
+  return { ...real, pause: (ms: number, signal: AbortSignal) => real.pause(ms / 100, signal) };
+});
+
+/** Its socket, which is open as soon as somebody listens. */
+class OpenSocket extends EventTarget {
+  override addEventListener(...args: Parameters<EventTarget["addEventListener"]>): void {
+    super.addEventListener(...args);
+    if (args[0] === "open") queueMicrotask(() => this.dispatchEvent(new Event("open")));
+  }
+  send(): void {}
+  close(): void {}
+}
+
+let beats: Heartbeat[];
+let sockets: OpenSocket[];
+let work: NodeWork[];
+let answer: Assignment;
+let executor: string;
+let refusesSockets: boolean;
+let drain: AbortController;
+let done: Promise<void>;
+
+beforeEach(() => {
+  [beats, sockets, work, executor, refusesSockets] = [[], [], [], "process", false];
+  answer = { workers: [], sockets: true };
+  drain = new AbortController();
+  // No time passes in which a quiet node would beat by itself.
+  vi.spyOn(performance, "now").mockReturnValue(0);
+  const gateway = {
+    async heartbeat(beat: Heartbeat) {
+      beats.push(beat);
+      return answer;
+    },
+    async leave() {},
+    async socket() {
+      if (refusesSockets) throw new Error("away");
+      const socket = new OpenSocket();
+      sockets.push(socket);
+      return socket as unknown as Socket;
+    },
+  } as unknown as Gateway;
+  const pool = { work: () => work, follow() {}, async ended() {} } as unknown as WorkerPool;
+  const cache = { ask: () => ({ erasedTo: null }) as never, hear: async () => false };
+  const bounds = { running: 1, workers: 1 };
+  done = runAgent(
+    { gateway, pool, cache, log, node: "n1", executorName: () => executor, bounds },
+    drain.signal,
+  );
+});
+
+afterEach(async () => {
+  drain.abort();
+  await done;
+  vi.restoreAllMocks();
+});
+
+const isQuiet = () => beats.at(-1)?.quiet === true;
+/** What the next heartbeat says. */
+async function next(before = beats.length): Promise<Heartbeat | undefined> {
+  await soon(() => beats.length).toBeGreaterThan(before);
+  return beats[before];
+}
+const ring = (withinMs = 0) =>
+  sockets.at(-1)?.dispatchEvent(new MessageEvent("message", { data: `{"beat":{"withinMs":${withinMs}}}` }));
+
+describe("a node that runs nothing and has a socket", () => {
+  test("says that it is quiet, and beats when it is woken", async () => {
+    expect((await next(0))?.quiet).toBeUndefined();
+    await soon(isQuiet).toBe(true);
+    for (let n = 0; n < 3; n++) {
+      const before = beats.length;
+      ring(10);
+      expect((await next(before))?.quiet).toBe(true);
+    }
+  });
+
+  test("beats at once for what it has to tell, and is not quiet while something runs or can't run", async () => {
+    await soon(isQuiet).toBe(true);
+    for (const busy of [
+      { pipeline: "edges", workers: 1, running: 1 },
+      { pipeline: "edges", workers: 1, running: 0, trouble: "pull access denied" },
+    ]) {
+      work = [busy];
+      await soon(() => beats.at(-1)?.work).toEqual([busy]);
+      expect(isQuiet()).toBe(false);
+      // As often as any.
+      await next();
+      await next();
+      expect(isQuiet()).toBe(false);
+      work = [{ pipeline: "edges", workers: 1, running: 0 }];
+      await soon(isQuiet).toBe(true);
+      expect(beats.at(-1)?.work).toEqual(work);
+    }
+  });
+
+  test("beats when an engine has come that it waited for", async () => {
+    await soon(isQuiet).toBe(true);
+    executor = "docker";
+    await soon(() => beats.at(-1)?.executor).toBe("docker");
+  });
+
+  test("beats as often as any when its socket broke and can't be had again, until it can", async () => {
+    await soon(isQuiet).toBe(true);
+    vi.spyOn(Math, "random").mockReturnValue(0);
+    refusesSockets = true;
+    sockets.at(-1)?.dispatchEvent(new Event("close"));
+    await soon(isQuiet).toBe(false);
+    await next();
+    expect((await next())?.quiet).toBeUndefined();
+    refusesSockets = false;
+    await soon(isQuiet).toBe(true);
+    expect(sockets).toHaveLength(2);
+  });
+});
+
+test("a node of a gateway that has no sockets asks for none and is never quiet", async () => {
+  answer = { workers: [] };
+  await next();
+  await next();
+  // The answer to the first beat may have been the one of before.
+  const before = sockets.length;
+  await next();
+  expect(isQuiet()).toBe(false);
+  expect(sockets.length).toBe(before);
+});
