@@ -70,3 +70,11 @@ export async function ask(target: string, body?: object, key?: AccessKey): Promi
   const text = await read(`${method} /api/v1${path}`, sent);
   return text === "" ? undefined : JSON.parse(text);
 }
+
+/** A node's socket, which is still to be accepted. */
+export async function openNodeSocket(node: string, key: AccessKey): Promise<WebSocket> {
+  const upgrade = { headers: { upgrade: "websocket" }, key };
+  const { webSocket, status } = await send(`GET /api/v1/runner/socket?node=${node}`, upgrade);
+  if (!webSocket) throw new Error(`the gateway opens no socket, and answers ${status}`);
+  return webSocket;
+}

@@ -1,12 +1,19 @@
 // @module-tag rest
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { HEARTBEAT_MS, LEASE_WAIT_MS } from "../../../protocol/runner.ts";
+import {
+  HEARTBEAT_MS,
+  LEASE_WAIT_MS,
+  QUIET_HEARTBEAT_MS,
+  SOCKET_PING,
+  SOCKET_PING_MS,
+  SOCKET_PONG,
+} from "../../../protocol/runner.ts";
 import { Waiters } from "../../../worker/objects/waiters.ts";
 import { dollarsOf, pricesOf, type TimedBill, timedBillsOf } from "../../support/cost/bill.ts";
 import { HOURS } from "../../support/cost/month.ts";
 import { makePipeline, makeRepo } from "../pipeline/support.ts";
-import { type AccessKey, ask, send } from "./gateway.ts";
+import { type AccessKey, ask, openNodeSocket, send } from "./gateway.ts";
 import { metered } from "./meter.ts";
 import { comeToRest } from "./rest.ts";
 
@@ -14,7 +21,8 @@ const PAGE = env.TEST_COST_PAGE;
 const IDLE = timedBillsOf(PAGE, "idle for an hour");
 
 const MINUTE_MS = 60_000;
-const COUNTED_MS = 2 * MINUTE_MS;
+/** Two minutes, in which each node beats equally often. */
+const COUNTED_MS = 3 * (HEARTBEAT_MS + QUIET_HEARTBEAT_MS);
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** Until a worker asks again that heard of nothing to do, on average (jitteredBackoff in runner/worker/worker.ts). */
@@ -56,11 +64,13 @@ class Time {
 /** So often it is looked whether an alarm is due; milliseconds. */
 const RING_MS = 10_000;
 
+const fleet = env.FLEET.getByName("fleet") as unknown as DurableObjectStub<undefined>;
+
 /** Alarms ring when they are due. */
 function startAlarms(time: Time): void {
   const ring = async (): Promise<void> => {
     time.after(RING_MS, ring);
-    for (const object of objects) {
+    for (const object of [...objects, fleet]) {
       const alarm = await runInDurableObject(object, (_, { storage }) => storage.getAlarm());
       if (alarm !== null && alarm <= Date.now()) await runDurableObjectAlarm(object);
     }
@@ -68,20 +78,41 @@ function startAlarms(time: Time): void {
   time.after(RING_MS, ring);
 }
 
+/** What nodes hear over their sockets but answers to pings; each hears one when it opens. */
+let wakeUps = 0;
+/** What they said over them. */
+let pings = 0;
+/** What comes in over a socket is charged as so much of a call, whether the object is woken for it or not. */
+const CALLS_A_MESSAGE = 1 / 20;
+
 /** A node as its agent is that has nothing to do: it says that it lives, and its workers ask for datums. */
 function startNode(time: Time, name: string): void {
   let erasedTo: string | null = null;
   const workers = new Set<string>();
+  const listen = async (): Promise<void> => {
+    const socket = await openNodeSocket(name, key);
+    socket.addEventListener("message", ({ data }) => {
+      if (data !== SOCKET_PONG) wakeUps++;
+    });
+    socket.accept();
+    const ping = async (): Promise<void> => {
+      time.after(SOCKET_PING_MS, ping);
+      socket.send(SOCKET_PING);
+      pings++;
+    };
+    time.after(SOCKET_PING_MS, ping);
+  };
   const beat = async (): Promise<void> => {
-    time.after(HEARTBEAT_MS, beat);
+    // By the second one all nodes are known, so that no worker has to move to another.
+    const isFirst = erasedTo === null;
+    time.after(isFirst ? HEARTBEAT_MS : HEARTBEAT_MS + QUIET_HEARTBEAT_MS, beat);
     const work = [...workers].map((pipeline) => ({ pipeline, workers: 1, running: 0 }));
     const bounds = { running: 8, workers: 64 };
     const self = { node: name, executor: "docker", capacity: 8, bounds, work, erasedTo };
-    const told = await ask("POST /runner/heartbeat", self, key);
-    // By the second one all nodes are known, so that no worker has to move to another.
-    const isFirst = erasedTo === null;
+    const quiet = !isFirst && { quiet: true };
+    const told = await ask("POST /runner/heartbeat", { ...self, ...quiet }, key);
     erasedTo = told.erased.upTo;
-    if (isFirst) return;
+    if (isFirst) return await listen();
     for (const { pipeline } of told.workers as { pipeline: string }[]) {
       if (workers.has(pipeline)) continue;
       workers.add(pipeline);
@@ -125,10 +156,16 @@ async function waitByClock(ms: number): Promise<void> {
 async function hourOf(time: Time): Promise<TimedBill> {
   startAlarms(time);
   const [before, after] = await metered(async (sofar) => {
+    const counts = () => {
+      const bill = sofar();
+      return { ...bill, calls: bill.calls + pings * CALLS_A_MESSAGE };
+    };
     await time.pass(MINUTE_MS);
-    const before = sofar();
+    const before = counts();
+    const wokenBefore = wakeUps;
     await time.pass(COUNTED_MS);
-    return [before, sofar()];
+    expect(wakeUps).toBe(wokenBefore);
+    return [before, counts()];
   });
   // None is left behind.
   vi.setSystemTime(Date.now() + LEASE_WAIT_MS);

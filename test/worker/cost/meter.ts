@@ -1,6 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { Blobs } from "../../../worker/blobs/near/entrypoint.ts";
 import { Branch } from "../../../worker/branch/branch.ts";
+import { Fleet } from "../../../worker/fleet/fleet.ts";
 import gateway from "../../../worker/index.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
 import { Pipeline } from "../../../worker/pipeline/pipeline.ts";
@@ -39,6 +40,7 @@ export async function metered<T>(work: (sofar: () => TimedBill) => Promise<T>): 
     meter.count("requests", Blobs.prototype, ["fetch"]);
     meter.count("calls", Branch.prototype, ["alarm"]);
     meter.count("calls", Pipeline.prototype, ["alarm"]);
+    meter.count("calls", Fleet.prototype, ["alarm"]);
     meter.count("classA", Object.getPrototypeOf(env.BLOBS), ["put", "list", "createMultipartUpload"]);
     meter.count("classB", Object.getPrototypeOf(env.BLOBS), ["get", "head"]);
     meter.count("rowsWritten", storage, ["setAlarm"]);
