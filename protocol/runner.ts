@@ -143,7 +143,14 @@ export const Heartbeat = z.object({
 export type Heartbeat = z.infer<typeof Heartbeat>;
 /** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
 export const Assignment = z.object({
-  workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
+  workers: z.array(
+    z.object({
+      pipeline: z.string(),
+      count: z.int().min(1),
+      /** It has no job under way, and the node is woken when it has: until then its workers need not ask. Absent: they are to ask. */
+      idle: z.literal(true).optional(),
+    }),
+  ),
   /** Absent: the node named no place. */
   erased: ErasedSince.optional(),
   /** The gateway takes sockets of nodes. */
@@ -158,6 +165,8 @@ export type Assignment = z.infer<typeof Assignment>;
 export const WakeUp = z.object({
   /** Something may have changed: the next heartbeat is to come at some time within so long, by chance, so that a fleet does not come at once. */
   beat: z.object({ withinMs: z.int().min(0).max(60_000) }).optional(),
+  /** Pipelines that have something to do: their workers are to ask. */
+  work: z.array(z.string()).optional(),
 });
 export type WakeUp = z.infer<typeof WakeUp>;
 /** What a node says over its socket to see whether that still reaches the gateway, and what it hears then. */

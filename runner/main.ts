@@ -10,6 +10,7 @@ import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/destination.ts";
+import { IdlePipelines } from "./worker/idle-pipelines.ts";
 import { RunPermits } from "./worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
@@ -94,14 +95,15 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const secrets = openSecrets(config.secrets, { own: { secretAccessKey, secretName }, kill });
   const egress = { terms: config.egress ?? STRICT_TERMS, gatewayKey: config.accessKeyId };
   const permits = new RunPermits(maxRunning);
+  const idle = new IdlePipelines();
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets, egress, pipes, permits, log, node }, worker);
+    runWorker({ gateway, cache, executor, secrets, egress, pipes, permits, idle, log, node }, worker);
   const pool = new WorkerPool({ run, log, node, dir: folders.agent, maxWorkers, drain, kill });
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain);
   try {
     const executorName = () => executor.name;
-    await runAgent({ gateway, pool, cache, log, node, executorName, bounds }, drain);
+    await runAgent({ gateway, pool, idle, cache, log, node, executorName, bounds }, drain);
     await upkeep;
   } finally {
     await opened.close(() => client.close());

@@ -32,6 +32,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import type { IdlePipelines } from "../worker/idle-pipelines.ts";
 import { WakeUpListener } from "./wake-up-listener.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 
@@ -43,6 +44,8 @@ const WOKEN_APART_MS = 1000;
 export interface AgentDeps {
   readonly gateway: Pick<Gateway, "heartbeat" | "leave" | "socket">;
   readonly pool: WorkerPool;
+  /** Learns which pipelines have nothing to do. */
+  readonly idle: IdlePipelines;
   /** Hears with each heartbeat what was erased. */
   readonly cache: Pick<Cache, "ask" | "hear">;
   readonly log: Log;
@@ -59,7 +62,7 @@ export interface AgentDeps {
  * are. Ends after `drain`, when every worker has.
  */
 export async function runAgent(
-  { gateway, pool, cache, log, node, executorName, bounds }: AgentDeps,
+  { gateway, pool, idle, cache, log, node, executorName, bounds }: AgentDeps,
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
@@ -78,11 +81,14 @@ export async function runAgent(
   const listener = new WakeUpListener({
     open: () => gateway.socket(node),
     beat: (withinMs) => void beatWithin(withinMs),
+    work: (pipelines) => idle.wake(pipelines),
     log,
   });
   const listening = listener.run(drain);
   while (!drain.aborted) {
     const asked = cache.ask();
+    const { wakeUps } = idle;
+    idle.isHeard = listener.isHeard;
     const self = {
       node,
       executor: executorName(),
@@ -102,10 +108,15 @@ export async function runAgent(
         const heard = soon;
         void cache.hear(asked, assignment.erased).then((more) => more && heard.abort());
         listener.offer(assignment.sockets === true);
+        idle.hear(assignment, wakeUps);
         pool.follow(assignment);
         backoff.reset();
         return undefined;
-      }, messageOf);
+      })
+      .catch((error: unknown) => {
+        idle.forget();
+        return messageOf(error);
+      });
     // An outage is logged when it begins, when it changes and when it ends; not with every beat.
     if (!drain.aborted && reason !== outage) {
       if (reason === undefined) log.info({ node }, "the gateway answers heartbeats again");

@@ -13,6 +13,8 @@ export interface ListenerDeps {
   readonly open: () => Promise<Socket>;
   /** Hears that the agent is to beat, within so many milliseconds. */
   readonly beat: (withinMs: number) => void;
+  /** Hears which pipelines have something to do. */
+  readonly work: (pipelines: readonly string[]) => void;
   readonly log: Log;
   readonly returnMs?: number;
   readonly pingMs?: number;
@@ -103,7 +105,10 @@ export class WakeUpListener {
 
   #hear(text: string): void {
     const wakeUp = WakeUp.safeParse(jsonOf(text));
-    if (wakeUp.success && wakeUp.data.beat) this.#deps.beat(wakeUp.data.beat.withinMs);
+    if (!wakeUp.success) return;
+    const { beat, work } = wakeUp.data;
+    if (beat) this.#deps.beat(beat.withinMs);
+    if (work) this.#deps.work(work);
   }
 }
 

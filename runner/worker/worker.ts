@@ -15,6 +15,7 @@ import { performTask, type TaskDeps } from "../tasks/perform-task.ts";
 import { type Ask, Asking, type Work } from "./asking.ts";
 import { BackgroundWork, nextBatchSize } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
+import type { IdlePipelines } from "./idle-pipelines.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runLease } from "./run-lease.ts";
@@ -33,6 +34,8 @@ export interface WorkerDeps {
   readonly pipes: PipeStock;
   /** How many commands run here at once, and whose turn it is. */
   readonly permits: RunPermits;
+  /** Which pipelines have nothing to do. */
+  readonly idle: IdlePipelines;
   readonly log: ParentLog;
   readonly node: string;
 }
@@ -55,7 +58,7 @@ export interface WorkerOptions {
  * leases all the while, and when it ends it gives back what it still holds, then its slot.
  */
 export async function runWorker(
-  { gateway, cache, executor, secrets, egress, pipes, permits, node, ...deps }: WorkerDeps,
+  { gateway, cache, executor, secrets, egress, pipes, permits, idle, node, ...deps }: WorkerDeps,
   { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
 ): Promise<void> {
   await mkdir(dir, { recursive: true });
@@ -93,7 +96,7 @@ export async function runWorker(
   const hurry = (): void => renewer.hurry();
   drain.addEventListener("abort", hurry, { once: true });
   try {
-    await runLoop({ asking, work, sandboxes, reporter }, signals);
+    await runLoop({ asking, work, idle, pipeline, sandboxes, reporter }, signals);
   } finally {
     leavePermits();
     await background.idle();
@@ -108,22 +111,27 @@ export async function runWorker(
   }
 }
 
-interface LoopDeps {
+interface LoopDeps extends Pick<WorkerDeps, "idle">, Pick<WorkerOptions, "pipeline"> {
   readonly asking: Asking;
   readonly work: (work: Work) => Promise<void>;
   readonly sandboxes: Sandboxes;
   readonly reporter: Reporter;
 }
 
-async function runLoop({ asking, work, sandboxes, reporter }: LoopDeps, signals: Signals): Promise<void> {
+async function runLoop(
+  { asking, work, idle, pipeline, sandboxes, reporter }: LoopDeps,
+  signals: Signals,
+): Promise<void> {
   const { drain } = signals;
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!drain.aborted) {
     if (!(await sandboxes.recovered(drain))) continue;
+    const { wakeUps } = idle;
     const next = await asking.next(asked, signals);
     if (!next) {
-      await pause(backoff.next(), drain);
+      if (await idle.rest(pipeline, { wakeUps, signal: drain })) backoff.reset();
+      else await pause(backoff.next(), drain);
       continue;
     }
     backoff.reset();

@@ -37,17 +37,22 @@ import { inlineContent, uploadAddress } from "./uploads.ts";
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const node = await readJson(asked, Heartbeat);
   const { catalogue, config } = asked.context;
-  const { nodes, pipelines, erasedContents } = catalogue;
+  const { nodes, pipelines, jobs, erasedContents } = catalogue;
   const now = Date.now();
   const { executor, capacity, work = [], bounds, erasedTo } = node;
   const quiet = node.quiet && { quietUntil: now + QUIET_TTL_MS };
   await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds, ...quiet });
-  const [live, all, erased] = await Promise.all([
+  const [live, all, busy, erased] = await Promise.all([
     nodes.alive(now),
     pipelines.list(),
+    config.takesSockets ? jobs.busyPipelines() : undefined,
     erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
   ]);
-  const workers = assignWorkers({ pipelines: all, nodes: live }).get(node.node) ?? [];
+  const shares = assignWorkers({ pipelines: all, nodes: live }).get(node.node) ?? [];
+  const workers = shares.map((share) => ({
+    ...share,
+    ...(busy && !busy.has(share.pipeline) && { idle: true as const }),
+  }));
   const sockets = config.takesSockets && { sockets: true as const };
   return Response.json({ workers, ...(erased && { erased }), ...sockets } satisfies Assignment);
 }

@@ -131,6 +131,18 @@ export class JobTable extends Table {
     return row?.pipeline ?? null;
   }
 
+  /** The pipelines that have jobs under way; undefined: there are too many jobs to tell. */
+  async busyPipelines(): Promise<ReadonlySet<string> | undefined> {
+    const states = JSON.stringify(UNDER_WAY);
+    const rows = await this.all<{ pipeline: string; count: number }>`
+      SELECT pipeline, count(*) AS count FROM (
+        SELECT pipeline FROM jobs INDEXED BY jobs_by_state
+        WHERE state IN (SELECT value FROM json_each(${states})) LIMIT ${MAX_UNDER_WAY})
+      GROUP BY pipeline`;
+    const jobs = rows.reduce((sum, { count }) => sum + count, 0);
+    return jobs === MAX_UNDER_WAY ? undefined : new Set(rows.map(({ pipeline }) => pipeline));
+  }
+
   /** A job by its id, or null. */
   async find(id: string): Promise<Job | null> {
     const row = await this.first<{ job: string }>`SELECT job FROM jobs WHERE id = ${id}`;

@@ -17,6 +17,8 @@ export interface FleetApi {
 export interface NodeCalls {
   /** Wakes all nodes that have a socket: what they are to have may have changed. */
   wake(): Promise<void>;
+  /** Wakes the workers of a pipeline, which has something to do. */
+  wakeWorkers(pipeline: string): Promise<void>;
   /** A node left in good order. */
   leave(node: string): Promise<void>;
 }
@@ -42,6 +44,7 @@ export function openFleet(env: Pick<Env, "FLEET" | "SLUICE_JURISDICTION">): Flee
     );
   return {
     wake: () => woken(nodes.wake()),
+    wakeWorkers: (pipeline) => woken(nodes.wakeWorkers(pipeline)),
     leave: (node) => woken(nodes.leave(node)),
     open(node) {
       const url = new URL("http://fleet/");

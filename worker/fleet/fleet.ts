@@ -30,7 +30,11 @@ const LEFT = 1000;
 const UNASKED = 1003;
 
 const FACETS: Facets<FleetApi, NodeCalls> = {
-  nodes: { wake: (reach) => reach.wake(), leave: (reach, node) => reach.leave(node) },
+  nodes: {
+    wake: (reach) => reach.wake(),
+    wakeWorkers: (reach, pipeline) => reach.wakeWorkers(pipeline),
+    leave: (reach, node) => reach.leave(node),
+  },
 };
 
 /**
@@ -50,6 +54,8 @@ export class Fleet extends DurableObject<Env> implements Faceted {
   readonly #ledger: Ledger;
   readonly #engine: Engine;
   readonly #calls: NodeCalls;
+  /** What the next wake-up says. */
+  readonly #next = { beat: false, work: new Set<string>() };
   #wokeAt = Number.NEGATIVE_INFINITY;
   #nextWakeUp: ReturnType<typeof setTimeout> | undefined;
 
@@ -66,7 +72,11 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     ledger.listener = (woken) => engine.woken(woken);
     this.#ledger = ledger;
     this.#engine = engine;
-    this.#calls = { wake: async () => this.#wake(), leave: async (node) => this.#leave(node) };
+    this.#calls = {
+      wake: async () => this.#wake(),
+      wakeWorkers: async (pipeline) => this.#wake(pipeline),
+      leave: async (node) => this.#leave(node),
+    };
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(SOCKET_PING, SOCKET_PONG));
     if (ledger.exists) this.#missSockets();
     void engine.resume();
@@ -91,7 +101,8 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     for (const socket of before) socket.close(REPLACED, "another socket of this node took its place");
     const { nodes } = this.#ledger;
     if (this.#ledger.transaction((tx) => nodes.come(tx, node))) this.#wake();
-    server.send(beatWithin(Math.min(nodes.count * EACH_BACK_MS, QUIET_HEARTBEAT_MS)));
+    const withinMs = Math.min(nodes.count * EACH_BACK_MS, QUIET_HEARTBEAT_MS);
+    server.send(textOf({ beat: { withinMs } }));
     return new Response(null, { status: 101, webSocket: client });
   }
 
@@ -142,7 +153,10 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     this.#wake();
   }
 
-  #wake(): void {
+  /** The workers of a pipeline, or all nodes, which are to beat. */
+  #wake(pipeline?: string): void {
+    if (pipeline === undefined) this.#next.beat = true;
+    else this.#next.work.add(pipeline);
     if (this.#nextWakeUp !== undefined) return;
     // A clock that was set back makes no wait longer.
     const waitMs = Math.min(Math.max(this.#wokeAt + APART_MS - Date.now(), 0), APART_MS);
@@ -150,7 +164,14 @@ export class Fleet extends DurableObject<Env> implements Faceted {
       this.#nextWakeUp = undefined;
       this.#wokeAt = Date.now();
       const sockets = this.#sockets();
-      const wakeUp = beatWithin(Math.min(sockets.length * EACH_MS, SOCKET_RETURN_MS));
+      const withinMs = Math.min(sockets.length * EACH_MS, SOCKET_RETURN_MS);
+      const { beat, work } = this.#next;
+      const wakeUp = textOf({
+        ...(beat && { beat: { withinMs } }),
+        ...(work.size > 0 && { work: [...work] }),
+      });
+      this.#next.beat = false;
+      work.clear();
       for (const socket of sockets) socket.send(wakeUp);
     }, waitMs);
   }
@@ -161,6 +182,6 @@ export class Fleet extends DurableObject<Env> implements Faceted {
   }
 }
 
-function beatWithin(withinMs: number): string {
-  return JSON.stringify({ beat: { withinMs } } satisfies WakeUp);
+function textOf(wakeUp: WakeUp): string {
+  return JSON.stringify(wakeUp);
 }

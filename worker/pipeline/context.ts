@@ -28,8 +28,8 @@ export interface Peers {
   nodes(): Promise<readonly LiveNode[]>;
   /** What the nodes have for a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
   room(pipeline: string): Promise<PipelineRoom | undefined>;
-  /** Hears when nodes are to have other workers. */
-  readonly fleet: Pick<FleetDoor, "wake">;
+  /** Hears when nodes are to have other workers, and when workers have something to do. */
+  readonly fleet: Pick<FleetDoor, "wake" | "wakeWorkers">;
 }
 
 /** What a pipeline is to have and what it has, of one look at the nodes. */

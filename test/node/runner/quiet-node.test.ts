@@ -4,6 +4,7 @@ import { runAgent } from "../../../runner/agent/agent.ts";
 import type { Socket } from "../../../runner/agent/wake-up-listener.ts";
 import type { WorkerPool } from "../../../runner/agent/worker-pool.ts";
 import type { Gateway } from "../../../runner/gateway/gateway.ts";
+import { IdlePipelines } from "../../../runner/worker/idle-pipelines.ts";
 import { log, soon } from "./support/running.ts";
 
 // Nobody waits as long as a node does.
@@ -25,21 +26,25 @@ class OpenSocket extends EventTarget {
 let beats: Heartbeat[];
 let sockets: OpenSocket[];
 let work: NodeWork[];
-let answer: Assignment;
+/** Undefined: the gateway is away. */
+let answer: Assignment | undefined;
 let executor: string;
 let refusesSockets: boolean;
+let idle: IdlePipelines;
 let drain: AbortController;
 let done: Promise<void>;
 
 beforeEach(() => {
   [beats, sockets, work, executor, refusesSockets] = [[], [], [], "process", false];
   answer = { workers: [], sockets: true };
+  idle = new IdlePipelines();
   drain = new AbortController();
   // No time passes in which a quiet node would beat by itself.
   vi.spyOn(performance, "now").mockReturnValue(0);
   const gateway = {
     async heartbeat(beat: Heartbeat) {
       beats.push(beat);
+      if (!answer) throw new Error("away");
       return answer;
     },
     async leave() {},
@@ -54,7 +59,7 @@ beforeEach(() => {
   const cache = { ask: () => ({ erasedTo: null }) as never, hear: async () => false };
   const bounds = { running: 1, workers: 1 };
   done = runAgent(
-    { gateway, pool, cache, log, node: "n1", executorName: () => executor, bounds },
+    { gateway, pool, idle, cache, log, node: "n1", executorName: () => executor, bounds },
     drain.signal,
   );
 });
@@ -102,6 +107,34 @@ describe("a node that runs nothing and has a socket", () => {
       await soon(isQuiet).toBe(true);
       expect(beats.at(-1)?.work).toEqual(work);
     }
+  });
+
+  test("lets workers of pipelines rest that have no job, until it is woken for them, no heartbeat is answered, or the socket breaks", async () => {
+    const rest = () => idle.rest("edges", { wakeUps: idle.wakeUps, signal: drain.signal });
+    const nothingToDo: Assignment = {
+      workers: [{ pipeline: "edges", count: 1, idle: true }],
+      sockets: true,
+    };
+    answer = nothingToDo;
+    await soon(isQuiet).toBe(true);
+    const first = rest();
+    sockets.at(-1)?.dispatchEvent(new MessageEvent("message", { data: '{"work":["edges"]}' }));
+    expect(await first).toBe(true);
+    ring();
+    await next();
+    const second = rest();
+    answer = undefined;
+    ring();
+    expect(await second).toBe(true);
+    answer = nothingToDo;
+    await soon(isQuiet).toBe(true);
+    ring();
+    await next();
+    vi.spyOn(Math, "random").mockReturnValue(0);
+    const third = rest();
+    refusesSockets = true;
+    sockets.at(-1)?.dispatchEvent(new Event("close"));
+    expect(await third).toBe(true);
   });
 
   test("beats when an engine has come that it waited for", async () => {

@@ -29,13 +29,14 @@ class FakeSocket extends EventTarget {
 
 let sockets: FakeSocket[];
 let looks: number[];
+let work: string[];
 let drain: AbortController;
 let listener: WakeUpListener;
 let ended: Promise<void>;
 let opens: () => boolean;
 
 beforeEach(() => {
-  [sockets, looks, drain] = [[], [], new AbortController()];
+  [sockets, looks, work, drain] = [[], [], [], new AbortController()];
   opens = () => true;
   listen({});
 });
@@ -49,6 +50,7 @@ function listen(times: { returnMs?: number; pingMs?: number }): void {
       return socket as unknown as Socket;
     },
     beat: (withinMs) => looks.push(withinMs),
+    work: (pipelines) => work.push(...pipelines),
     log,
     ...times,
   });
@@ -96,7 +98,9 @@ describe("what wakes a node", () => {
       socket.say(text);
     expect(looks).toEqual([]);
     socket.say('{"beat":{"withinMs":200},"later":1}');
-    expect(looks).toEqual([200]);
+    expect([looks, work]).toEqual([[200], []]);
+    socket.say('{"work":["edges","faces"]}');
+    expect([looks, work]).toEqual([[200], ["edges", "faces"]]);
   });
 
   test("is heard no more if the gateway takes it back, and is not asked for again", async () => {

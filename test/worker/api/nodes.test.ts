@@ -157,9 +157,30 @@ describe("a node that is quiet", () => {
     expect(refused).toMatchObject({ status: 403, code: "AccessDenied" });
   });
 
-  test("has none at a gateway that takes none", async () => {
+  test("hears which of its pipelines have no job, and is woken when one has", async () => {
+    await makePipeline("rests", { strategy: "CONSTANT", constant: 1 });
+    const marks = async () =>
+      (await beatQuietly("a")).workers.filter(({ pipeline }: { pipeline: string }) => pipeline === "rests");
+    const isIdle = async () => (await marks()).every((share: { idle?: true }) => share.idle);
+    await expect.poll(isIdle).toBe(true);
+    const answer = await api("GET /runner/socket?node=a", { headers: { upgrade: "websocket" } });
+    const heard: string[] = [];
+    answer.webSocket?.addEventListener("message", ({ data }) => void heard.push(String(data)));
+    answer.webSocket?.accept();
+    await commitFiles({ repo: "rests-in", branch: "master" }, { a: "1" });
+    await expect.poll(() => heard).toContainEqual(expect.stringContaining('"work":["rests"]'));
+    // What it is woken for can be found: the catalogue knew of the job before.
+    expect(await marks()).toEqual([{ pipeline: "rests", count: 1 }]);
+    await good("DELETE /pipelines/rests");
+    answer.webSocket?.close();
+  });
+
+  test("has none at a gateway that takes none, and hears of no pipeline that its workers may rest", async () => {
     const config = configWith({ takesSockets: false });
-    expect(await beatQuietly("a", { config })).not.toHaveProperty("sockets");
+    await makePipeline("restless", { strategy: "CONSTANT", constant: 1 });
+    const told = await beatQuietly("a", { config });
+    expect(told).not.toHaveProperty("sockets");
+    expect(told.workers.filter((share: { idle?: true }) => share.idle)).toEqual([]);
     const asked = { config, headers: { upgrade: "websocket" } };
     expect(await failed("GET /runner/socket?node=a", asked)).toMatchObject({ status: 404, code: "NotFound" });
   });

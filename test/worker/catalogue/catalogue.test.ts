@@ -314,6 +314,24 @@ describe("jobs", () => {
     await catalogue.jobs.record([{ job: job("2", "a", "running"), version: 1 }], { uid: "u2" });
     expect((await catalogue.jobs.list({ limit: 10 })).map(({ id }) => id)).toEqual(["2"]);
   });
+
+  test("pipelines with a job that has not ended are told from the others", async () => {
+    const before = await catalogue.jobs.busyPipelines();
+    expect(before?.has("busy") || before?.has("done")).toBe(false);
+    await catalogue.jobs.record(
+      [
+        { job: job("b1", "busy", "success"), version: 1 },
+        { job: job("b2", "busy", "egressing"), version: 1 },
+        { job: job("b3", "busy", "killed"), version: 1 },
+        { job: job("d1", "done", "failure"), version: 1 },
+      ],
+      { uid: "u" },
+    );
+    const after = await catalogue.jobs.busyPipelines();
+    expect([after?.has("busy"), after?.has("done")]).toEqual([true, false]);
+    await catalogue.jobs.record([{ job: job("b2", "busy", "success"), version: 2 }], { uid: "u" });
+    expect((await catalogue.jobs.busyPipelines())?.has("busy")).toBe(false);
+  });
 });
 
 describe("nodes", () => {

@@ -118,6 +118,17 @@ describe("the object of the fleet", () => {
     await rungFor(a, 3);
   });
 
+  test("wakes the workers of pipelines that have something to do, and tells nothing else", async () => {
+    const a = await connect("a");
+    await rungFor(a, 1);
+    await Promise.all(["edges", "faces", "edges"].map((name) => calls.wakeWorkers(name)));
+    await rungFor(a, 2);
+    expect(WakeUp.parse(JSON.parse(a.texts.at(-1) ?? ""))).toEqual({ work: ["edges", "faces"] });
+    await calls.wake();
+    await rungFor(a, 3);
+    expect(WakeUp.parse(JSON.parse(a.texts.at(-1) ?? ""))).toEqual({ beat: { withinMs: 10 } });
+  });
+
   test("wakes the others when a node comes, and not when it comes back", async () => {
     const a = await connect("a");
     await rungFor(a, 1);

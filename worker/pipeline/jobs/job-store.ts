@@ -57,6 +57,8 @@ export interface JobRow {
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
   readonly version: number;
+  /** The version that the catalogue has; 0: it has never heard of the job. */
+  readonly flushed: number;
 }
 
 /** The source of a job that was made for what lay in the inputs when the pipeline was created, started or updated. */
@@ -447,7 +449,7 @@ function added(a: Required<Counts>, b: Required<Counts>): Required<Counts> {
 
 const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, tookOver, turnAt, committing,
   committingAt, total, processed, skipped, failed, bad, open, errorsCommit,
-  outputCommit, createdAt, startedAt, finishedAt, version`;
+  outputCommit, createdAt, startedAt, finishedAt, version, flushed`;
 
 /** So many of the newest jobs keep what they ran, datum by datum; older ones keep only the counts. */
 export const KEPT_JOBS = 1000;

@@ -38,6 +38,9 @@ export async function flushPage({ ledger, peers }: PipelineContext): Promise<boo
     jobs.map((job) => ({ job: viewJob(job, { ledger, oldest }), version: job.version })),
     definition,
   );
+  // Before that is written down: a crash in between has it told, and nodes woken, once more.
+  if (jobs.some(({ flushed, finishedAt }) => flushed === 0 && finishedAt === null))
+    await peers.fleet.wakeWorkers(definition.name);
   ledger.transaction(() => {
     if (ledger.pipeline.definition()?.uid !== definition.uid) return;
     for (const { n, version } of jobs) ledger.jobs.setFlushed(n, version);

@@ -7,6 +7,7 @@ import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { STRICT_TERMS } from "../../../../runner/tasks/destination.ts";
+import { IdlePipelines } from "../../../../runner/worker/idle-pipelines.ts";
 import { RunPermits } from "../../../../runner/worker/run-permits.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
@@ -54,16 +55,17 @@ export function startFakeAgent({
   const pipes = new PipeStock(join(dir, "pipes"));
   const egress = { terms: STRICT_TERMS, gatewayKey: KEY.accessKeyId };
   const permits = new RunPermits(maxRunning);
+  const idle = new IdlePipelines();
   const run = (worker: WorkerOptions) =>
     runWorker(
-      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, permits, log, node },
+      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, permits, idle, log, node },
       worker,
     );
   const pool = new WorkerPool({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain.signal);
   const executorName = () => executor.name;
-  const done = runAgent({ gateway, pool, cache, log, node, executorName, bounds }, drain.signal)
+  const done = runAgent({ gateway, pool, idle, cache, log, node, executorName, bounds }, drain.signal)
     .then(() => upkeep)
     .finally(() => client.close());
   return {
