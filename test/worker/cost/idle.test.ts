@@ -85,9 +85,10 @@ let pings = 0;
 /** What comes in over a socket is charged as so much of a call, whether the object is woken for it or not. */
 const CALLS_A_MESSAGE = 1 / 20;
 
-/** A node as its agent is that has nothing to do: it says that it lives, and its workers ask for datums. */
+/** A node as its agent is that has nothing to do: it says that it lives, and its workers ask for datums, unless they may rest. */
 function startNode(time: Time, name: string): void {
   let erasedTo: string | null = null;
+  let idle = new Set<string>();
   const workers = new Set<string>();
   const listen = async (): Promise<void> => {
     const socket = await openNodeSocket(name, key);
@@ -113,7 +114,9 @@ function startNode(time: Time, name: string): void {
     const told = await ask("POST /runner/heartbeat", { ...self, ...quiet }, key);
     erasedTo = told.erased.upTo;
     if (isFirst) return await listen();
-    for (const { pipeline } of told.workers as { pipeline: string }[]) {
+    const shares = told.workers as { pipeline: string; idle?: true }[];
+    idle = new Set(shares.filter((share) => share.idle).map(({ pipeline }) => pipeline));
+    for (const { pipeline } of shares) {
       if (workers.has(pipeline)) continue;
       workers.add(pipeline);
       time.after(offset(pipelines, pipeline, LEASE_WAIT_MS + PAUSE_MS), () => poll(pipeline));
@@ -131,7 +134,7 @@ function startNode(time: Time, name: string): void {
     while (waits === before && !isAnswered) await scheduler.wait(1);
     time.after(LEASE_WAIT_MS, async () => {
       expect(await answered).toMatchObject({ slot: true, datums: [], tasks: [] });
-      time.after(PAUSE_MS, () => poll(pipeline));
+      if (!idle.has(pipeline)) time.after(PAUSE_MS, () => poll(pipeline));
     });
   };
   time.after(offset(nodes, name, HEARTBEAT_MS), beat);
