@@ -20,7 +20,6 @@ import {
 } from "../../protocol/runner.ts";
 import type { Content } from "../blobs/content.ts";
 import type { BranchApi } from "../branch/contract/api.ts";
-import { assignWorkers } from "../core/parallelism.ts";
 import type { Grant } from "../keys/grants.ts";
 import type { InputCommit, Leased } from "../pipeline/contract.ts";
 import { apiError } from "./answer/errors.ts";
@@ -36,23 +35,16 @@ import { inlineContent, uploadAddress } from "./uploads.ts";
  */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const node = await readJson(asked, Heartbeat);
-  const { catalogue, config } = asked.context;
-  const { nodes, pipelines, jobs, erasedContents } = catalogue;
+  const { catalogue, config, fleet } = asked.context;
+  const { nodes, erasedContents } = catalogue;
   const now = Date.now();
   const { executor, capacity, work = [], bounds, erasedTo } = node;
   const quiet = node.quiet && { quietUntil: now + QUIET_TTL_MS };
   await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds, ...quiet });
-  const [live, all, busy, erased] = await Promise.all([
-    nodes.alive(now),
-    pipelines.list(),
-    config.takesSockets ? jobs.busyPipelines() : undefined,
+  const [workers, erased] = await Promise.all([
+    fleet.assigned(node.node, { isWoken: config.takesSockets, isQuiet: node.quiet === true }),
     erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
   ]);
-  const shares = assignWorkers({ pipelines: all, nodes: live }).get(node.node) ?? [];
-  const workers = shares.map((share) => ({
-    ...share,
-    ...(busy && !busy.has(share.pipeline) && { idle: true as const }),
-  }));
   const sockets = config.takesSockets && { sockets: true as const };
   return Response.json({ workers, ...(erased && { erased }), ...sockets } satisfies Assignment);
 }

@@ -1,6 +1,9 @@
+import type { Assignment } from "../../protocol/runner.ts";
+import { openCatalogue } from "../catalogue/catalogue.ts";
 import { type Env, objectsOf } from "../env.ts";
 import { within } from "../objects/engine.ts";
 import { clientOf } from "../objects/facets.ts";
+import { readAssignments } from "./assignments.ts";
 
 /** The one fleet object. */
 const NAME = "fleet";
@@ -11,7 +14,7 @@ export const NODE_PARAMETER = "node";
 
 /** What the Fleet object does for others. */
 export interface FleetApi {
-  readonly nodes: NodeCalls;
+  readonly nodes: NodeCalls & AssignmentCalls;
 }
 
 export interface NodeCalls {
@@ -23,29 +26,54 @@ export interface NodeCalls {
   leave(node: string): Promise<void>;
 }
 
+interface AssignmentCalls {
+  /** What a node is to run; undefined: the catalogue has not heard that it lives. */
+  assigned(node: string): Promise<Assignment["workers"] | undefined>;
+}
+
+/** Of a node that beats. */
+interface Beating {
+  /** The gateway takes sockets: it is woken when a pipeline that it is told to be idle has a job. */
+  readonly isWoken: boolean;
+  readonly isQuiet: boolean;
+}
+
 /** The way to the Fleet object. */
 export interface FleetDoor extends NodeCalls {
   /** Opens a socket for a node, which takes the place of one that it has: the answer to its upgrade. */
   open(node: string): Promise<Response>;
+  /** What a node is to run. For quiet nodes the object asks the catalogue, once for many; if it can't be asked, it is asked for each. */
+  assigned(node: string, beating: Beating): Promise<Assignment["workers"]>;
 }
 
 /**
  * Waking never fails: a node that does not hear it asks by itself after QUIET_HEARTBEAT_MS. So nothing else waits for the
  * object or fails with it.
  */
-export function openFleet(env: Pick<Env, "FLEET" | "SLUICE_JURISDICTION">): FleetDoor {
+export function openFleet(env: Pick<Env, "FLEET" | "DB" | "SLUICE_JURISDICTION">): FleetDoor {
   // Anew for each call: what refers to an object that broke off stays broken.
   const fleet = () => objectsOf(env, "FLEET").getByName(NAME);
   const { nodes } = clientOf<FleetApi>({ call: async (name, args) => await fleet().call(name, args) });
-  const woken = (call: Promise<void>) =>
+  const asked = <T>(call: Promise<T>, what: string): Promise<T | undefined> =>
     within(
       WAKE_MS,
-      call.catch((error: unknown) => console.warn(`the nodes could not be woken: ${error}`)),
+      call.catch((error: unknown) => {
+        console.warn(`${what}: ${error}`);
+        return undefined;
+      }),
     );
+  const woken = async (call: Promise<void>) => await asked(call, "the nodes could not be woken");
   return {
     wake: () => woken(nodes.wake()),
     wakeWorkers: (pipeline) => woken(nodes.wakeWorkers(pipeline)),
     leave: (node) => woken(nodes.leave(node)),
+    async assigned(node, { isWoken, isQuiet }) {
+      const known = isWoken && isQuiet ? nodes.assigned(node) : undefined;
+      const shares = known && (await asked(known, "the Fleet object does not say what nodes are to run"));
+      if (shares) return shares;
+      const read = await readAssignments(openCatalogue(env.DB), { now: Date.now(), marksIdle: isWoken });
+      return read.of(node) ?? [];
+    },
     open(node) {
       const url = new URL("http://fleet/");
       url.searchParams.set(NODE_PARAMETER, node);

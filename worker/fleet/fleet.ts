@@ -10,7 +10,9 @@ import { openCatalogue } from "../catalogue/catalogue.ts";
 import type { Env } from "../env.ts";
 import { Engine } from "../objects/engine.ts";
 import { answer, type Faceted, type Facets } from "../objects/facets.ts";
-import { type FleetApi, NODE_PARAMETER, type NodeCalls } from "./door.ts";
+import { readAssignments } from "./assignments.ts";
+import { type FleetApi, NODE_PARAMETER } from "./door.ts";
+import { KnownAssignments } from "./known-assignments.ts";
 import { Ledger } from "./ledger.ts";
 
 /** Two wake-ups are so far apart at least: what changes at once wakes nodes once. */
@@ -29,11 +31,12 @@ const REPLACED = 4001;
 const LEFT = 1000;
 const UNASKED = 1003;
 
-const FACETS: Facets<FleetApi, NodeCalls> = {
+const FACETS: Facets<FleetApi, FleetApi["nodes"]> = {
   nodes: {
     wake: (reach) => reach.wake(),
     wakeWorkers: (reach, pipeline) => reach.wakeWorkers(pipeline),
     leave: (reach, node) => reach.leave(node),
+    assigned: (reach, node) => reach.assigned(node),
   },
 };
 
@@ -53,7 +56,8 @@ const FACETS: Facets<FleetApi, NodeCalls> = {
 export class Fleet extends DurableObject<Env> implements Faceted {
   readonly #ledger: Ledger;
   readonly #engine: Engine;
-  readonly #calls: NodeCalls;
+  readonly #calls: FleetApi["nodes"];
+  readonly #assignments: KnownAssignments;
   /** What the next wake-up says. */
   readonly #next = { beat: false, work: new Set<string>() };
   #wokeAt = Number.NEGATIVE_INFINITY;
@@ -70,12 +74,17 @@ export class Fleet extends DurableObject<Env> implements Faceted {
       loops: [{ name: "gone", due: () => ledger.nodes.nextGone(), step: () => this.#tellGone() }],
     });
     ledger.listener = (woken) => engine.woken(woken);
+    this.#assignments = new KnownAssignments(
+      () => readAssignments(openCatalogue(env.DB), { now: Date.now(), marksIdle: true }),
+      Date.now,
+    );
     this.#ledger = ledger;
     this.#engine = engine;
     this.#calls = {
       wake: async () => this.#wake(),
       wakeWorkers: async (pipeline) => this.#wake(pipeline),
       leave: async (node) => this.#leave(node),
+      assigned: (node) => this.#assignments.of(node),
     };
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(SOCKET_PING, SOCKET_PONG));
     if (ledger.exists) this.#missSockets();
@@ -155,6 +164,7 @@ export class Fleet extends DurableObject<Env> implements Faceted {
 
   /** The workers of a pipeline, or all nodes, which are to beat. */
   #wake(pipeline?: string): void {
+    this.#assignments.forget();
     if (pipeline === undefined) this.#next.beat = true;
     else this.#next.work.add(pipeline);
     if (this.#nextWakeUp !== undefined) return;

@@ -150,9 +150,9 @@ export function earliest(...times: readonly (number | undefined)[]): number | un
   return there.length === 0 ? undefined : Math.min(...there);
 }
 
-/** Resolves when the work is done, or after so long. */
-export async function within(waitMs: number, work: Promise<unknown>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, waitMs);
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+/** Resolves as the work does, or with nothing after so long. */
+export async function within<T>(waitMs: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), waitMs);
+  return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
