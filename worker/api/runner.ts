@@ -55,10 +55,12 @@ const NodeQuery = z.strictObject({ node: Name });
 export async function openSocket(asked: ApiRequest): Promise<Response> {
   const { node } = readQuery(asked, NodeQuery);
   const { config, fleet } = asked.context;
+  const { keyId } = asked.caller;
+  const isGiven = [...config.rootKeys, config.runnerKey].some((given) => given?.id === keyId);
   if (!config.takesSockets) throw apiError.NotFound("This gateway takes no sockets of nodes.");
   if (asked.request.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw apiError.InvalidRequest("Here a WebSocket is opened: send an Upgrade.");
-  const { status, webSocket } = await fleet.open(node);
+  const { status, webSocket } = await fleet.open(node, isGiven ? undefined : keyId);
   return new Response(null, { status, webSocket });
 }
 

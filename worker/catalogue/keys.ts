@@ -62,6 +62,14 @@ export class KeyTable extends Table {
     return new Map(rows.map(({ id, description }) => [id, description]));
   }
 
+  /** Those of some keys that are there and have not expired, by id. */
+  async standing(ids: readonly string[], now: number): Promise<ReadonlySet<string>> {
+    const rows = await this.all<{ id: string }>`
+      SELECT id FROM access_keys
+      WHERE id IN (SELECT value FROM json_each(${JSON.stringify(ids)})) AND (expiresAt IS NULL OR expiresAt > ${now})`;
+    return new Set(rows.map(({ id }) => id));
+  }
+
   /** By id, those after `after`. */
   async list({ after = "", limit }: { after?: string | undefined; limit: number }): Promise<KeyFacts[]> {
     const rows = await this.all<Omit<StoredRow, "sealedSecret">>`

@@ -9,8 +9,9 @@ import { readAssignments } from "./assignments.ts";
 const NAME = "fleet";
 /** Who wakes nodes waits for the object at most so long. */
 const WAKE_MS = 2_000;
-/** Who asks for a socket, as a parameter of the URL: the object is reached by the Worker alone. */
+/** Who asks for a socket, and with which key of the catalogue, as parameters of the URL: the object is reached by the Worker alone. */
 export const NODE_PARAMETER = "node";
+export const KEY_PARAMETER = "key";
 
 /** What the Fleet object does for others. */
 export interface FleetApi {
@@ -24,6 +25,8 @@ export interface NodeCalls {
   wakeWorkers(pipeline: string): Promise<void>;
   /** A node left in good order. */
   leave(node: string): Promise<void>;
+  /** A key was deleted: sockets that were opened with it are closed. The object finds one that is missed within a minute, if it has anything to say. */
+  revoke(key: string): Promise<void>;
 }
 
 interface AssignmentCalls {
@@ -40,8 +43,11 @@ interface Beating {
 
 /** The way to the Fleet object. */
 export interface FleetDoor extends NodeCalls {
-  /** Opens a socket for a node, which takes the place of one that it has: the answer to its upgrade. */
-  open(node: string): Promise<Response>;
+  /**
+   * Opens a socket for a node, which takes the place of one that it has: the answer to its upgrade. `key`: the one of the catalogue by which
+   * it may; absent: it is one of the gateway's own.
+   */
+  open(node: string, key?: string): Promise<Response>;
   /** What a node is to run. For quiet nodes the object asks the catalogue, once for many; if it can't be asked, it is asked for each. */
   assigned(node: string, beating: Beating): Promise<Assignment["workers"]>;
 }
@@ -74,9 +80,11 @@ export function openFleet(env: Pick<Env, "FLEET" | "DB" | "SLUICE_JURISDICTION">
       const read = await readAssignments(openCatalogue(env.DB), { now: Date.now(), marksIdle: isWoken });
       return read.of(node) ?? [];
     },
-    open(node) {
+    revoke: (key) => woken(nodes.revoke(key)),
+    open(node, key) {
       const url = new URL("http://fleet/");
       url.searchParams.set(NODE_PARAMETER, node);
+      if (key !== undefined) url.searchParams.set(KEY_PARAMETER, key);
       return fleet().fetch(url, { headers: { upgrade: "websocket" } });
     },
   };

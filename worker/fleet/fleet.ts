@@ -11,7 +11,7 @@ import type { Env } from "../env.ts";
 import { Engine } from "../objects/engine.ts";
 import { answer, type Faceted, type Facets } from "../objects/facets.ts";
 import { readAssignments } from "./assignments.ts";
-import { type FleetApi, NODE_PARAMETER } from "./door.ts";
+import { type FleetApi, KEY_PARAMETER, NODE_PARAMETER } from "./door.ts";
 import { KnownAssignments } from "./known-assignments.ts";
 import { Ledger } from "./ledger.ts";
 
@@ -23,11 +23,14 @@ const APART_MS = 100;
  */
 const EACH_MS = 10;
 const EACH_BACK_MS = 40;
+/** So often it is looked whether the keys of sockets are still there, if there is anything to say. */
+const KEYS_CHECKED_MS = 60_000;
 /** Nodes that are told to be gone at a time. */
 const GONE_TOGETHER = 100;
 
 /** Another socket of the same node took the place of this one; the node left; nothing is taken by a socket but pings. */
 const REPLACED = 4001;
+const REVOKED = 4003;
 const LEFT = 1000;
 const UNASKED = 1003;
 
@@ -36,6 +39,7 @@ const FACETS: Facets<FleetApi, FleetApi["nodes"]> = {
     wake: (reach) => reach.wake(),
     wakeWorkers: (reach, pipeline) => reach.wakeWorkers(pipeline),
     leave: (reach, node) => reach.leave(node),
+    revoke: (reach, key) => reach.revoke(key),
     assigned: (reach, node) => reach.assigned(node),
   },
 };
@@ -61,6 +65,7 @@ export class Fleet extends DurableObject<Env> implements Faceted {
   /** What the next wake-up says. */
   readonly #next = { beat: false, work: new Set<string>() };
   #wokeAt = Number.NEGATIVE_INFINITY;
+  #checkedKeysAt = Number.NEGATIVE_INFINITY;
   #nextWakeUp: ReturnType<typeof setTimeout> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -84,6 +89,11 @@ export class Fleet extends DurableObject<Env> implements Faceted {
       wake: async () => this.#wake(),
       wakeWorkers: async (pipeline) => this.#wake(pipeline),
       leave: async (node) => this.#leave(node),
+      revoke: async (key) => {
+        this.#revoke((of) => of === key);
+        // Another isolate may remember the key for some seconds, and let somebody in with it.
+        this.#checkedKeysAt = Number.NEGATIVE_INFINITY;
+      },
       assigned: (node) => this.#assignments.of(node),
     };
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(SOCKET_PING, SOCKET_PONG));
@@ -101,12 +111,14 @@ export class Fleet extends DurableObject<Env> implements Faceted {
 
   /** Takes a node's socket. */
   override async fetch(request: Request): Promise<Response> {
-    const node = new URL(request.url).searchParams.get(NODE_PARAMETER) ?? "";
+    const { searchParams } = new URL(request.url);
+    const node = searchParams.get(NODE_PARAMETER) ?? "";
+    const key = searchParams.get(KEY_PARAMETER) ?? undefined;
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ledger.makeTables();
     const before = this.ctx.getWebSockets(node);
     this.ctx.acceptWebSocket(server, [node]);
-    server.serializeAttachment(node);
+    server.serializeAttachment({ node, key } satisfies Opener);
     for (const socket of before) socket.close(REPLACED, "another socket of this node took its place");
     const { nodes } = this.#ledger;
     if (this.#ledger.transaction((tx) => nodes.come(tx, node))) this.#wake();
@@ -128,14 +140,14 @@ export class Fleet extends DurableObject<Env> implements Faceted {
   }
 
   #closed(socket: WebSocket): void {
-    const node: string = socket.deserializeAttachment();
+    const { node } = openerOf(socket);
     if (this.#sockets(node).some((other) => other !== socket)) return;
     this.#ledger.transaction((tx) => this.#ledger.nodes.closed(tx, node, Date.now()));
   }
 
   #missSockets(): void {
     const { nodes } = this.#ledger;
-    const there = new Set(this.#sockets().map((socket) => socket.deserializeAttachment()));
+    const there = new Set(this.#sockets().map((socket) => openerOf(socket).node));
     const missing = nodes.open().filter((node) => !there.has(node));
     if (missing.length === 0) return;
     this.#ledger.transaction((tx) => {
@@ -173,23 +185,61 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     this.#nextWakeUp = setTimeout(() => {
       this.#nextWakeUp = undefined;
       this.#wokeAt = Date.now();
-      const sockets = this.#sockets();
-      const withinMs = Math.min(sockets.length * EACH_MS, SOCKET_RETURN_MS);
-      const { beat, work } = this.#next;
-      const wakeUp = textOf({
-        ...(beat && { beat: { withinMs } }),
-        ...(work.size > 0 && { work: [...work] }),
-      });
-      this.#next.beat = false;
-      work.clear();
-      for (const socket of sockets) socket.send(wakeUp);
+      void this.#checkKeys().then(() => this.#say());
     }, waitMs);
+  }
+
+  #say(): void {
+    const sockets = this.#sockets();
+    const withinMs = Math.min(sockets.length * EACH_MS, SOCKET_RETURN_MS);
+    const { beat, work } = this.#next;
+    if (!beat && work.size === 0) return;
+    const wakeUp = textOf({
+      ...(beat && { beat: { withinMs } }),
+      ...(work.size > 0 && { work: [...work] }),
+    });
+    this.#next.beat = false;
+    work.clear();
+    for (const socket of sockets) socket.send(wakeUp);
+  }
+
+  /** Before anything is said, once in a while: a socket may have been opened with a key that another isolate still remembered. */
+  async #checkKeys(): Promise<void> {
+    const now = Date.now();
+    if (Math.abs(now - this.#checkedKeysAt) < KEYS_CHECKED_MS) return;
+    this.#checkedKeysAt = now;
+    try {
+      const keys = new Set(this.#sockets().flatMap((socket) => openerOf(socket).key ?? []));
+      if (keys.size === 0) return;
+      const standing = await openCatalogue(this.env.DB).keys.standing([...keys], now);
+      this.#revoke((key) => keys.has(key) && !standing.has(key));
+    } catch (error) {
+      console.warn("the catalogue can't be asked for the keys of nodes", error);
+    }
+  }
+
+  #revoke(isRevoked: (key: string) => boolean): void {
+    for (const socket of this.#sockets()) {
+      const { key } = openerOf(socket);
+      if (key !== undefined && isRevoked(key))
+        socket.close(REVOKED, "the key by which it was opened is no more");
+    }
   }
 
   /** Those that are open, of one node or of all. */
   #sockets(node?: string): WebSocket[] {
     return this.ctx.getWebSockets(node).filter(({ readyState }) => readyState === WebSocket.OPEN);
   }
+}
+
+/** Who opened a socket, and with which key of the catalogue: a key of the gateway's own is none. */
+interface Opener {
+  readonly node: string;
+  readonly key: string | undefined;
+}
+
+function openerOf(socket: WebSocket): Opener {
+  return socket.deserializeAttachment();
 }
 
 function textOf(wakeUp: WakeUp): string {

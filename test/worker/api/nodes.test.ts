@@ -157,6 +157,26 @@ describe("a node that is quiet", () => {
     expect(refused).toMatchObject({ status: 403, code: "AccessDenied" });
   });
 
+  test("loses its socket with its key", async () => {
+    const made = await good("POST /keys", { body: { level: "runner", description: "a node" } });
+    const caller = { keyId: made.id, scope: { level: "runner", repos: null } } as const;
+    const upgrade = { headers: { upgrade: "websocket" } };
+    const answers = [
+      await api("GET /runner/socket?node=a", { ...upgrade, caller }),
+      await api("GET /runner/socket?node=b", upgrade),
+    ];
+    const codes: (number | undefined)[] = [undefined, undefined];
+    for (const [index, { webSocket }] of answers.entries()) {
+      webSocket?.addEventListener("close", ({ code }) => {
+        codes[index] = code;
+      });
+      webSocket?.accept();
+    }
+    await good(`DELETE /keys/${made.id}`);
+    await expect.poll(() => codes).toEqual([4003, undefined]);
+    answers[1]?.webSocket?.close();
+  });
+
   test("hears which of its pipelines have no job, and is woken when one has", async () => {
     await makePipeline("rests", { strategy: "CONSTANT", constant: 1 });
     const marks = async () =>

@@ -5,7 +5,7 @@ import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { FleetApi } from "../../../worker/fleet/door.ts";
 import { clientOf } from "../../../worker/objects/facets.ts";
 
-const { nodes } = openCatalogue(env.DB);
+const { nodes, keys } = openCatalogue(env.DB);
 const open = new Set<WebSocket>();
 let object: DurableObjectStub<undefined>;
 let made = 0;
@@ -24,8 +24,9 @@ interface Heard {
   readonly closed: { code?: number };
 }
 
-async function connect(node: string): Promise<Heard> {
-  const answer = await object.fetch(`http://fleet/?node=${node}`, { headers: { upgrade: "websocket" } });
+async function connect(node: string, key?: string): Promise<Heard> {
+  const by = key === undefined ? "" : `&key=${key}`;
+  const answer = await object.fetch(`http://fleet/?node=${node}${by}`, { headers: { upgrade: "websocket" } });
   const socket = answer.webSocket;
   if (!socket) throw new Error(`no socket: ${answer.status}`);
   const heard: Heard = { socket, texts: [], closed: {} };
@@ -268,5 +269,44 @@ describe("an object that comes up without sockets of nodes on record", () => {
         .toArray(),
     );
     expect(tables).toEqual([]);
+  });
+});
+
+describe("a socket whose key is deleted", () => {
+  const add = (id: string, expiresAt?: number) =>
+    keys.add({
+      ...{ id, sealedSecret: "", level: "runner", repos: null, pipelines: false, description: "" },
+      ...{ createdAt: 0, ...(expiresAt !== undefined && { expiresAt }) },
+    });
+
+  test("is closed, and no other; its node is gone if it does not come back with another key", async () => {
+    for (const key of ["k1", "k2", "k3"]) await add(key);
+    const [a, b, c] = [await connect("a", "k1"), await connect("b", "k2"), await connect("c")];
+    await calls.revoke("k1");
+    await expect.poll(() => a.closed.code).toBe(4003);
+    await expect.poll(async () => (await rows()).find(({ name }) => name === "a")?.closedAt).toBeTruthy();
+    await connect("a", "k3");
+    expect((await rows()).map(({ closedAt }) => closedAt)).toEqual([null, null, null]);
+    expect([b.closed.code, c.closed.code]).toEqual([undefined, undefined]);
+  });
+
+  test("or has expired is closed before nodes are woken, also if the object was not told", async () => {
+    await add("stands");
+    await add("ends", Date.now() + 3_600_000);
+    await add("ended", 1);
+    const first = await connect("n0", "stands");
+    await rungFor(first, 1);
+    const others = ["ends", "ended", "deleted", undefined];
+    const heard = [first, ...(await Promise.all(others.map((key, n) => connect(`n${n + 1}`, key))))];
+    // A deletion lets it look at all of them.
+    await calls.revoke("another");
+    await calls.wake();
+    const open = undefined;
+    const codes = () => heard.map(({ closed }) => closed.code);
+    await expect.poll(codes).toEqual([open, open, 4003, 4003, open]);
+    const before = heard.map(looks);
+    await calls.wake();
+    const woken = () => heard.map((each, n) => looks(each) > (before[n] ?? 0));
+    await expect.poll(woken).toEqual([true, true, false, false, true]);
   });
 });

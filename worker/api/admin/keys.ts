@@ -119,7 +119,7 @@ export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
 /** `DELETE /keys/{id}`: the key, or the session, stops working within KEY_MEMORY_MS. */
 export async function deleteKey(asked: ApiRequest): Promise<Response> {
   const id = asked.params.key ?? "";
-  const { catalogue, config } = asked.context;
+  const { catalogue, config, fleet } = asked.context;
   const rank = config.rootKeys.findIndex((root) => root.id === id);
   if (rank >= 0) {
     const message =
@@ -128,7 +128,10 @@ export async function deleteKey(asked: ApiRequest): Promise<Response> {
         : `'${id}' is the root key from before, which can't be deleted: unset SLUICE_ACCESS_KEY_ID_PREVIOUS and SLUICE_SECRET_ACCESS_KEY_PREVIOUS of the gateway instead.`;
     throw apiError.InvalidRequest(message);
   }
-  if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
+  if (await catalogue.keys.remove(id)) {
+    await fleet.revoke(id);
+    return new Response(null, { status: 204 });
+  }
   if (await catalogue.sessions.remove(id)) return new Response(null, { status: 204 });
   throw apiError.NoSuchAccessKey(`There is no access key '${id}': 'sluice key list' shows those there are.`);
 }
