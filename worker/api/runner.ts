@@ -40,10 +40,20 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const now = Date.now();
   const { executor, capacity, work = [], bounds, erasedTo } = node;
   const quiet = node.quiet && { quietUntil: now + QUIET_TTL_MS };
-  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds, ...quiet });
+  const newest = await nodes.record({
+    name: node.node,
+    executor,
+    capacity,
+    seenAt: now,
+    work,
+    bounds,
+    ...quiet,
+  });
+  const erasedSince = (place: string | null) =>
+    place !== null && place === newest ? { upTo: place, contents: [] } : erasedContents.since(place);
   const [workers, erased] = await Promise.all([
     fleet.assigned(node.node, { isWoken: config.takesSockets, isQuiet: node.quiet === true }),
-    erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
+    erasedTo === undefined ? undefined : erasedSince(erasedTo),
   ]);
   const sockets = config.takesSockets && { sockets: true as const };
   return Response.json({ workers, ...(erased && { erased }), ...sockets } satisfies Assignment);

@@ -13,6 +13,9 @@ export const ERASED_CONTENTS_PROBE = "SELECT number, token, content, toldAt FROM
 /** Random: a place of a list that is gone is none of this one. */
 const TOKEN = "lower(hex(randomblob(8)))";
 
+/** The place of an entry, as erasedPlaceText writes it. */
+export const ERASED_PLACE = "number || '.' || token";
+
 /** With each entry that is added, at most so many of the oldest are looked at, and removed if they are old. */
 const LOOKED_AT_FOR_EACH = 2;
 

@@ -1,4 +1,5 @@
 import { NODE_TTL_MS, type NodeBounds, type NodeWork, QUIET_TTL_MS } from "../../protocol/runner.ts";
+import { ERASED_PLACE } from "./erased-contents.ts";
 import { raw, Table } from "./table.ts";
 
 /** What a node says of itself. */
@@ -50,8 +51,12 @@ export class NodeTable extends Table {
   /** By the gateway's clock, when this isolate last heard of a node. */
   #recordedAt = 0;
 
-  /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
-  async record({ name, executor, capacity, seenAt, work, bounds, quietUntil }: NodeRecord): Promise<void> {
+  /**
+   * The node lives. The mark that it is being drained stays: a node does not decide that itself. Returns the newest place of the list of
+   * erased contents at that moment, if it has any: so most nodes need not ask for what follows theirs.
+   */
+  async record(node: NodeRecord): Promise<string | undefined> {
+    const { name, executor, capacity, seenAt, work, bounds, quietUntil } = node;
     const isSetBack = seenAt < this.#recordedAt - OVERTAKEN_MS;
     this.#recordedAt = isSetBack ? seenAt : Math.max(seenAt, this.#recordedAt);
     // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
@@ -59,13 +64,15 @@ export class NodeTable extends Table {
       await this.run`
         UPDATE nodes SET seenAt = ${seenAt}, quietUntil = min(quietUntil, ${seenAt + QUIET_TTL_MS})
         WHERE seenAt > ${seenAt}`;
-    await this.run`
+    const row = await this.first<{ newest: string | null }>`
       INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers, quietUntil)
       VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},
         ${bounds?.running ?? null}, ${bounds?.workers ?? null}, ${quietUntil ?? null})
       ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
         seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
-        maxWorkers = excluded.maxWorkers, quietUntil = excluded.quietUntil`;
+        maxWorkers = excluded.maxWorkers, quietUntil = excluded.quietUntil
+      RETURNING (SELECT ${raw(ERASED_PLACE)} FROM erased_contents ORDER BY number DESC LIMIT 1) AS newest`;
+    return row?.newest ?? undefined;
   }
 
   /** Nodes that have lost their sockets are quiet no more, unless they were heard of since. */

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ERASED_KEPT_MS, type ErasedSince, MAX_ERASED } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 
-const { erasedContents: list } = openCatalogue(env.DB);
+const { erasedContents: list, nodes } = openCatalogue(env.DB);
 const DAY = 24 * 60 * 60 * 1000;
 
 beforeEach(() => list.beginAnew());
@@ -31,6 +31,20 @@ describe("the list of erased contents", () => {
     const told = await list.since(place);
     expect(told).toEqual({ upTo: expect.not.stringMatching(place), contents: ["a", "b", "a"] });
     expect(await list.since(told.upTo)).toEqual({ upTo: told.upTo, contents: [] });
+  });
+
+  test("is told to have nothing new by the record of each heartbeat, which has its newest place", async () => {
+    const beat = () =>
+      nodes.record({ name: "erased-1", executor: "process", capacity: 1, seenAt: Date.now(), work: [] });
+    const place = await beat();
+    expect(place).toBe(await newest());
+    await list.add(["a"], DAY);
+    const next = await beat();
+    expect(next).not.toBe(place);
+    expect(next).toBe(await newest());
+    await env.DB.exec("DELETE FROM erased_contents");
+    expect(await beat()).toBeUndefined();
+    await nodes.leave("erased-1", Date.now());
   });
 
   test("is told in pages", async () => {

@@ -1,0 +1,183 @@
+// @module-tag rest
+import { env, evictDurableObject } from "cloudflare:test";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import {
+  HEARTBEAT_MS,
+  QUIET_HEARTBEAT_MS,
+  SOCKET_PONG,
+  SOCKET_RETURN_MS,
+  WakeUp,
+} from "../../../protocol/runner.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { type AccessKey, ask, openNodeSocket } from "../cost/gateway.ts";
+import { metered } from "../cost/meter.ts";
+import { comeToRest } from "../cost/rest.ts";
+import { Time } from "../cost/time.ts";
+import { makePipeline, makeRepo } from "../pipeline/support.ts";
+
+const NODES = 1000;
+const PIPELINES = 100;
+const SECOND_MS = 1000;
+const MINUTE = 60;
+/** Those that came beat together for some time, since each was woken by the others. */
+const SETTLED_SECONDS = 4 * MINUTE;
+const TIMERS_MS = 2;
+
+/** Of what a second may have at most. */
+const MAX_CALLS = 500;
+const MAX_D1_QUERIES = 100;
+
+/** As in runner/agent/agent.ts. */
+const WOKEN_APART_MS = 1000;
+
+const fleet = env.FLEET.getByName("fleet") as unknown as DurableObjectStub<undefined>;
+const time = new Time();
+let key: AccessKey;
+
+let seed = 1;
+/** From 0 to 1, the same in each run. */
+function chance(): number {
+  seed = (seed * 16_807) % 2_147_483_647;
+  return seed / 2_147_483_647;
+}
+
+/** A node as its agent is that runs nothing and has a socket. */
+class QuietNode {
+  readonly #name: string;
+  #erasedTo: string | null = null;
+  #beganAt = 0;
+  #isWoken = false;
+  /** The next heartbeat's, unless another one comes first. */
+  #turn = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  async start(): Promise<void> {
+    await this.#ask({});
+    await this.listen();
+    this.#beatAfter(chance() * QUIET_HEARTBEAT_MS);
+  }
+
+  /** Opens a socket, and hears the first wake-up over it. */
+  async listen(): Promise<void> {
+    const socket = await openNodeSocket(this.#name, key);
+    const heard = Promise.withResolvers<void>();
+    socket.addEventListener("message", ({ data }) => {
+      heard.resolve();
+      if (data === SOCKET_PONG) return;
+      const { beat } = WakeUp.parse(JSON.parse(String(data)));
+      if (beat) this.#wake(beat.withinMs);
+    });
+    socket.accept();
+    await heard.promise;
+  }
+
+  #wake(withinMs: number): void {
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    const apart = this.#beganAt + WOKEN_APART_MS - Date.now();
+    time.after(Math.max(chance() * withinMs, apart), async () => {
+      this.#isWoken = false;
+      await this.#beat();
+    });
+  }
+
+  #beatAfter(ms: number): void {
+    const turn = this.#turn;
+    time.after(ms, async () => {
+      if (turn === this.#turn) await this.#beat();
+    });
+  }
+
+  async #beat(): Promise<void> {
+    this.#turn++;
+    this.#beganAt = Date.now();
+    this.#beatAfter(HEARTBEAT_MS + QUIET_HEARTBEAT_MS * (0.8 + chance() * 0.4));
+    await this.#ask({ quiet: true });
+  }
+
+  async #ask(quiet: { quiet?: true }): Promise<void> {
+    const self = { node: this.#name, executor: "docker", capacity: 8, bounds: { running: 8, workers: 64 } };
+    const body = { ...self, work: [], erasedTo: this.#erasedTo, ...quiet };
+    this.#erasedTo = (await ask("POST /runner/heartbeat", body, key)).erased.upTo;
+  }
+}
+
+const LOG: string[] = [];
+const nodes = Array.from({ length: NODES }, (_, n) => new QuietNode(`node-${n}`));
+
+/** Lets so many seconds pass, and is told of each. */
+async function goOn(seconds: number, passed: () => void): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await time.pass(SECOND_MS);
+    // For the object's own timers: it sends wake-ups a moment later.
+    await scheduler.wait(TIMERS_MS);
+    passed();
+  }
+}
+
+/** The most that a second of a minute has. */
+async function busiestSecond(): Promise<{ requests: number; calls: number; d1Queries: number }> {
+  return await metered(async (sofar) => {
+    const most = { requests: 0, calls: 0, d1Queries: 0 };
+    let before = sofar();
+    await goOn(MINUTE, () => {
+      const after = sofar();
+      for (const of of ["requests", "calls", "d1Queries"] as const)
+        most[of] = Math.max(most[of], after[of] - before[of]);
+      LOG.push(`${after.requests - before.requests} ${after.d1Queries - before.d1Queries}`);
+      before = after;
+    });
+    return most;
+  });
+}
+
+async function liveNodes(): Promise<number> {
+  return (await openCatalogue(env.DB).nodes.alive(Date.now())).length;
+}
+
+beforeAll(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+});
+
+async function startAll(): Promise<void> {
+  const made = await ask("POST /keys", { level: "runner", description: "runners" });
+  key = { id: made.id, secret: made.secret };
+  await makeRepo("large-input");
+  const names = Array.from({ length: PIPELINES }, (_, n) => `large-${n}`);
+  for (const name of names) await makePipeline({ name, globs: { "large-input": "/*" } });
+  await comeToRest([
+    env.BRANCH.getByName("master.large-input"),
+    ...names.map((name) => env.PIPELINE.getByName(name)),
+    ...names.map((name) => env.BRANCH.getByName(`master.${name}`)),
+  ]);
+  for (const node of nodes) await node.start();
+  await goOn(SETTLED_SECONDS, () => {});
+}
+
+afterAll(() => {
+  vi.useRealTimers();
+});
+
+test("a thousand nodes that have nothing to do ask little of objects and of D1", async () => {
+  await startAll();
+  const most = await busiestSecond();
+  console.log("a second at most, at rest", most);
+  expect(most.calls).toBeLessThan(MAX_CALLS);
+  expect(most.d1Queries).toBeLessThan(MAX_D1_QUERIES);
+}, 120_000);
+
+test("as in the minute after their object was deployed anew, which forgets none", async () => {
+  await scheduler.wait(200);
+  await evictDurableObject(fleet, { webSockets: "close" });
+  for (const node of nodes) time.after(chance() * SOCKET_RETURN_MS, () => node.listen());
+  const most = await busiestSecond();
+  console.log(LOG.join("\n"));
+  console.log("a second at most, after a deployment", most);
+  expect(most.calls).toBeLessThan(MAX_CALLS);
+  expect(most.d1Queries).toBeLessThan(MAX_D1_QUERIES);
+  expect(await liveNodes()).toBe(NODES);
+  expect(0).toBe(1);
+}, 120_000);
