@@ -16,6 +16,7 @@ import { makePipeline, makeRepo } from "../pipeline/support.ts";
 import { type AccessKey, ask, openNodeSocket, send } from "./gateway.ts";
 import { metered } from "./meter.ts";
 import { comeToRest } from "./rest.ts";
+import { Time } from "./time.ts";
 
 const PAGE = env.TEST_COST_PAGE;
 const IDLE = timedBillsOf(PAGE, "idle for an hour");
@@ -37,29 +38,6 @@ const nodes = Array.from({ length: NODES }, (_, n) => `node-${n}`);
 
 /** Objects that may have something to do by themselves; stubs from before anything is counted. */
 let objects: DurableObjectStub<undefined>[] = [];
-
-/** By the clock of the test, what is to be done when. */
-class Time {
-  /** Of calls that wait. */
-  readonly answers = new Set<Promise<unknown>>();
-  #events: { readonly at: number; readonly run: () => Promise<void> }[] = [];
-
-  after(ms: number, run: () => Promise<void>): void {
-    this.#events.push({ at: Date.now() + ms, run });
-  }
-
-  /** Lets so much pass. What is due is done to its end before time goes on. */
-  async pass(ms: number): Promise<void> {
-    const end = Date.now() + ms;
-    for (;;) {
-      const next = this.#events.toSorted((a, b) => a.at - b.at)[0];
-      vi.setSystemTime(Math.min(next?.at ?? end, end));
-      if (!next || next.at > end) return;
-      this.#events = this.#events.filter((event) => event !== next);
-      await next.run();
-    }
-  }
-}
 
 /** So often it is looked whether an alarm is due; milliseconds. */
 const RING_MS = 10_000;
