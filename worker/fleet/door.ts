@@ -18,7 +18,7 @@ export interface FleetApi {
   readonly nodes: NodeCalls & AssignmentCalls;
 }
 
-export interface NodeCalls {
+interface NodeCalls {
   /** Wakes all nodes that have a socket: what they are to have may have changed. */
   wake(): Promise<void>;
   /** Wakes the workers of a pipeline, which has something to do. */
