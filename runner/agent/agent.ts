@@ -69,14 +69,14 @@ export async function runAgent(
   let outage: string | undefined;
   let soon = new AbortController();
   let beganAt = 0;
-  let isToBeat = false;
+  let woken: AbortController | undefined;
   const beatWithin = async (withinMs: number): Promise<void> => {
-    if (isToBeat) return;
-    isToBeat = true;
+    if (woken) return;
+    const beaten = new AbortController();
+    woken = beaten;
     const apart = beganAt + WOKEN_APART_MS - performance.now();
-    await pause(Math.max(Math.random() * withinMs, apart), drain);
-    isToBeat = false;
-    soon.abort();
+    await pause(Math.max(Math.random() * withinMs, apart), AbortSignal.any([drain, beaten.signal]));
+    if (!beaten.signal.aborted) soon.abort();
   };
   const listener = new WakeUpListener({
     open: () => gateway.socket(node),
@@ -98,6 +98,9 @@ export async function runAgent(
     };
     const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
     soon = new AbortController();
+    // This is the heartbeat that a wake-up before asks for, whatever brings it.
+    woken?.abort();
+    woken = undefined;
     beganAt = performance.now();
     const isQuiet = listener.isHeard && isIdle(self.work);
     const quiet = isQuiet && { quiet: true as const };

@@ -7,10 +7,14 @@ import type { Gateway } from "../../../runner/gateway/gateway.ts";
 import { IdlePipelines } from "../../../runner/worker/idle-pipelines.ts";
 import { log, soon } from "./support/running.ts";
 
+/** The longest that a wake-up may name: it is never over. */
+const NEVER_MS = 60_000;
+
 // Nobody waits as long as a node does.
 vi.mock("../../../runner/gateway/retry.ts", async (importOriginal) => {
   const real = await importOriginal<typeof import("../../../runner/gateway/retry.ts")>();
-  return { ...real, pause: (ms: number, signal: AbortSignal) => real.pause(ms / 100, signal) };
+  const shortened = (ms: number) => (ms === NEVER_MS ? ms : ms / 100);
+  return { ...real, pause: (ms: number, signal: AbortSignal) => real.pause(shortened(ms), signal) };
 });
 
 /** Its socket, which is open as soon as somebody listens. */
@@ -107,6 +111,18 @@ describe("a node that runs nothing and has a socket", () => {
       await soon(isQuiet).toBe(true);
       expect(beats.at(-1)?.work).toEqual(work);
     }
+  });
+
+  test("beats for a wake-up by whatever heartbeat comes next, and by no other", async () => {
+    await soon(isQuiet).toBe(true);
+    vi.spyOn(Math, "random").mockReturnValue(1);
+    ring(NEVER_MS);
+    executor = "docker";
+    await soon(() => beats.at(-1)?.executor).toBe("docker");
+    // One that was still to come would be this one's as well.
+    const before = beats.length;
+    ring();
+    await next(before);
   });
 
   test("lets workers of pipelines rest that have no job, until it is woken for them, no heartbeat is answered, or the socket breaks", async () => {

@@ -48,9 +48,10 @@ class QuietNode {
   readonly #name: string;
   #erasedTo: string | null = null;
   #beganAt = 0;
-  #isWoken = false;
-  /** The next heartbeat's, unless another one comes first. */
+  /** The next heartbeat's: one that was to come before, by itself or woken, is none that comes later. */
   #turn = 0;
+  /** Of the heartbeat that it was last woken for. */
+  #wokenTurn: number | undefined;
 
   constructor(name: string) {
     this.#name = name;
@@ -77,13 +78,10 @@ class QuietNode {
   }
 
   #wake(withinMs: number): void {
-    if (this.#isWoken) return;
-    this.#isWoken = true;
+    if (this.#wokenTurn === this.#turn) return;
+    this.#wokenTurn = this.#turn;
     const apart = this.#beganAt + WOKEN_APART_MS - Date.now();
-    time.after(Math.max(chance() * withinMs, apart), async () => {
-      this.#isWoken = false;
-      await this.#beat();
-    });
+    this.#beatAfter(Math.max(chance() * withinMs, apart));
   }
 
   #beatAfter(ms: number): void {
