@@ -22,21 +22,28 @@ export class WaitTime {
 export class Waiters {
   readonly #waiting = new Set<() => void>();
 
-  /** Resolves at the next wake, or after so many milliseconds. */
-  async wait(waitMs: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
+  /** Resolves when it is woken, or after so many milliseconds. Returns whether it was woken. */
+  async wait(waitMs: number): Promise<boolean> {
+    return await new Promise<boolean>((resolve) => {
+      const end = (isWoken: boolean): void => {
         clearTimeout(timer);
-        this.#waiting.delete(done);
-        resolve();
+        this.#waiting.delete(woken);
+        resolve(isWoken);
       };
-      const timer = setTimeout(done, waitMs);
-      this.#waiting.add(done);
+      const woken = (): void => end(true);
+      const timer = setTimeout(() => end(false), waitMs);
+      this.#waiting.add(woken);
     });
   }
 
   wake(): void {
-    for (const done of [...this.#waiting]) done();
+    for (const woken of [...this.#waiting]) woken();
+  }
+
+  /** Wakes the one that has waited longest. */
+  wakeOne(): void {
+    const [woken] = this.#waiting;
+    woken?.();
   }
 
   get idle(): boolean {

@@ -77,7 +77,10 @@ export class Refusals {
  * looks again, after the present turn: it may be woken in a transaction, and does no harm if that is undone.
  */
 export class Memory {
-  /** For a datum that is queued. Whatever ends a lease queues its datum, or another that waited for it. */
+  /**
+   * For a datum or task that is queued. Whatever ends a lease queues its datum, or another that waited for it. One lease call is woken,
+   * and passes it on to the next one unless it has seen that nothing is queued: so as many are woken as there is something for.
+   */
   readonly queued = new Waiters();
   /** For a job that the catalogue is to hear of before others. */
   readonly urgent = new Waiters();

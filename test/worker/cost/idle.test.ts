@@ -127,10 +127,11 @@ function offset(all: readonly string[], one: string, ms: number): number {
 let waits = 0;
 
 /** A wait by the clock of the test. It looks at the clock itself, as nobody else may end what an object waits for. */
-async function waitByClock(ms: number): Promise<void> {
+async function waitByClock(ms: number): Promise<boolean> {
   const until = Date.now() + ms;
   waits++;
   while (Date.now() < until) await scheduler.wait(5);
+  return false;
 }
 
 /** What an hour costs, as two minutes of it do, once what has begun goes on evenly. */

@@ -468,3 +468,55 @@ describe("a lease call", () => {
     ).toEqual([]);
   });
 });
+
+describe("lease calls that wait together", () => {
+  const held = Promise.withResolvers<void>();
+  const isThere = async (): Promise<void> => {};
+  const hasGone = async (): Promise<void> => {
+    throw new Error("its connection is closed");
+  };
+
+  /** A call for each caller, which wait in this order. */
+  async function waitTogether(name: string, callers: readonly (() => Promise<void>)[]) {
+    await makeRepo(`${name}-in`);
+    const workers = callers.length;
+    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers });
+    const answers: ReturnType<PipelineApi["leases"]["take"]>[] = [];
+    for (const [n, present] of callers.entries()) {
+      const call = { node: "n", worker: `w${n}`, max: 1, waitMs: 20_000, present };
+      answers.push(pipeline.leases.take(call));
+      await expect.poll(() => query(name, "SELECT worker FROM slots")).toHaveLength(n + 1);
+    }
+    return { pipeline, answers };
+  }
+
+  it("are woken for as many datums as a commit brings, and not all of them", async () => {
+    let asked = 0;
+    const counted = async (): Promise<void> => void asked++;
+    const callers = Array.from({ length: 20 }, () => counted);
+    const { pipeline, answers } = await waitTogether("many", callers);
+    const found: string[] = [];
+    for (const answer of answers)
+      void answer.then((leased) => leased.ok && found.push(...leased.datums.flatMap(pathsOf)));
+    await commit("many-in", { a: "1", b: "2", c: "3" });
+    await expect.poll(() => found.toSorted()).toEqual(["a", "b", "c"]);
+    expect(asked).toBeLessThan(callers.length);
+    await pipeline.lifecycle.stop();
+    await Promise.all(answers);
+  });
+
+  it("wake the next one if their callers have gone or can't be asked", async () => {
+    const { answers } = await waitTogether("passed", [hasGone, () => held.promise, isThere]);
+    await commit("passed-in", { a: "1" });
+    const leased = await answers[2];
+    expect(leased?.ok && leased.datums.map(pathsOf)).toEqual([["a"]]);
+    expect(await answers[1]).toMatchObject({ ok: true, slot: false, datums: [] });
+    held.resolve();
+  });
+
+  it("end when their pipeline is stopped", async () => {
+    const { pipeline, answers } = await waitTogether("ended", [isThere, isThere, isThere]);
+    await pipeline.lifecycle.stop();
+    for (const answer of answers) expect(await answer).toMatchObject({ ok: true, slot: false });
+  });
+});

@@ -13,6 +13,7 @@ import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { Refused } from "../../branch/contract/answers.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
+import { within } from "../../objects/engine.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import { WaitTime } from "../../objects/waiters.ts";
 import { type AttemptRow, type Fault, type HeldAttempt, leaseOf } from "../attempts/attempt-store.ts";
@@ -55,7 +56,7 @@ export const leases: PipelineFacet<LeaseCalls> = {
         ledger.attempts.settle(calls);
       });
     }
-    memory.queued.wake();
+    memory.queued.wakeOne();
     return { lost };
   },
 
@@ -105,33 +106,42 @@ function inputCommits({ inputs }: Definition, { positions }: JobRow): InputCommi
 /** Jobs that have ended but whose attempts are not all called off, at most, that a lease call passes over. */
 const MAX_PASSED_OVER = 1000;
 
+/** A caller that can't be asked for so long counts as gone: others wait for what it was woken for. */
+const PRESENT_WITHIN_MS = 1_000;
+
 /** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
 async function leaseDatums(
   context: PipelineContext,
   request: LeaseCall,
 ): Promise<Leased | Refused<"no-such-pipeline">> {
-  const { ledger, peers } = context;
+  const { ledger, peers, memory } = context;
   const { node, worker, max, waitMs, peek, visit = null } = request;
   const time = new WaitTime(waitMs, peers.now);
   const nodes = await peers.nodes();
   const caller = nodes.find(({ name }) => name === node);
-  for (let waited = false; ; waited = true) {
-    // What is leased to a caller that has gone waits for the end of the lease.
-    if (waited && !(await isPresent(request))) return idle(ledger);
-    const definition = ledger.active();
-    if (!definition) return idle(ledger);
-    const { transform, parallelism_spec: parallelism } = definition.spec;
-    // Whatever it asks for, a node gets no command that demands a container if it runs none, or if it is not known what it runs.
-    const able = caller ? isAble(caller, transform.container) : transform.container !== "required";
-    if (!able) return idle(ledger);
-    const allowed = workerCount({ parallelism, container: transform.container }, nodes);
-    const taken = ledger.transaction((tx) =>
-      take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
-    );
-    const { leftMs } = time;
-    const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
-    if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
-    await context.memory.queued.wait(leftMs);
+  let isWoken = false;
+  try {
+    for (let waited = false; ; waited = true) {
+      // What is leased to a caller that has gone waits for the end of the lease.
+      if (waited && !(await within(PRESENT_WITHIN_MS, isPresent(request)))) return idle(ledger);
+      const definition = ledger.active();
+      if (!definition) return idle(ledger);
+      const { transform, parallelism_spec: parallelism } = definition.spec;
+      // Whatever it asks for, a node gets no command that demands a container if it runs none, or if it is not known what it runs.
+      const able = caller ? isAble(caller, transform.container) : transform.container !== "required";
+      if (!able) return idle(ledger);
+      const allowed = workerCount({ parallelism, container: transform.container }, nodes);
+      const taken = ledger.transaction((tx) =>
+        take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
+      );
+      const { leftMs } = time;
+      const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
+      if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
+      isWoken = await memory.queued.wait(leftMs);
+    }
+  } finally {
+    // There may be more than it took; or it took nothing, as it has gone, may run nothing or failed.
+    if (isWoken) memory.queued.wakeOne();
   }
 }
 

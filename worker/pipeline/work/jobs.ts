@@ -112,7 +112,7 @@ export function endEarly(
   const skipped = skippedOf(job, ledger.jobs.oldest());
   if (!ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() })) return false;
   announceEnd(memory, job);
-  memory.queued.wake();
+  memory.queued.wakeOne();
   return true;
 }
 
@@ -172,7 +172,7 @@ export async function callOffAttempts({ ledger, peers, memory }: PipelineContext
         if (next === null) ledger.jobs.setCalledOff(n);
         return next;
       });
-      memory.queued.wake();
+      memory.queued.wakeOne();
       await yieldToOthers();
     }
   }

@@ -45,7 +45,7 @@ export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
   }
   ledger.attempts.settleDue(now);
   if (expired.length === 0 && !sweptTasks) return false;
-  memory.queued.wake();
+  memory.queued.wakeOne();
   return true;
 }
 

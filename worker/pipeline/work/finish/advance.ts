@@ -217,7 +217,7 @@ async function takeOverFrom(oldest: JobWork, from: number): Promise<void> {
       });
       after = page?.at(-1)?.key ?? null;
       more = page?.length === TAKE_OVER;
-      memory.queued.wake();
+      memory.queued.wakeOne();
       if (more) await yieldToOthers();
     }
   }

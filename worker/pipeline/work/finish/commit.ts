@@ -213,7 +213,7 @@ export function redoDatum(oldest: JobWork, datum: { readonly id: string; readonl
     ledger.attempts.redo(n, datum);
     ledger.ending.set(n, { step: "clear" });
   });
-  memory.queued.wake();
+  memory.queued.wakeOne();
 }
 
 /**

@@ -32,7 +32,7 @@ export async function planOutput(oldest: JobWork): Promise<boolean> {
   if (rest !== null) return true;
   if (!tasks.has(oldest.job.n)) await planWaiting(oldest);
   const waits = beginCommit(oldest);
-  if (waits) oldest.memory.queued.wake();
+  if (waits) oldest.memory.queued.wakeOne();
   return !waits;
 }
 

@@ -24,7 +24,7 @@ export function awaitEgress(oldest: JobWork): boolean {
     endOldest(tx, oldest, { job, state: "success", reason });
     return true;
   });
-  if (goesOn === false) memory.queued.wake();
+  if (goesOn === false) memory.queued.wakeOne();
   return goesOn !== false;
 }
 

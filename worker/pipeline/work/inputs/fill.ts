@@ -197,7 +197,7 @@ async function updateDatums(filling: JobWork): Promise<boolean> {
     if (done) ledger.jobs.start(job.n, peers.now());
     return done;
   });
-  memory.queued.wake();
+  memory.queued.wakeOne();
   return filled ?? false;
 }
 
