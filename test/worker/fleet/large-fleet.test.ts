@@ -9,7 +9,7 @@ import {
   WakeUp,
 } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
-import { type AccessKey, ask, openNodeSocket } from "../cost/gateway.ts";
+import { type AccessKey, ask, openNodeSocket, send } from "../cost/gateway.ts";
 import { metered } from "../cost/meter.ts";
 import { comeToRest } from "../cost/rest.ts";
 import { Time } from "../cost/time.ts";
@@ -45,6 +45,8 @@ function chance(): number {
 
 /** A node as its agent is that runs nothing and has a socket. */
 class QuietNode {
+  /** The pipelines that its workers were woken for. */
+  readonly wokenFor = new Set<string>();
   readonly #name: string;
   #erasedTo: string | null = null;
   #beganAt = 0;
@@ -70,8 +72,9 @@ class QuietNode {
     socket.addEventListener("message", ({ data }) => {
       heard.resolve();
       if (data === SOCKET_PONG) return;
-      const { beat } = WakeUp.parse(JSON.parse(String(data)));
+      const { beat, work = [] } = WakeUp.parse(JSON.parse(String(data)));
       if (beat) this.#wake(beat.withinMs);
+      for (const pipeline of work) this.wokenFor.add(pipeline);
     });
     socket.accept();
     await heard.promise;
@@ -105,6 +108,7 @@ class QuietNode {
   }
 }
 
+const names = Array.from({ length: PIPELINES }, (_, n) => `large-${n}`);
 const nodes = Array.from({ length: NODES }, (_, n) => new QuietNode(`node-${n}`));
 
 /** Lets so many seconds pass, and is told of each. */
@@ -143,7 +147,6 @@ async function startAll(): Promise<void> {
   const made = await ask("POST /keys", { level: "runner", description: "runners" });
   key = { id: made.id, secret: made.secret };
   await makeRepo("large-input");
-  const names = Array.from({ length: PIPELINES }, (_, n) => `large-${n}`);
   for (const name of names) await makePipeline({ name, globs: { "large-input": "/*" } });
   await comeToRest([
     env.BRANCH.getByName("master.large-input"),
@@ -174,4 +177,13 @@ test("as in the minute after their object was deployed anew, which forgets none"
   expect(most.calls).toBeLessThan(MAX_CALLS);
   expect(most.d1Queries).toBeLessThan(MAX_D1_QUERIES);
   expect(await liveNodes()).toBe(NODES);
+}, 120_000);
+
+test("each of them is woken for a commit before any time has passed", async () => {
+  const committedAt = Date.now();
+  await send("PUT /master.large-input/a", { body: "1" });
+  const woken = () => nodes.filter(({ wokenFor }) => wokenFor.size === PIPELINES).length;
+  // Not by expect.poll, which moves the clock on.
+  while (woken() < NODES) await scheduler.wait(TIMERS_MS);
+  expect(Date.now()).toBe(committedAt);
 }, 120_000);
