@@ -21,8 +21,17 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
+/** Answers that a client is to see in another form. */
+export interface Changed {
+  readonly path: string;
+  readonly answer: (text: string) => string;
+}
+
 /** Hands every request on as it is, Host included, so that signatures hold. */
-export async function startRelay({ endpoint }: { readonly endpoint: string }): Promise<Relay> {
+export async function startRelay(
+  { endpoint }: { readonly endpoint: string },
+  changed?: Changed,
+): Promise<Relay> {
   const passed: Passed[] = [];
   let watchers: (() => void)[] = [];
   const note = (exchange: Passed): void => {
@@ -33,12 +42,16 @@ export async function startRelay({ endpoint }: { readonly endpoint: string }): P
     const { method = "", url: path = "", headers } = incoming;
     const sent = textOf(incoming);
     const outgoing = forward(endpoint + path, { method, headers }, (response) => {
-      answer.writeHead(response.statusCode ?? 0, response.rawHeaders);
+      const { statusCode: status = 0, rawHeaders } = response;
       const answered = textOf(response);
-      response.pipe(answer);
-      response.once("end", () =>
-        note({ method, path, status: response.statusCode ?? 0, sent: sent(), answered: answered() }),
-      );
+      if (path === changed?.path && status === 200) {
+        const { "transfer-encoding": _, "content-length": __, ...headers } = response.headers;
+        response.once("end", () => answer.writeHead(status, headers).end(changed.answer(answered())));
+      } else {
+        answer.writeHead(status, rawHeaders);
+        response.pipe(answer);
+      }
+      response.once("end", () => note({ method, path, status, sent: sent(), answered: answered() }));
     });
     outgoing.once("error", () => answer.destroy());
     // A client that goes away is away for the gateway, too.

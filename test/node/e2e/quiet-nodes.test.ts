@@ -1,12 +1,13 @@
 // @module-tag rest
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { NodeList, WakeUp } from "../../../protocol/runner.ts";
+import { Assignment, Heartbeat, NodeList, WakeUp } from "../../../protocol/runner.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Started } from "../../support/processes.ts";
+import { startRelay } from "../../support/relay.ts";
 import { S3 } from "../../support/s3.ts";
 
 const WITHIN = { withinMs: 180_000 };
@@ -25,8 +26,8 @@ afterEach(async () => {
   await server.stop({ mayHaveDied: true });
 });
 
-function startAgent(node: string): Started {
-  const agent = startRunner(server, { node });
+function startAgent(node: string, endpoint = server.endpoint): Started {
+  const agent = startRunner({ ...server, endpoint }, { node });
   agents.push(agent);
   return agent;
 }
@@ -86,6 +87,39 @@ test("nodes work at a gateway that takes no sockets any more, and open them once
   await server.kill9();
   await server.restart({ variables: { SLUICE_REQUEST_LOG: "on" } });
   await eventually("it has a socket", () => opened() === 1, WITHIN);
+});
+
+test("a runner that knows of no sockets asks all the time, and works beside one that has a socket", {
+  timeout: 600_000,
+}, async () => {
+  const path = "/api/v1/runner/heartbeat";
+  const withoutSockets = (text: string): string => {
+    const { sockets: _, ...assignment } = Assignment.parse(JSON.parse(text));
+    return JSON.stringify(assignment);
+  };
+  const relay = await startRelay(server, { path, answer: withoutSockets });
+  try {
+    const [old, next] = [startAgent("old", relay.endpoint), startAgent("new")];
+    await eventually("the other one has a socket", () => opened() === 1, WITHIN);
+    await eventually("both live", async () => (await liveNodes()).join() === "new,old", WITHIN);
+    await copies("one");
+    await copied("one", "x");
+    await next.kill9();
+    await eventually("the killed one is gone", async () => (await liveNodes()).join() === "old", WITHIN);
+    await copied("one", "y");
+    startAgent("newer");
+    await eventually("it has a socket", () => opened() === 2, WITHIN);
+    await old.kill9();
+    await eventually("the old one is gone", async () => (await liveNodes()).join() === "newer", WITHIN);
+    await copied("one", "z");
+    const beats = relay.passed.filter((passed) => passed.path === path && passed.method === "POST");
+    expect(beats.length).toBeGreaterThan(0);
+    for (const { sent } of beats) expect(Heartbeat.parse(JSON.parse(sent)).quiet).toBeUndefined();
+    // What it does not know it passes over: its workers go on asking.
+    expect(beats.some(({ answered }) => answered.includes('"idle":true'))).toBe(true);
+  } finally {
+    await relay.stop();
+  }
 });
 
 test("a thousand quiet nodes are woken, and none is forgotten when the runtime is killed", {
