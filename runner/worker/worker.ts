@@ -98,6 +98,7 @@ export async function runWorker(
   try {
     await runLoop({ asking, work, idle, pipeline, sandboxes, reporter }, signals);
   } finally {
+    idle.passOn(pipeline);
     leavePermits();
     await background.idle();
     await reporter.flush();
@@ -126,7 +127,10 @@ async function runLoop(
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!drain.aborted) {
-    if (!(await sandboxes.recovered(drain))) continue;
+    if (!(await sandboxes.recovered(drain))) {
+      idle.passOn(pipeline);
+      continue;
+    }
     const { wakeUps } = idle;
     const next = await asking.next(asked, signals);
     if (!next) {
@@ -134,6 +138,7 @@ async function runLoop(
       else await pause(backoff.next(), drain);
       continue;
     }
+    idle.found(pipeline);
     backoff.reset();
     const { tasks, datums } = next.lease;
     const began = performance.now();

@@ -14,9 +14,23 @@ export const WAKE_UPS: Invariant = {
     {
       name: "A worker rests though it was woken since it asked",
       file: "runner/worker/idle-pipelines.ts",
-      text: "this.#idle.has(pipeline) && this.#lastWakeUpOf(pipeline) <= wakeUps",
-      replacement: "this.#idle.has(pipeline)",
+      text: "this.#idle.has(pipeline) && this.#lastWakeUpOf(pipeline) <= wakeUps;",
+      replacement: "this.#idle.has(pipeline);",
       tests: [inNode("runner/idle-pipelines", "woken since it asked")],
+    },
+    {
+      name: "All workers of a node rest though a heartbeat says that there is a job",
+      file: "runner/worker/idle-pipelines.ts",
+      text: "      else if (!this.#idle.has(pipeline)) this.#end(pipeline, 1);\n",
+      replacement: "",
+      tests: [inNode("runner/idle-pipelines", "may have been lost")],
+    },
+    {
+      name: "A worker that has found something wakes no other",
+      file: "runner/worker/worker.ts",
+      text: "    idle.found(pipeline);\n",
+      replacement: "",
+      tests: [inNode("runner/resting-workers")],
     },
     {
       name: "Workers rest though no heartbeat is answered, and nobody can tell the catalogue of a job",

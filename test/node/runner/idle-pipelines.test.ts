@@ -89,6 +89,65 @@ describe("a worker rests", () => {
   });
 });
 
+describe("of workers that rest for a pipeline", () => {
+  const some = async () => {
+    answer({ edges: true, faces: true });
+    return { edges: Array.from({ length: 6 }, () => rest("edges")), face: rest("faces") };
+  };
+  const ended = async (rests: readonly Rest[]) => {
+    await settled();
+    return rests.map(({ has }) => has);
+  };
+
+  test("a wake-up wakes one, and one that has found something two more", async () => {
+    const { edges, face } = await some();
+    idle.wake(["edges"]);
+    expect(await ended(edges)).toEqual([true, false, false, false, false, false]);
+    idle.found("edges");
+    expect(await ended(edges)).toEqual([true, true, true, false, false, false]);
+    idle.found("edges");
+    idle.found("edges");
+    expect(await ended(edges)).toEqual([true, true, true, true, true, true]);
+    await expectRests(face);
+  });
+
+  test("one that does not ask now wakes another one", async () => {
+    const { edges } = await some();
+    idle.passOn("edges");
+    expect(await ended(edges)).toEqual([true, false, false, false, false, false]);
+  });
+
+  test("each heartbeat that says that there is a job wakes one, as the wake-up may have been lost", async () => {
+    const { edges, face } = await some();
+    answer({ edges: false, faces: true });
+    expect(await ended(edges)).toEqual([true, false, false, false, false, false]);
+    answer({ edges: false, faces: true });
+    expect(await ended(edges)).toEqual([true, true, false, false, false, false]);
+    await expectRests(face);
+  });
+
+  test("all are woken when wake-ups are heard no more, or no heartbeat is answered", async () => {
+    for (const end of [() => idle.forget(), () => (idle.isHeard = false)]) {
+      idle.isHeard = true;
+      const { edges, face } = await some();
+      end();
+      expect(await ended([...edges, face])).not.toContain(false);
+    }
+  });
+
+  test("none is woken in place of one that has ended", async () => {
+    answer({ edges: true });
+    const ending = new AbortController();
+    const first = idle.rest("edges", { wakeUps: idle.wakeUps, signal: ending.signal });
+    const second = rest("edges");
+    ending.abort();
+    expect(await first).toBe(true);
+    await expectRests(second);
+    idle.wake(["edges"]);
+    expect(await second.done).toBe(true);
+  });
+});
+
 describe("a worker does not rest", () => {
   test("if it was never said that there is nothing to do, or by a gateway that can't tell", async () => {
     expect(await rest("edges").done).toBe(false);

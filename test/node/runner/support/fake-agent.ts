@@ -22,6 +22,7 @@ export interface FakeAgentOptions {
   readonly node?: string;
   readonly maxRunning?: number;
   readonly maxWorkers?: number;
+  readonly idle?: IdlePipelines;
 }
 
 /** An agent as it is, but for its executor. */
@@ -46,6 +47,7 @@ export function startFakeAgent({
   node = "n1",
   maxRunning = 16,
   maxWorkers = 256,
+  idle = new IdlePipelines(),
 }: FakeAgentOptions): FakeAgent {
   const client = new Client({ endpoint, ...KEY });
   const gateway = new Gateway(client);
@@ -55,7 +57,6 @@ export function startFakeAgent({
   const pipes = new PipeStock(join(dir, "pipes"));
   const egress = { terms: STRICT_TERMS, gatewayKey: KEY.accessKeyId };
   const permits = new RunPermits(maxRunning);
-  const idle = new IdlePipelines();
   const run = (worker: WorkerOptions) =>
     runWorker(
       { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, permits, idle, log, node },

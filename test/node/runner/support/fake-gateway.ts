@@ -9,6 +9,7 @@ import {
   ReserveContents,
 } from "../../../../protocol/files.ts";
 import {
+  type Assignment,
   type ErasedSince,
   erasedPlaceText,
   FinishRequest,
@@ -87,7 +88,7 @@ export class FakeGateway {
   datumTimeout: string | undefined;
   /** Whether the pipeline is said to be a limited key's. */
   limited = false;
-  workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
+  workers: Assignment["workers"] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
   /** The same, of pipelines beside "edges". */
