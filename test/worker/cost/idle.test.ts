@@ -9,6 +9,7 @@ import {
   SOCKET_PING_MS,
   SOCKET_PONG,
 } from "../../../protocol/runner.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { Waiters } from "../../../worker/objects/waiters.ts";
 import { dollarsOf, pricesOf, type TimedBill, timedBillsOf } from "../../support/cost/bill.ts";
 import { HOURS } from "../../support/cost/month.ts";
@@ -162,7 +163,8 @@ async function hourOf(time: Time): Promise<TimedBill> {
 
 beforeAll(async () => {
   // A late word of what an earlier file did must not be read by each heartbeat.
-  await env.DB.batch(["nodes", "erased_contents"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
+  await env.DB.prepare("DELETE FROM nodes").run();
+  await openCatalogue(env.DB).erasedContents.beginAnew();
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
   vi.spyOn(Waiters.prototype, "wait").mockImplementation(waitByClock);
   const made = await ask("POST /keys", { level: "runner", description: "runners" });
