@@ -238,7 +238,8 @@ export class FactsObserver {
     if (!made) return false;
     const { tags, graces, horizon } = facts;
     if (made.seq >= horizon && this.#isInRange(facts, made)) return true;
-    if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#now) return true;
+    if ([...tags.values()].includes(commit) || (graces.get(commit) ?? 0) > this.#world.latestClock)
+      return true;
     if (this.#object.storage.read(BEGUN_WITH, made.gen, made.seq).length > 0) return true;
     const [imported] = this.#object.storage.read<{ uid: string }>(IMPORTED, made.gen);
     // What came back out of an archive is no parent of forks that were there before: an earlier generation is.

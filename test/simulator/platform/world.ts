@@ -105,6 +105,13 @@ export class World {
     return this.clock + this.#setBackMs;
   }
 
+  /** The latest time that the clock ever told: what was due by then may be over, though it was set back since. */
+  get latestClock(): number {
+    return Math.max(
+      ...this.#clocks.map(({ aheadMs }, index) => (this.#clocks[index + 1]?.since ?? this.now) + aheadMs),
+    );
+  }
+
   /** When the clock told a time, the first time that it did. */
   timeOf(clock: number): number {
     const times = this.#clocks.map(({ since, aheadMs }, index) => ({
