@@ -123,7 +123,8 @@ describe("a node", () => {
 
     expect((await api("DELETE /runner/heartbeat?node=node-b")).status).toBe(204);
     const { workers } = await beat("node-a");
-    expect(workers).toContainEqual({ pipeline: "shared", count: 3 });
+    // Whether its first job, of an empty input, has ended by now is another matter.
+    expect(workers).toContainEqual(expect.objectContaining({ pipeline: "shared", count: 3 }));
     expect((await good("GET /nodes")).nodes.map(({ name }: { name: string }) => name)).not.toContain(
       "node-b",
     );
