@@ -656,10 +656,9 @@ describe("POST /pipelines/{name}/stop and /start", () => {
       expect.objectContaining({ pipeline: "rest" }),
     );
     expect(await good("POST /pipelines/rest/start")).toMatchObject({ state: "active" });
-    expect((await good("POST /runner/heartbeat", { body: beat })).workers).toContainEqual({
-      pipeline: "rest",
-      count: 1,
-    });
+    expect((await good("POST /runner/heartbeat", { body: beat })).workers).toContainEqual(
+      expect.objectContaining({ pipeline: "rest", count: 1 }),
+    );
   });
 
   test("are refused for what is not there, and with a query", async () => {
