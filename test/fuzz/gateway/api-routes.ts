@@ -147,6 +147,7 @@ export const FUZZED_ROUTES: Readonly<Record<string, FuzzedRoute>> = {
   "PUT /uploads/:upload/contents": { query: ["digest", "size"] },
   "POST /runner/heartbeat": { body: Heartbeat },
   "DELETE /runner/heartbeat": { query: ["node"] },
+  "GET /runner/socket": { query: ["node"] },
   "POST /runner/lease": { body: LeaseRequest },
   "POST /runner/renew": { body: RenewRequest },
   "POST /runner/finish": { body: FinishRequest },
