@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import type { TagPage } from "../../../protocol/commits.ts";
 import type { BranchList, BranchSum, BranchSums, RepoList, RepoUsage } from "../../../protocol/repos.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
 import { Bucket } from "../../gateway/s3.ts";
 import { useLive, useOnce, useSession } from "../../gateway/session.ts";
 import { CliLine, command } from "../../parts/cli-line.tsx";
@@ -169,8 +170,10 @@ function RepoRow({ repo, branches, sum }: RepoRowProps) {
   );
 }
 
-/** How long sums are good for, and how long the rows must stay as they are before those are asked. */
+/** How long sums are good for, and how often that is looked at. */
 const SUMS_MS = 60_000;
+const LOOK_MS = 10_000;
+/** How long the rows must stay as they are before sums are asked. */
 const SETTLED_MS = 150;
 
 interface KnownSum {
@@ -178,17 +181,27 @@ interface KnownSum {
   readonly sum: BranchSum | undefined;
 }
 
+/** What is known of buckets, by the session that asked: whoever comes back to the page within the minute asks nothing. */
+const KNOWN = new WeakMap<Gateway, Map<string, KnownSum>>();
+
+function knownTo(gateway: Gateway): Map<string, KnownSum> {
+  const known = KNOWN.get(gateway) ?? new Map<string, KnownSum>();
+  KNOWN.set(gateway, known);
+  return known;
+}
+
 /** The sums of some buckets, each asked once a minute at most, and only while somebody looks. */
 function useSums(buckets: readonly string[]): ReadonlyMap<string, BranchSum | undefined> {
   const { gateway } = useSession();
-  const [known, know] = useState<ReadonlyMap<string, KnownSum>>(new Map());
-  const latest = useRef(known);
+  const [, setHeard] = useState(0);
   const shown = buckets.join(",");
+  const known = knownTo(gateway);
   useEffect(() => {
+    const known = knownTo(gateway);
     const leaving = new AbortController();
     const { signal } = leaving;
     const ask = async (): Promise<void> => {
-      const isDue = (bucket: string) => (latest.current.get(bucket)?.at ?? 0) <= Date.now() - SUMS_MS;
+      const isDue = (bucket: string) => (known.get(bucket)?.at ?? 0) <= Date.now() - SUMS_MS;
       const due = shown === "" || document.hidden ? [] : shown.split(",").filter(isDue).slice(0, ROWS);
       if (due.length === 0) return;
       const query = { buckets: due.join(",") };
@@ -197,16 +210,13 @@ function useSums(buckets: readonly string[]): ReadonlyMap<string, BranchSum | un
       if (signal.aborted) return;
       const found = new Map(answer?.branches.map((sum) => [`${sum.branch}.${sum.repo}`, sum]));
       const at = Date.now();
-      const news = due.map((bucket) => {
-        const sum = answer ? found.get(bucket) : latest.current.get(bucket)?.sum;
-        return [bucket, { at, sum }] as const;
-      });
-      latest.current = new Map([...latest.current, ...news]);
-      know(latest.current);
+      for (const bucket of due)
+        known.set(bucket, { at, sum: answer ? found.get(bucket) : known.get(bucket)?.sum });
+      setHeard((times) => times + 1);
       await ask();
     };
     const soon = setTimeout(() => void ask(), SETTLED_MS);
-    const again = setInterval(() => void ask(), SUMS_MS);
+    const again = setInterval(() => void ask(), LOOK_MS);
     return () => {
       clearTimeout(soon);
       clearInterval(again);

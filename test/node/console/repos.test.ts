@@ -248,6 +248,20 @@ describe.skipIf(!HAS_CHROMIUM)("repos", () => {
     await page.getByRole("button", { name: "More", exact: true }).click();
     await row("zz-59").getByText("none yet").waitFor();
     expect(bucketsOf(asks().at(-1))).toEqual(names.slice(50).map((name) => `master.${name}`));
+    // Whoever leaves and comes back asks for nothing that is known, until the minute is over.
+    await page
+      .getByRole("navigation", { name: "Pages", exact: true })
+      .getByRole("link", { name: "Keys" })
+      .click();
+    await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+    const known = asks().length;
+    await page.goBack();
+    await page.getByLabel("Find by name").fill("zz-0");
+    await row("zz-00").getByText("none yet").waitFor();
+    await passSeconds(page, 2);
+    expect(asks().length).toBe(known);
+    await passSeconds(page, 60);
+    expect(asks().length).toBeGreaterThan(known);
   });
 
   test("show their branches, tags and what they take up", async () => {
@@ -682,6 +696,31 @@ describe.skipIf(!HAS_CHROMIUM)("the key is out of reach of what is shown", () =>
     ]);
     await download.cancel();
     await expectNothingTaken();
+  });
+
+  test("of names and tables that are markup, in the list of a folder's changes and beside each other", async () => {
+    await s3.createBucket("master.marked");
+    const table = MARKUP.replace(".txt", ".csv");
+    const says = { "x-sluice-commit-message": MARKUP };
+    for (const value of ["1", MARKUP]) {
+      const target = objectTarget("master.marked", table);
+      const body = `id,${MARKUP.replaceAll('"', "")}\n1,"${value.replaceAll('"', '""')}"\n`;
+      await signedExchange(server, { method: "PUT", target, body, headers: says });
+    }
+    await visit("/repos/marked/master/history");
+    await page.getByText(`${table} · changed`, { exact: false }).waitFor();
+    await expectNothingTaken();
+    await visit("/repos/marked/master/diff");
+    const cells = page.getByRole("region", { name: "Rows that differ" });
+    await cells.getByText(MARKUP, { exact: true }).waitFor();
+    await page.getByRole("button", { name: "By line" }).click();
+    await page.locator(".lines").getByText("onerror", { exact: false }).first().waitFor();
+    await expectNothingTaken();
+    await visit(fileAt("master.marked", table));
+    await page.getByRole("button", { name: "Back to its sources" }).click();
+    await page.getByText("put there by hand", { exact: false }).waitFor();
+    await expectNothingTaken();
+    expect(await page.locator("main img").count()).toBe(0);
   });
 
   test("of an address that names what is no commit", async () => {
