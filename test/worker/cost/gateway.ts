@@ -5,13 +5,19 @@ import type { Env } from "../../../worker/env.ts";
 import gateway from "../../../worker/index.ts";
 
 /** The gateway's variables as it is deployed: with access keys in D1, and copies of blobs near the reader. */
-const VARIABLES = {
+let variables = {
   ...env,
   SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)),
   SLUICE_BLOB_CACHE: "on",
   SLUICE_ROW_CACHE: "on",
 } as unknown as Env;
-const UNCACHED: Env = { ...VARIABLES, SLUICE_BLOB_CACHE: "off" };
+let uncachedVariables: Env = { ...variables, SLUICE_BLOB_CACHE: "off" };
+
+/** From now on requests come to an isolate that has just begun: what another one keeps goes by the clock that there was as it began. */
+export function beginIsolate(): void {
+  variables = { ...variables };
+  uncachedVariables = { ...uncachedVariables };
+}
 
 export interface AccessKey {
   readonly id: string;
@@ -50,7 +56,9 @@ export async function send(
   });
   const answer = await gateway.fetch(
     request as Parameters<typeof gateway.fetch>[0],
-    (anew ? { ...VARIABLES } : uncached ? UNCACHED : VARIABLES) as Parameters<typeof gateway.fetch>[1],
+    (anew ? { ...variables } : uncached ? uncachedVariables : variables) as Parameters<
+      typeof gateway.fetch
+    >[1],
   );
   if (answer.status >= 300 && answer.status !== expected)
     expect.fail(`${target} answers ${answer.status}: ${await answer.text()}`);

@@ -14,7 +14,7 @@ import { Waiters } from "../../../worker/objects/waiters.ts";
 import { dollarsOf, pricesOf, type TimedBill, timedBillsOf } from "../../support/cost/bill.ts";
 import { HOURS } from "../../support/cost/month.ts";
 import { makePipeline, makeRepo } from "../pipeline/support.ts";
-import { type AccessKey, ask, openNodeSocket, send } from "./gateway.ts";
+import { type AccessKey, ask, beginIsolate, openNodeSocket, send } from "./gateway.ts";
 import { metered } from "./meter.ts";
 import { comeToRest } from "./rest.ts";
 import { Time } from "./time.ts";
@@ -166,6 +166,7 @@ beforeAll(async () => {
   await env.DB.prepare("DELETE FROM nodes").run();
   await openCatalogue(env.DB).erasedContents.beginAnew();
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+  beginIsolate();
   vi.spyOn(Waiters.prototype, "wait").mockImplementation(waitByClock);
   const made = await ask("POST /keys", { level: "runner", description: "runners" });
   key = { id: made.id, secret: made.secret };
