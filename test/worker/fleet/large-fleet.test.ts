@@ -166,7 +166,7 @@ test("a thousand nodes that have nothing to do ask little of objects and of D1",
   const most = await busiestSecond();
   expect(most.calls).toBeLessThan(MAX_CALLS);
   expect(most.d1Queries).toBeLessThan(MAX_D1_QUERIES);
-}, 120_000);
+}, 280_000);
 
 test("as in the minute after their object was deployed anew, which forgets none", async () => {
   // A timer of its own would keep it from going.
@@ -177,7 +177,7 @@ test("as in the minute after their object was deployed anew, which forgets none"
   expect(most.calls).toBeLessThan(MAX_CALLS);
   expect(most.d1Queries).toBeLessThan(MAX_D1_QUERIES);
   expect(await liveNodes()).toBe(NODES);
-}, 120_000);
+}, 280_000);
 
 test("each of them is woken for a commit before any time has passed", async () => {
   const committedAt = Date.now();
@@ -186,4 +186,4 @@ test("each of them is woken for a commit before any time has passed", async () =
   // Not by expect.poll, which moves the clock on.
   while (woken() < NODES) await scheduler.wait(TIMERS_MS);
   expect(Date.now()).toBe(committedAt);
-}, 120_000);
+}, 280_000);
