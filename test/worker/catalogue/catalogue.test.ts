@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { NODE_TTL_MS, QUIET_TTL_MS } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { isAlive } from "../../../worker/catalogue/nodes.ts";
 import type { PipelineRecord } from "../../../worker/catalogue/pipelines.ts";
 import { watchSpace } from "../../../worker/catalogue/space.ts";
 
@@ -384,6 +385,7 @@ describe("nodes", () => {
     });
 
     test("is live for as long as any, once it beats and is not quiet", async () => {
+      await catalogue.nodes.record(quiet);
       await catalogue.nodes.record({ ...node, seenAt: start + 5 });
       expect(await alive(start + 5 + NODE_TTL_MS)).toEqual(["n1"]);
       expect(await alive(start + 6 + NODE_TTL_MS)).toEqual([]);
@@ -410,6 +412,8 @@ describe("nodes", () => {
       await catalogue.nodes.record({ ...node, name: "n2", seenAt: back });
       expect(await alive(back + QUIET_TTL_MS)).toEqual(["n1"]);
       expect(await alive(back + QUIET_TTL_MS + 1)).toEqual([]);
+      const listed = await catalogue.nodes.list(0);
+      expect(listed.filter((each) => isAlive(each, back + QUIET_TTL_MS + 1))).toEqual([]);
     });
   });
 });
