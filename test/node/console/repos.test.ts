@@ -726,9 +726,9 @@ describe.skipIf(!HAS_CHROMIUM)("the key is out of reach of what is shown", () =>
   test("of an address that names what is no commit", async () => {
     await visit(`/repos/stuff/master?at=${encodeURIComponent("../../api/v1/keys?")}`);
     await page.getByRole("alert").first().waitFor();
-    expect(
-      calls().filter((call) => !call.startsWith("/api/v1/repos/stuff/") && !call.includes("%2F")),
-    ).toEqual([]);
+    // The list of repos is what the page before may still ask for.
+    const isOwn = (call: string) => call === "/api/v1/repos" || call.startsWith("/api/v1/repos/stuff/");
+    expect(calls().filter((call) => !isOwn(call) && !call.includes("%2F"))).toEqual([]);
   });
 });
 
