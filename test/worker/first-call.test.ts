@@ -188,6 +188,20 @@ test("a branch that only pipelines knew, and left no marker, leaves one before i
   expect(await making).toMatchObject({ ok: true });
 });
 
+test("a branch that was deleted and is made again is found by the marker of its earlier life, whatever D1 knows", async () => {
+  const address = { repo: "first-again", branch: "master" };
+  const { lifecycle } = clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address)));
+  await lifecycle.create();
+  await lifecycle.destroy();
+  marking(address.repo, () => Promise.reject(new Error("R2 is away")));
+  const made = await lifecycle.create();
+  expect(made).toEqual({ ok: false, reason: "catalogue-unavailable" });
+  await env.DB.prepare("DELETE FROM branches WHERE repo = ?").bind(address.repo).run();
+  const seen = await lifecycle.status();
+  expect(seen).toMatchObject({ ok: true });
+  expect(await isolate().context().branch(address).lifecycle.status()).toEqual(seen);
+});
+
 test("what a pipeline takes, and gives back before the marker is there, is given back", async () => {
   const address = { repo: "first-given-back", branch: "master" };
   const stub = env.BRANCH.getByName(bucketName(address));
