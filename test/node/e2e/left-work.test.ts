@@ -182,6 +182,21 @@ test(
         },
         PATIENT,
       );
+      // Whenever each began to follow the other: of every commit from then on it has a job.
+      for (const [reader, source] of [
+        ["ring-p", "ring-q"],
+        ["ring-q", "ring-p"],
+      ]) {
+        const read = new Set(
+          jobs.flatMap(({ pipeline, inputs }) => (pipeline === reader ? [inputs[0]?.commit] : [])),
+        );
+        const made = jobs.flatMap(({ pipeline, outputCommit }) =>
+          pipeline === source && outputCommit !== null ? [outputCommit] : [],
+        );
+        const first = made.sort().findIndex((commit) => read.has(commit));
+        expect(first).toBeGreaterThanOrEqual(0);
+        expect(made.slice(first).filter((commit) => !read.has(commit))).toEqual([]);
+      }
       const reasons = new Set(jobs.flatMap(({ state, reason }) => (state === "failure" ? [reason] : [])));
       for (const reason of reasons)
         expect(reason).toMatch(/^the pipelines go in a circle, which ends here: .*s3:\/\/master\.ring-[pq]/);
