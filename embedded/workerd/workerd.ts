@@ -8,6 +8,8 @@ import { HostError } from "../host-error.ts";
 const CHILD_SCRIPT = join(import.meta.dirname, "workerd-child.sh");
 const DEATH_WAIT_MS = 10_000;
 const DEATH_PROBE_MS = 20;
+/** The flag of a process that is dying (include/linux/sched.h). */
+const PF_EXITING = 0x4;
 
 /**
  * What keeps V8's collections from stopping the one thread for long.
@@ -38,13 +40,18 @@ export function workerdEnvironment(dataDir: string): Record<string, string> {
   };
 }
 
-/** Ends a workerd that a killed gateway left over this data folder, so that its port and files are free. The caller holds the lock. */
+/**
+ * Ends a workerd that a killed gateway left over this data folder, or waits for the end of one that is dying, so that its
+ * port and files are free. The caller holds the lock.
+ */
 export async function endOrphan(dataDir: string): Promise<void> {
   const pid = workerdPid(dataDir);
-  if (pid === undefined || !isWorkerdOf(pid, dataDir)) return;
-  process.kill(pid, "SIGKILL");
+  const orphan = pid === undefined ? undefined : processOf(pid);
+  if (pid === undefined || !orphan) return;
+  if (isWorkerdOf(pid, dataDir)) process.kill(pid, "SIGKILL");
+  else if (!orphan.ending) return;
   const deadline = performance.now() + DEATH_WAIT_MS;
-  while (isWorkerdOf(pid, dataDir)) {
+  while (processOf(pid)?.start === orphan.start) {
     if (performance.now() > deadline)
       throw new HostError(`the runtime with pid ${pid} over ${dataDir} does not end; end it first`);
     await pause(DEATH_PROBE_MS);
@@ -66,8 +73,7 @@ function pidFile(dataDir: string): string {
   return join(dataDir, "workerd.pid");
 }
 
-// A pid may belong to a stranger by now. Ours carries the name of its pid file in its environment; a dead process
-// that nobody has collected yet has none.
+// A pid may belong to a stranger by now. Ours carries the name of its pid file in its environment.
 function isWorkerdOf(pid: number, dataDir: string): boolean {
   return environmentOf(pid).includes(`SLUICE_WORKERD_PID_FILE=${pidFile(dataDir)}`);
 }
@@ -75,10 +81,45 @@ function isWorkerdOf(pid: number, dataDir: string): boolean {
 function environmentOf(pid: number): string {
   try {
     if (process.platform === "linux") return readFileSync(`/proc/${pid}/environ`, "utf8");
-    return execFileSync("ps", ["-wwE", "-o", "command=", "-p", String(pid)], { encoding: "utf8" });
+    return ps(pid, "command=", "-wwE");
   } catch {
     return "";
   }
+}
+
+function ps(pid: number, fields: string, ...options: string[]): string {
+  return execFileSync("ps", [...options, "-o", fields, "-p", String(pid)], { encoding: "utf8" });
+}
+
+interface Process {
+  /** A text that no other process with its pid has. */
+  readonly start: string;
+  /** It is dying: its memory, and with that its environment, goes long before its files and ports are closed. */
+  readonly ending: boolean;
+}
+
+/** The process with this pid. Undefined if none has it, or if the last thread of the one that has it has ended. */
+function processOf(pid: number): Process | undefined {
+  try {
+    return process.platform === "linux" ? processOnLinux(pid) : processByPs(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+// The fields are those of proc_pid_stat(5). The first thread of a process may be dead while others still hold its files.
+function processOnLinux(pid: number): Process | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The second field, the name, may have spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const field = (number: number) => fields[number - 3] ?? "";
+  if ("ZX".includes(field(3)) && Number(field(20)) <= 1) return undefined;
+  return { start: field(22), ending: (Number(field(9)) & PF_EXITING) !== 0 };
+}
+
+function processByPs(pid: number): Process | undefined {
+  const [, state = "Z", start = ""] = /^(\S+)\s+(.+)/.exec(ps(pid, "stat=,lstart=")) ?? [];
+  return state.startsWith("Z") ? undefined : { start, ending: state.includes("E") };
 }
 
 /** The binary that Miniflare itself would take. */

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { endOrphan, workerdPid } from "../../../embedded/workerd/workerd.ts";
@@ -63,6 +63,15 @@ function connectStatus(endpoint: string): Promise<number> {
 function alive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** A dying process has none any more, before it has lost its files. */
+function hasEnvironment(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8") !== "";
   } catch {
     return false;
   }
@@ -146,26 +155,46 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
   });
 });
 
-describe("a runtime that was left over", () => {
-  async function leave(data: string, env: Record<string, string>): Promise<number> {
-    const script = "console.log('up'); setInterval(() => {}, 1000)";
+describe.runIf(process.platform === "linux")("a runtime that was left over", () => {
+  async function leave(data: string, env: Record<string, string>): Promise<{ pid: number; port: number }> {
+    const port = await freePort();
+    // With so much memory, a thread is still ending when the first of its process has ended.
+    const script = `globalThis.held = Buffer.alloc(512 << 20, 1);
+      require("node:net").createServer().listen(${port}, "127.0.0.1", () => console.log("up"));`;
     const left = spawn(process.execPath, ["-e", script], { env, stdio: ["ignore", "pipe", "ignore"] });
     // A process that was forked just now still has the environment of its parent.
     await once(left.stdout, "data");
     writeFileSync(join(data, "workerd.pid"), `${left.pid}\n`);
-    return left.pid ?? 0;
+    return { pid: left.pid ?? 0, port };
   }
 
-  test("is ended by the next start", REST, async () => {
+  async function listenOnce(port: number): Promise<void> {
+    const server = createServer().listen(port, "127.0.0.1");
+    await once(server, "listening");
+    server.close();
+  }
+
+  test("is ended by the next start, and its port is free then", REST, async () => {
     const data = scratchFolder();
-    const pid = await leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
+    const { pid, port } = await leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
     await endOrphan(data);
     expect(alive(pid)).toBe(false);
+    await listenOnce(port);
+  });
+
+  test("and is dying already is waited for, since it still has its port", REST, async () => {
+    const data = scratchFolder();
+    const { pid, port } = await leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
+    process.kill(pid, "SIGKILL");
+    // Without a turn of the loop between: its port is closed soon after.
+    while (hasEnvironment(pid));
+    await endOrphan(data);
+    await listenOnce(port);
   });
 
   test("whose pid now belongs to a stranger is let be", REST, async () => {
     const data = scratchFolder();
-    const pid = await leave(data, {});
+    const { pid } = await leave(data, {});
     await endOrphan(data);
     expect(alive(pid)).toBe(true);
     process.kill(pid, "SIGKILL");
