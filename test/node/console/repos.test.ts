@@ -517,6 +517,54 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
     await preview().getByRole("region", { name: "Text" }).waitFor();
   });
 
+  test("of Markdown is drawn, its HTML is text, and nothing of it is loaded", async () => {
+    const body = [
+      `# Title <img src="https://example.com/1.png" onerror="${TAKE}">`,
+      `Some **bold** and *soft* &amp; <b onclick="${TAKE}">raw</b>, [out](https://example.com/out) and [in](javascript:${TAKE}) or [data](data:text/html,x).`,
+      `![a picture](https://example.com/2.png) ![](javascript:${TAKE})`,
+      `<script>${TAKE}</script>\n<iframe src="https://example.com/3"></iframe>\n<style>body{display:none}</style>`,
+      "- [x] done\n- [ ] open\n  1. deeper",
+      "| a | b |\n|---|---|\n| `x` | <i>y</i> |",
+      "```html\n<h1>code</h1>\n```",
+      `[ref]: https://example.com/4 "t"\n\n[by name][ref] <https://example.com/5>`,
+    ].join("\n\n");
+    await s3.put("master.stuff", "read.md", body);
+    await visit(fileAt("master.stuff", "read.md"));
+    const drawn = preview().locator(".markdown");
+    await drawn.getByRole("heading", { name: "Title" }).waitFor();
+    expect(await drawn.locator("strong, em, ol, li, td code").count()).toBe(7);
+    await drawn.getByText("bold and soft & <b onclick", { exact: false }).waitFor();
+    expect(
+      await drawn.getByRole("link").evaluateAll((all) => all.map((one) => one.getAttribute("href"))),
+    ).toEqual(["https://example.com/out", "https://example.com/4", "https://example.com/5"]);
+    expect(await drawn.locator("img, b, i, script, style, iframe, [onclick], [onerror]").count()).toBe(0);
+    expect(asked.filter((request) => !request.url().startsWith(server.endpoint))).toEqual([]);
+    expect(await page.evaluate(() => "taken" in globalThis)).toBe(false);
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 800 });
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(over).toBeLessThanOrEqual(0);
+    await preview().getByRole("button", { name: "As text" }).click();
+    await preview().getByText("# Title", { exact: false }).waitFor();
+  });
+
+  test.each([
+    ["brackets", "[".repeat(200_000)],
+    ["quotes", `${">".repeat(50_000)} deep`],
+    ["stars", "*a ".repeat(60_000)],
+    ["lists", Array.from({ length: 400 }, (_, n) => `${"  ".repeat(n)}- x`).join("\n")],
+  ])("of Markdown that is made to be slow or deep is shown all the same: %s", async (name, body) => {
+    await s3.put("master.stuff", `${name}.md`, body);
+    await visit(fileAt("master.stuff", `${name}.md`));
+    await preview().locator(".markdown, .text").first().waitFor();
+    // The page still does what it is told to.
+    await page
+      .getByRole("navigation", { name: "Where this is" })
+      .getByRole("link", { name: "master" })
+      .click();
+    await page.getByRole("link", { name: `${name}.md` }).waitFor();
+  });
+
   test("of JSON that is no table is folded, and what it holds is text", async () => {
     const body = JSON.stringify({
       list: Array.from({ length: 300 }, (_, n) => ({ n })),

@@ -63,7 +63,7 @@ export default function Compare({ place, path, from, to, size }: CompareProps) {
   );
 }
 
-const TEXTS: ReadonlySet<Kind["is"]> = new Set(["text", "table", "json", "json-lines", "svg"]);
+const TEXTS: ReadonlySet<Kind["is"]> = new Set(["text", "table", "json", "json-lines", "svg", "markdown"]);
 
 function isPicture({ is }: Kind): boolean {
   return is === "image" || is === "svg";

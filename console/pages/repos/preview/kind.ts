@@ -5,7 +5,9 @@
 
 export type Kind =
   | { readonly is: "image" | "audio" | "video"; readonly type: string }
-  | { readonly is: "svg" | "pdf" | "gzip" | "table" | "json" | "json-lines" | "text" | "binary" };
+  | {
+      readonly is: "svg" | "pdf" | "gzip" | "table" | "json" | "json-lines" | "markdown" | "text" | "binary";
+    };
 
 /** How kinds of media begin: bytes by their offset. */
 const MEDIA: readonly (readonly [is: "image" | "audio" | "video", type: string, ...marks: Mark[]])[] = [
@@ -48,10 +50,12 @@ export function kindOf(
     return { is: "table" };
   if (JSON_LINES.has(ending) || said === "application/x-ndjson") return { is: "json-lines" };
   if (ending === "json" || ending === "geojson" || said === "application/json") return { is: "json" };
+  if (MARKDOWN.has(ending) || said === "text/markdown") return { is: "markdown" };
   return { is: "text" };
 }
 
 const TABLES: ReadonlySet<string> = new Set(["csv", "tsv", "tab"]);
+const MARKDOWN: ReadonlySet<string> = new Set(["md", "markdown"]);
 const JSON_LINES: ReadonlySet<string> = new Set(["jsonl", "ndjson"]);
 
 function has(bytes: Uint8Array, [offset, text]: Mark): boolean {

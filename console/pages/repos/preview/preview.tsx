@@ -6,6 +6,7 @@ import { Scrolled, Section } from "../../../parts/page.tsx";
 import { sizeText } from "../../../parts/words.tsx";
 import { lastName } from "../../addresses.ts";
 import { type Kind, kindOf, textOf } from "./kind.ts";
+import { Markdown } from "./markdown/markdown.tsx";
 import { isFlatList, rowsOf, Table, type TableKind } from "./table.tsx";
 import { Tree } from "./tree.tsx";
 
@@ -90,6 +91,10 @@ function Content({ bytes, kind, isCut, name }: ContentProps) {
   if (kind.is === "binary") return <Hex bytes={bytes} />;
   if (kind.is === "svg" && !isCut && bytes.length <= MOST_SVG) {
     return <TwoForms name="As a drawing" text={text} form={<DrawnText text={text} name={name} />} />;
+  }
+  if (kind.is === "markdown") {
+    const plain = <Text text={text} />;
+    return <TwoForms name="Drawn" text={text} form={<Markdown text={text} otherwise={plain} />} />;
   }
   if (kind.is === "json") return <Json text={text} isCut={isCut} />;
   if (kind.is === "table" || kind.is === "json-lines") {
@@ -267,7 +272,14 @@ function Unzipped({ path, start }: { readonly path: string; readonly start: File
   );
 }
 
-const SHOWN_AS_TEXT: ReadonlySet<Kind["is"]> = new Set(["text", "table", "json", "json-lines", "svg"]);
+const SHOWN_AS_TEXT: ReadonlySet<Kind["is"]> = new Set([
+  "text",
+  "markdown",
+  "table",
+  "json",
+  "json-lines",
+  "svg",
+]);
 
 /** What is packed in bytes, as far as they go, at most so much; nothing if they are no gzip. */
 async function unzippedStart(bytes: Uint8Array<ArrayBuffer>, most: number): Promise<Uint8Array<ArrayBuffer>> {
