@@ -134,6 +134,16 @@ export class Bucket {
     };
   }
 
+  /** Some bytes of a file, which is still the one that has this ETag. */
+  async part(
+    key: string,
+    { start, end, etag, signal }: { start: number; end: number; etag: string; signal: AbortSignal },
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const headers = { range: `bytes=${start}-${end - 1}`, "if-match": etag };
+    const answer = await this.#send({ key, query: AS_STORED, headers, signal });
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
   /** All bytes of a file, as a stream. */
   async read(key: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
     const answer = await this.#send({ key, query: AS_STORED, signal });

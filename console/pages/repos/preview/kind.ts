@@ -6,7 +6,17 @@
 export type Kind =
   | { readonly is: "image" | "audio" | "video"; readonly type: string }
   | {
-      readonly is: "svg" | "pdf" | "gzip" | "table" | "json" | "json-lines" | "markdown" | "text" | "binary";
+      readonly is:
+        | "svg"
+        | "pdf"
+        | "gzip"
+        | "parquet"
+        | "table"
+        | "json"
+        | "json-lines"
+        | "markdown"
+        | "text"
+        | "binary";
     };
 
 /** How kinds of media begin: bytes by their offset. */
@@ -42,6 +52,7 @@ export function kindOf(
   if (media) return { is: media[0], type: media[1] };
   if (has(bytes, [0, "%PDF-"])) return { is: "pdf" };
   if (has(bytes, [0, "\x1f\x8b"])) return { is: "gzip" };
+  if (has(bytes, [0, "PAR1"])) return { is: "parquet" };
   if (!isText(bytes)) return { is: "binary" };
   const ending = /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
   const said = type.split(";")[0]?.trim().toLowerCase() ?? "";

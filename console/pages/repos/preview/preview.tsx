@@ -1,4 +1,4 @@
-import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { Bucket, type FileStart, type Place } from "../../../gateway/s3.ts";
 import { useRead } from "../../../gateway/session.ts";
 import { Button, Fault } from "../../../parts/form.tsx";
@@ -23,6 +23,9 @@ const MEDIA_BY_ITSELF = 8 * 1024 * 1024;
 const MOST_MEDIA = 64 * 1024 * 1024;
 /** A larger drawing is shown as its text. */
 const MOST_SVG = 1024 * 1024;
+
+/** What reads Parquet is loaded with the first such file. */
+const Parquet = lazy(() => import("./parquet/parquet.tsx"));
 
 interface PreviewProps {
   readonly place: Place;
@@ -50,6 +53,13 @@ function Shown({ place, path, start: first }: PreviewProps) {
   const kind = useMemo(() => kindOf(start.bytes, { path, type: start.type }), [start, path]);
   const isCut = start.bytes.length < start.size;
   if (kind.is === "gzip") return <Unzipped path={path} start={start} />;
+  if (kind.is === "parquet") {
+    return (
+      <Suspense fallback={<p className="quiet">Reading it…</p>}>
+        <Parquet place={place} path={path} start={first} />
+      </Suspense>
+    );
+  }
   if (kind.is === "pdf") {
     return <p>It is a PDF, which is not drawn here: download it, and open it in what you read such with.</p>;
   }

@@ -13,7 +13,13 @@ const MOST_COLUMNS = 60;
 const MOST_IN_CELL = 300;
 
 /** A table as text, each cell. `isCut`: the file has more than was read. */
-export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean }) {
+export function Table({
+  label = "Table",
+  of = "row",
+  head,
+  rows,
+  isCut,
+}: Rows & { readonly label?: string; readonly of?: string; readonly isCut: boolean }) {
   const shown = rows.slice(0, MOST_ROWS);
   const width = Math.min(Math.max(head.length, ...shown.map((row) => row.length)), MOST_COLUMNS);
   const columns = Array.from({ length: width }, (_, index) => index);
@@ -21,7 +27,7 @@ export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean })
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
-      <section className="cells" aria-label="Table" tabIndex={0}>
+      <section className="cells" aria-label={label} tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -46,7 +52,7 @@ export function Table({ head, rows, isCut }: Rows & { readonly isCut: boolean })
       </section>
       <p className="quiet">
         {isAll ? "" : "The first "}
-        {counted(shown.length, "row")}
+        {counted(shown.length, of)}
         {head.length > MOST_COLUMNS && `, ${countText(MOST_COLUMNS)} of ${countText(head.length)} columns`}.
       </p>
     </>
