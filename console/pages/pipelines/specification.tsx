@@ -2,7 +2,7 @@ import { Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
-import type { Pipeline } from "../../../protocol/pipelines.ts";
+import type { Pipeline, WholePipelineVersion } from "../../../protocol/pipelines.ts";
 import type { RepoList } from "../../../protocol/repos.ts";
 import { GatewayError } from "../../../protocol/requests.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
@@ -14,6 +14,7 @@ import { Asked, Page } from "../../parts/page.tsx";
 import { counted, countText, Mono } from "../../parts/words.tsx";
 import { pipelinePath } from "../addresses.ts";
 import type { Editing } from "./spec/editor.tsx";
+import { editable, languageOf } from "./spec/language.ts";
 
 const SpecEditor = lazyPage(() => import("./spec/editor.tsx"));
 
@@ -42,15 +43,17 @@ export default function SpecificationPage({ name }: { readonly name?: string }) 
 
 function Update({ name }: { readonly name: string }) {
   // It is asked once: what is being written is not written over.
-  const live = useOnce<Pipeline>(pipelinePath(name));
+  const live = useOnce<WholePipelineVersion>(`${pipelinePath(name)}/versions/latest`);
+  // The command prints the text that is kept, and reads a file by its ending.
+  const file = fileFor(live.data?.text ?? "");
   return (
     <Page
       title={`Update ${name}`}
-      cli={command`sluice pipeline inspect ${name} --spec > spec.json && sluice pipeline update -f spec.json`}
+      cli={command`sluice pipeline inspect ${name} --spec > ${file} && sluice pipeline update -f ${file}`}
       live={live}
     >
       <Asked live={live}>
-        {({ hidden, spec }) =>
+        {({ hidden, spec, text }) =>
           hidden ? (
             <p>
               This key may not read all that {name} reads, so it does not see <b>{hidden.join(", ")}</b> of
@@ -58,7 +61,7 @@ function Update({ name }: { readonly name: string }) {
               inputs.
             </p>
           ) : (
-            <Submission begin={`${JSON.stringify(spec, null, 2)}\n`} name={name} />
+            <Submission begin={editable(spec, text)} name={name} />
           )
         }
       </Asked>
@@ -119,7 +122,7 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
         {issues.length > 0 && <Problems issues={issues} editing={editing} />}
         {issues.length === 0 && <Outlook trial={trial} isBegun={isBegun} isUpdate={way.isUpdate} />}
         <p>
-          <CliLine line={checkLine(way)} />
+          <CliLine line={checkLine(way, fileFor(text))} />
         </p>
       </section>
     </div>
@@ -143,9 +146,14 @@ function Outlook({ trial, isBegun, isUpdate }: OutlookProps) {
   return <p className="quiet">Asking the gateway what it would come to…</p>;
 }
 
-function checkLine({ isUpdate, reprocess }: Way): CommandLine {
-  if (!isUpdate) return command`sluice pipeline check -f spec.json`;
-  return command`sluice pipeline update -f spec.json --plan${reprocess ? command` --reprocess` : []}`;
+function checkLine({ isUpdate, reprocess }: Way, file: string): CommandLine {
+  if (!isUpdate) return command`sluice pipeline check -f ${file}`;
+  return command`sluice pipeline update -f ${file} --plan${reprocess ? command` --reprocess` : []}`;
+}
+
+/** What a file is called that has a text. */
+function fileFor(text: string): string {
+  return `spec.${languageOf(text)}`;
 }
 
 interface ProblemsProps {
@@ -323,17 +331,20 @@ interface Submitted {
   readonly signal?: AbortSignal;
 }
 
-/** Submits what is written. What is no JSON does not leave the page. */
+/** Submits what is written, with its text. What is neither JSON nor YAML does not leave the page. */
 async function submitSpec<T>(gateway: Gateway, { text, way, dryRun, signal }: Submitted): Promise<T> {
-  const { jsonIssue } = await import("./spec/editor.tsx");
-  const issue = jsonIssue(text);
+  const { bodyOf, readWritten } = await import("./spec/written.ts");
+  const read = readWritten(text);
   const invalid = { status: 400, code: "InvalidSpec" };
-  if (issue) throw new GatewayError("This is not JSON.", { ...invalid, issues: [issue] });
+  if (!read.ok) throw new GatewayError("This is no specification.", { ...invalid, issues: [read.issue] });
+  // What is only tried out is kept nowhere.
+  const body = dryRun ? { text: false, json: read.spec } : bodyOf(text, read.spec);
   const query = {
     ...(dryRun && { dryRun }),
+    ...(body.text && { text: true }),
     ...(way.isUpdate && { update: true, ...(way.reprocess && { reprocess: true }) }),
   };
-  return await gateway.call<T>("/pipelines", { method: "POST", query, json: JSON.parse(text), signal });
+  return await gateway.call<T>("/pipelines", { method: "POST", query, json: body.json, signal });
 }
 
 interface Refusal {

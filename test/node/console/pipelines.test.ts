@@ -198,6 +198,45 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     await control.deletePipeline("changing");
   });
 
+  test("update one that was written in YAML as YAML, and keep its comments", async () => {
+    const text = [
+      "# as the camera has them",
+      "pipeline: { name: by-hand }",
+      "transform: { image: busybox, cmd: ['true'] }",
+      "inputs: [{ repo: { name: photos }, glob: / }]",
+      "datumTries: 2",
+      "",
+    ].join("\n");
+    const written = { ...spec("by-hand", { inputs: ["photos"], cmd: ["true"] }), datumTries: 2 };
+    await control.call("POST", "/pipelines?text=true", {
+      body: { spec: written, text },
+      answers: z.unknown(),
+    });
+    await logIn("/pipelines/by-hand/edit");
+    const editor = page.getByRole("textbox", { name: "Specification, in YAML" });
+    await editor.getByText("# as the camera has them").waitFor();
+    await page.getByText("sluice pipeline inspect by-hand --spec > spec.yaml", { exact: false }).waitFor();
+    const trial = page.getByRole("region", { name: "Dry run" });
+    for (const tries of ["0", "3"]) {
+      await editor.click();
+      await page.keyboard.press("ControlOrMeta+a");
+      await page.keyboard.insertText(text.replace("datumTries: 2", `datumTries: ${tries}`));
+      if (tries === "0") {
+        await trial.getByRole("button", { name: "datumTries" }).waitFor();
+        expect(await page.locator(".cm-lintRange-error").allInnerTexts()).toEqual(["0"]);
+      }
+    }
+    await trial.getByText("by-hand is good.", { exact: false }).waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.getByRole("button", { name: "Update the pipeline" }).click();
+    await page.waitForURL(/\/pipelines\/by-hand$/);
+    const { text: kept } = await control.call("GET", "/pipelines/by-hand/versions/latest", {
+      answers: z.object({ text: z.string() }),
+    });
+    expect(kept).toBe(text.replace("datumTries: 2", "datumTries: 3"));
+    await control.deletePipeline("by-hand");
+  });
+
   test("stop and start one, and delete it once its name is typed; what is in the way is told", async () => {
     await control.createPipeline(spec("short-lived", { inputs: ["photos"] }));
     await control.ended("short-lived", { count: 1 });

@@ -14,8 +14,10 @@ import {
   shapeOf,
   withStreams,
 } from "../../../console/pages/graph/topology.ts";
+import { editable, languageOf } from "../../../console/pages/pipelines/spec/language.ts";
 import { placeAt, rangeOf } from "../../../console/pages/pipelines/spec/place.ts";
 import { offersAt } from "../../../console/pages/pipelines/spec/schema.ts";
+import { finderIn, readWritten } from "../../../console/pages/pipelines/spec/written.ts";
 import { command } from "../../../console/parts/cli-line.tsx";
 
 function pipeline(name: string, inputs: readonly string[], more: Partial<Listed> = {}): Listed {
@@ -372,5 +374,60 @@ describe("a command line that is copied", () => {
   test("takes words of another line as they are", () => {
     const options = [command`--repo ${"a b"}`, command`--all`];
     expect(command`sluice x ${options}${command` -f`}${[]}`.text).toBe("sluice x --repo 'a b' --all -f");
+  });
+});
+
+describe("a specification that is written in YAML", () => {
+  const text = [
+    "# thumbnails of the camera",
+    "pipeline: { name: edges }",
+    "datumTries: 0",
+    "inputs:",
+    "  - glob: /*",
+    "    repo:",
+    "      name: photo",
+    "",
+  ].join("\n");
+
+  test("comes to what it says, or to the place where it is no YAML", () => {
+    expect(languageOf(text)).toBe("yaml");
+    expect(readWritten(text)).toEqual({
+      ok: true,
+      spec: {
+        pipeline: { name: "edges" },
+        datumTries: 0,
+        inputs: [{ glob: "/*", repo: { name: "photo" } }],
+      },
+    });
+    const broken = "a: 1\nb: [2\nc: 3\n";
+    const read = readWritten(broken);
+    if (read.ok) throw new Error("it was read");
+    expect(read.issue.message).toMatch(/^it is not YAML: line \d+, column \d+: /);
+    const { from } = finderIn(broken)(read.issue);
+    expect(from).toBeGreaterThan(broken.indexOf("["));
+    const two = "a: 1\n---\nb: 2\n";
+    const several = readWritten(two);
+    expect(several).toMatchObject({ ok: false, issue: { message: "another document begins at line 2" } });
+    expect(!several.ok && two.slice(finderIn(two)(several.issue).from)).toMatch(/^---/);
+  });
+
+  test("has its problems where they are: at the value, or the innermost name around it", () => {
+    const placeOf = finderIn(text);
+    const at = (path: string): string => {
+      const { from, to } = placeOf({ path, message: "wrong" });
+      return text.slice(from, to);
+    };
+    expect(at("datumTries")).toBe("0");
+    expect(at("inputs[0].repo.name")).toBe("photo");
+    expect(at("inputs[0].repo.branch")).toBe("repo");
+    expect(at("transform.cmd")).toBe("#");
+  });
+
+  test("is what an update begins with; a text that can't be edited is the specification as JSON", () => {
+    const spec = { pipeline: { name: "edges" } };
+    expect(editable(spec, text)).toBe(text);
+    expect(editable(spec, '{"pipeline":{"name":"edges"}}')).toBe('{"pipeline":{"name":"edges"}}');
+    for (const other of [undefined, "{ pipeline: { name: edges } }"])
+      expect(JSON.parse(editable(spec, other))).toEqual(spec);
   });
 });

@@ -8,18 +8,21 @@ import {
   completionKeymap,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { json, jsonLanguage } from "@codemirror/lang-json";
+import { json } from "@codemirror/lang-json";
+import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { Compartment, EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 import { useEffect, useImperativeHandle, useRef } from "react";
 import type { Issue } from "../../../../protocol/errors.ts";
 import type { RepoList } from "../../../../protocol/repos.ts";
 import styles from "../../../style/editor.css" with { type: "text" };
-import { placeAt, rangeOf } from "./place.ts";
+import { type Language, languageOf } from "./language.ts";
+import { placeAt } from "./place.ts";
 import { inputOffers, type Offer, offersAt } from "./schema.ts";
+import { finderIn } from "./written.ts";
 
 /** What a page does with the editor beside what it shows. */
 export interface Editing {
@@ -38,7 +41,7 @@ interface SpecEditorProps {
   change(text: string): void;
 }
 
-/** An editor for a specification: it knows the fields, and marks what is wrong where it is. */
+/** An editor for a specification in JSON or YAML: it knows the fields, and marks what is wrong where it is. */
 export default function SpecEditor({ begin, issues, repos, change, ref }: SpecEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
@@ -55,7 +58,7 @@ export default function SpecEditor({ begin, issues, repos, change, ref }: SpecEd
     root.replaceChildren(parent);
     const editor = new EditorView({
       ...{ root, parent },
-      state: EditorState.create({ doc: begin, extensions: extensionsFor(() => latest.current) }),
+      state: EditorState.create({ doc: begin, extensions: extensionsFor(begin, () => latest.current) }),
     });
     view.current = editor;
     return () => editor.destroy();
@@ -64,9 +67,9 @@ export default function SpecEditor({ begin, issues, repos, change, ref }: SpecEd
   useEffect(() => {
     const editor = view.current;
     if (!editor) return;
-    const text = editor.state.doc.toString();
+    const placeOf = finderIn(editor.state.doc.toString());
     const marks = issues.map((issue) => {
-      return { ...placeOf(text, issue), severity: "error" as const, message: issue.message };
+      return { ...placeOf(issue), severity: "error" as const, message: issue.message };
     });
     editor.dispatch(setDiagnostics(editor.state, marks));
   }, [issues]);
@@ -75,7 +78,7 @@ export default function SpecEditor({ begin, issues, repos, change, ref }: SpecEd
     goTo(issue) {
       const editor = view.current;
       if (!editor) return;
-      const { from } = placeOf(editor.state.doc.toString(), issue);
+      const { from } = finderIn(editor.state.doc.toString())(issue);
       editor.dispatch({ selection: { anchor: from }, scrollIntoView: true });
       editor.focus();
     },
@@ -93,35 +96,19 @@ function shadowOf(host: HTMLElement): ShadowRoot {
   return root;
 }
 
-function placeOf(text: string, { path, message }: Issue): { from: number; to: number } {
-  if (path !== "" || message !== NOT_JSON) return rangeOf(text, path);
-  const from = firstError(text);
-  return { from, to: Math.min(text.length, from + 1) };
+/** What depends on the language, which may change as somebody writes. */
+function inLanguage(language: Language) {
+  return [
+    language === "json" ? json() : yaml(),
+    EditorView.contentAttributes.of({
+      "aria-label": `Specification, in ${language.toUpperCase()}`,
+      spellcheck: "false",
+    }),
+  ];
 }
 
-const NOT_JSON = "from here on it is not JSON: a comma, a quote or a bracket is missing, or is too many";
-
-/** What is wrong with a text as JSON. Undefined: nothing is. */
-export function jsonIssue(text: string): Issue | undefined {
-  try {
-    JSON.parse(text);
-    return undefined;
-  } catch {
-    return { path: "", message: NOT_JSON };
-  }
-}
-
-function firstError(text: string): number {
-  let found = text.length;
-  jsonLanguage.parser.parse(text).iterate({
-    enter({ type, from }) {
-      if (type.isError) found = Math.min(found, from);
-    },
-  });
-  return found;
-}
-
-function extensionsFor(latest: () => Pick<SpecEditorProps, "change" | "repos">) {
+function extensionsFor(begin: string, latest: () => Pick<SpecEditorProps, "change" | "repos">) {
+  const language = new Compartment();
   return [
     lineNumbers(),
     lintGutter(),
@@ -131,7 +118,12 @@ function extensionsFor(latest: () => Pick<SpecEditorProps, "change" | "repos">) 
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    json(),
+    language.of(inLanguage(languageOf(begin))),
+    EditorState.transactionExtender.of(({ docChanged, startState, newDoc }) => {
+      if (!docChanged) return null;
+      const [before, after] = [startState.doc, newDoc].map((doc) => languageOf(doc.toString()));
+      return before === after || !after ? null : { effects: language.reconfigure(inLanguage(after)) };
+    }),
     syntaxHighlighting(classHighlighter),
     autocompletion({ override: [(context) => complete(context, latest().repos)], icons: false }),
     // Tab goes on to the next element of the page, as everywhere.
@@ -142,7 +134,6 @@ function extensionsFor(latest: () => Pick<SpecEditorProps, "change" | "repos">) 
       ...historyKeymap,
       ...lintKeymap,
     ]),
-    EditorView.contentAttributes.of({ "aria-label": "Specification, in JSON", spellcheck: "false" }),
     EditorView.updateListener.of(({ docChanged, state }) => {
       if (docChanged) latest().change(state.doc.toString());
     }),
@@ -156,7 +147,7 @@ function complete(
   repos: RepoList["repos"],
 ): CompletionResult | null {
   const text = state.doc.toString();
-  const place = placeAt(text, pos);
+  const place = languageOf(text) === "json" ? placeAt(text, pos) : undefined;
   if (!place) return null;
   const isEmpty = place.from === place.to;
   // Nothing is offered unasked where nothing was written, but behind a colon.

@@ -112,14 +112,14 @@ function valueDone(level: Level | undefined): void {
 }
 
 /** `inputs[0].repo.name` as its steps. */
-function stepsOf(path: string): Step[] {
+export function stepsOf(path: string): Step[] {
   return [...path.matchAll(/\[(\d+)\]|[^.[\]]+/g)].map(([name, index]) =>
     index === undefined ? name : Number(index),
   );
 }
 
 /** A part of the text. */
-interface Range {
+export interface Range {
   readonly from: number;
   readonly to: number;
 }
