@@ -1,7 +1,17 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Command as Commander, Option } from "commander";
 import type { Client } from "./gateway/client.ts";
 import { type ConnectionOptions, DEFAULT_DATA, openConnection } from "./gateway/connection/connection.ts";
 import { addMeta, name, namedJob, type PageSizes, saidOf, wholeNumber } from "./options.ts";
+
+const PACKAGE = join(import.meta.dirname, "../package.json");
+
+/** The release that this is. */
+export function ownVersion(): string {
+  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
+  return version;
+}
 
 /** A command, with the options that many of them share. They stand in the help in the order in which they are added. */
 export class Command extends Commander {

@@ -1,9 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Help } from "commander";
-import { Command } from "./command.ts";
-
-const PACKAGE = join(import.meta.dirname, "../package.json");
+import { Command, ownVersion } from "./command.ts";
 
 /** Prints help: to `out` if a user asked for it, to `err` if a group was called without a command. */
 export interface HelpOutput {
@@ -49,7 +45,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
  * no command, all are loaded, so that help lists them and a misspelled one is answered with the nearest.
  */
 export async function runProgram(given: readonly string[], { out, err }: HelpOutput): Promise<void> {
-  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
+  const version = ownVersion();
   const program = new Command("sluice")
     .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
     .version(version)

@@ -70,6 +70,17 @@ export const NodeBounds = z.object({
 });
 export type NodeBounds = z.infer<typeof NodeBounds>;
 
+/** What a node says of itself for people alone. Each is absent if the node does not know it. */
+export const NodeAbout = z.object({
+  /** The release of Sluice that runs there. */
+  version: z.string().max(100).optional(),
+  /** The file system of its data folder. */
+  disk: z.object({ totalBytes: z.int().min(0), freeBytes: z.int().min(0) }).optional(),
+  /** Contents that it keeps for later datums, as last counted, and how much they may be. */
+  cache: z.object({ usedBytes: z.int().min(0), maxBytes: z.int().min(0) }).optional(),
+});
+export type NodeAbout = z.infer<typeof NodeAbout>;
+
 /**
  * What each of several gets of a room that may be too small for all: nobody gets more than it wants, and what it lacks,
  * somebody who has at most one more lacks, too. The gateway spreads workers so, and a node holds itself to it.
@@ -137,6 +148,7 @@ export const Heartbeat = z.object({
   bounds: NodeBounds.optional(),
   /** The place up to which the node has taken out of its cache what was erased; null: it has none. Absent: it has no cache. */
   erasedTo: z.string().max(100).nullable().optional(),
+  about: NodeAbout.optional(),
   /** Its next heartbeat comes after QUIET_HEARTBEAT_MS, unless it has something to tell or is woken by its socket. */
   quiet: z.literal(true).optional(),
 });
@@ -390,6 +402,7 @@ export const Node = z.object({
   work: z.array(NodeWork),
   /** Absent: it has room for any number. */
   bounds: NodeBounds.optional(),
+  about: NodeAbout.optional(),
 });
 export type Node = z.infer<typeof Node>;
 

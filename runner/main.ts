@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import type { NodeAbout } from "../protocol/runner.ts";
 import { runAgent } from "./agent/agent.ts";
 import type { RunnerConfig } from "./agent/config.ts";
 import { type OpenedNode, openNode } from "./agent/node.ts";
@@ -7,6 +8,7 @@ import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log, ParentLog } from "./lib/log.ts";
 import { runnerFolders } from "./lib/own-folders.ts";
+import { spaceOf } from "./lib/sizes.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/destination.ts";
@@ -31,12 +33,14 @@ export interface StartOptions {
   readonly log: ParentLog;
   /** The gateway is asked for nothing before this; absent: it is there. The runner does not start if it fails. */
   readonly gatewayReady?: Promise<void>;
+  /** The release that this is, for people. */
+  readonly version?: string;
 }
 
 /** Starts an agent on this machine. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept or the folder of secrets can't be one. */
 export async function startRunner(
   config: RunnerConfig,
-  { log, gatewayReady }: StartOptions,
+  { log, gatewayReady, version }: StartOptions,
 ): Promise<Runner> {
   const opened = await openNode(config, { log });
   const { executor, tool, dataDir } = opened;
@@ -53,7 +57,7 @@ export async function startRunner(
   return {
     node,
     runs: { executor: executor.name, tool },
-    done: runUntilDone(config, { log, opened, drain: drain.signal, kill: kill.signal }),
+    done: runUntilDone(config, { log, opened, version, drain: drain.signal, kill: kill.signal }),
     drain: () => drain.abort(),
     kill: () => {
       kill.abort();
@@ -80,11 +84,15 @@ export function stopOnSignals(runner: Pick<Runner, "done" | "drain" | "kill">, {
 interface RunOptions {
   readonly log: ParentLog;
   readonly opened: OpenedNode;
+  readonly version: string | undefined;
   readonly drain: AbortSignal;
   readonly kill: AbortSignal;
 }
 
-async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: RunOptions): Promise<void> {
+async function runUntilDone(
+  config: RunnerConfig,
+  { log, opened, version, drain, kill }: RunOptions,
+): Promise<void> {
   const client = new Client(config);
   const gateway = new Gateway(client, { hide: hiding({ config, opened, log }) });
   const { node, cacheBytes, maxRunning, maxWorkers } = config;
@@ -103,7 +111,12 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const upkeep = cache.upkeep(drain);
   try {
     const executorName = () => executor.name;
-    await runAgent({ gateway, pool, idle, cache, log, node, executorName, bounds }, drain);
+    const describe = async (): Promise<NodeAbout> => ({
+      ...(version !== undefined && { version }),
+      disk: await spaceOf(opened.dataDir).catch(() => undefined),
+      cache: cache.use,
+    });
+    await runAgent({ gateway, pool, idle, cache, log, node, executorName, bounds, describe }, drain);
     await upkeep;
   } finally {
     await opened.close(() => client.close());

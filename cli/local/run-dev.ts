@@ -12,6 +12,7 @@ import type { RunnerConfig } from "../../runner/agent/config.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
 import type { ParentLog } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
+import { ownVersion } from "../command.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
@@ -106,7 +107,7 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
       withoutEngine: "process",
       ...runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey }),
     };
-    runners.push(await startRunner(config, { log, gatewayReady: gateway.ready }));
+    runners.push(await startRunner(config, { log, gatewayReady: gateway.ready, version: ownVersion() }));
   }
 }
 

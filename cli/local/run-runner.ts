@@ -1,4 +1,5 @@
 import { startRunner, stopOnSignals } from "../../runner/main.ts";
+import { ownVersion } from "../command.ts";
 import { type ConnectionOptions, DEFAULT_DATA, openConnection } from "../gateway/connection/connection.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { terminalLog } from "../output/log.ts";
@@ -21,7 +22,7 @@ export async function runRunner({ json, context, endpoint, ...flags }: RunnerOpt
   // A gateway that runs here, too, keeps every key in the one folder, and the user those of others in the other.
   const hide = [...(flags.hide ?? []), DEFAULT_DATA, configFolder(process.env)];
   const config = runnerConfig({ ...flags, hide }, { ...connection, host, keySecret });
-  const runner = await startRunner(config, { log });
+  const runner = await startRunner(config, { log, version: ownVersion() });
   stopOnSignals(runner, { log });
   if (json) printJson({ node: runner.node, endpoint: connection.endpoint });
   await runner.done;

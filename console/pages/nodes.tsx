@@ -5,7 +5,7 @@ import { CliLine, command } from "../parts/cli-line.tsx";
 import { Action } from "../parts/form.tsx";
 import { Asked, Figure, Heard, Page } from "../parts/page.tsx";
 import { type Mark, StateMark } from "../parts/state.tsx";
-import { Ago, counted, countText } from "../parts/words.tsx";
+import { Ago, counted, countText, sizeText } from "../parts/words.tsx";
 
 /** The machines that run commands: whether each lives, what it has room for, what runs there, and what is wrong with it. */
 export default function NodesPage() {
@@ -159,9 +159,20 @@ function NodeEntry({ node, condition: { mark, words, more }, live }: NodeEntryPr
           </span>
         </p>
       )}
+      {node.about && <AboutNode about={node.about} />}
       {node.live && work.length > 0 && <Work work={work} />}
     </li>
   );
+}
+
+/** Its release, its disk and its cache, as it last said. */
+function AboutNode({ about: { version, disk, cache } }: { readonly about: NonNullable<Node["about"]> }) {
+  const parts = [
+    version && `Sluice ${version}`,
+    disk && `${sizeText(disk.freeBytes)} of ${sizeText(disk.totalBytes)} of its disk free`,
+    cache && `${sizeText(cache.usedBytes)} of ${sizeText(cache.maxBytes)} in its cache`,
+  ];
+  return <p className="quiet">{parts.filter(Boolean).join(", ")}</p>;
 }
 
 const EXECUTOR_WORDS: Readonly<Record<string, string>> = {

@@ -23,6 +23,7 @@ import { availableParallelism } from "node:os";
 import {
   HEARTBEAT_MS,
   NODE_TTL_MS,
+  type NodeAbout,
   type NodeBounds,
   type NodeWork,
   QUIET_HEARTBEAT_MS,
@@ -54,6 +55,8 @@ export interface AgentDeps {
   readonly executorName: () => string;
   /** What this node has room for. */
   readonly bounds: NodeBounds;
+  /** What people are told of it. Never fails. */
+  readonly describe: () => Promise<NodeAbout>;
 }
 
 /**
@@ -62,11 +65,12 @@ export interface AgentDeps {
  * are. Ends after `drain`, when every worker has.
  */
 export async function runAgent(
-  { gateway, pool, idle, cache, log, node, executorName, bounds }: AgentDeps,
+  { gateway, pool, idle, cache, log, node, executorName, bounds, describe }: AgentDeps,
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let outage: string | undefined;
+  let told: NodeAbout | undefined;
   let soon = new AbortController();
   let beganAt = 0;
   let woken: AbortController | undefined;
@@ -86,6 +90,10 @@ export async function runAgent(
   });
   const listening = listener.run(drain);
   while (!drain.aborted) {
+    // A disk that does not answer keeps no heartbeat back: the next one tells what this one asks.
+    void describe().then((now) => {
+      told = now;
+    });
     const asked = cache.ask();
     const { wakeUps } = idle;
     idle.isHeard = listener.isHeard;
@@ -105,7 +113,7 @@ export async function runAgent(
     const isQuiet = listener.isHeard && isIdle(self.work);
     const quiet = isQuiet && { quiet: true as const };
     const reason: string | undefined = await gateway
-      .heartbeat({ ...self, erasedTo: asked.erasedTo, ...quiet }, signal)
+      .heartbeat({ ...self, about: told, erasedTo: asked.erasedTo, ...quiet }, signal)
       .then((assignment) => {
         // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
         const heard = soon;

@@ -78,6 +78,11 @@ export class Cache {
           });
   }
 
+  /** How full it is, as far as it was counted. */
+  get use(): Room["use"] {
+    return this.#room.use;
+  }
+
   /** What the next heartbeat is to ask about erased contents. */
   ask(): Asked {
     return this.#erasures?.ask() ?? { erasedTo: undefined, at: { wall: 0, steady: 0 } };

@@ -28,6 +28,7 @@ export class Room {
   /** What this agent may add before it has to count. */
   #left = 0;
   #counting: Promise<void> | undefined;
+  #used: number | undefined;
 
   constructor(options: RoomOptions) {
     this.#options = options;
@@ -40,6 +41,11 @@ export class Room {
     while (this.#left < bytes) await this.count(bytes);
     this.#left -= bytes;
     return true;
+  }
+
+  /** Bytes that were in the cache when they were last counted, and may be; undefined: they were not counted yet. */
+  get use(): { readonly usedBytes: number; readonly maxBytes: number } | undefined {
+    return this.#used === undefined ? undefined : { usedBytes: this.#used, maxBytes: this.#options.maxBytes };
   }
 
   /** Gives back what was taken for a content. */
@@ -82,6 +88,7 @@ export class Room {
     for (const name of names) total += await bytesIn(join(agents, name, "incoming"));
     const tooMany = total + bytes - this.#most;
     if (tooMany > 0) await this.#evict(ages, tooMany);
+    this.#used = total - Math.max(0, tooMany);
     // Half of its share: an agent that starts after this count has a share as well.
     this.#left = bytes + this.#margin / Math.max(1, names.length) / 2;
   }

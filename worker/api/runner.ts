@@ -38,7 +38,7 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const { catalogue, config, fleet } = asked.context;
   const { nodes, erasedContents } = catalogue;
   const now = Date.now();
-  const { executor, capacity, work = [], bounds, erasedTo } = node;
+  const { executor, capacity, work = [], bounds, about, erasedTo } = node;
   const quiet = node.quiet && { quietUntil: now + QUIET_TTL_MS };
   const newest = await nodes.record({
     name: node.node,
@@ -47,6 +47,7 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
     seenAt: now,
     work,
     bounds,
+    about,
     ...quiet,
   });
   const erasedSince = (place: string | null) =>

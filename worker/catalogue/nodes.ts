@@ -1,4 +1,10 @@
-import { NODE_TTL_MS, type NodeBounds, type NodeWork, QUIET_TTL_MS } from "../../protocol/runner.ts";
+import {
+  NODE_TTL_MS,
+  type NodeAbout,
+  type NodeBounds,
+  type NodeWork,
+  QUIET_TTL_MS,
+} from "../../protocol/runner.ts";
 import { ERASED_PLACE } from "./erased-contents.ts";
 import { raw, Table } from "./table.ts";
 
@@ -15,6 +21,7 @@ export interface NodeRecord {
   readonly bounds?: NodeBounds | undefined;
   /** It is quiet, and counts as alive until then if it is not said to be gone; undefined: only as long as it beats. */
   readonly quietUntil?: number | undefined;
+  readonly about?: NodeAbout | undefined;
 }
 
 export interface NodeRow extends NodeRecord {
@@ -27,11 +34,16 @@ interface StoredBounds {
   readonly maxWorkers: number | null;
 }
 
-type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds" | "quietUntil"> &
-  StoredBounds & { readonly draining: number; readonly work: string; readonly quietUntil: number | null };
+type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds" | "quietUntil" | "about"> &
+  StoredBounds & {
+    readonly draining: number;
+    readonly work: string;
+    readonly quietUntil: number | null;
+    readonly about: string | null;
+  };
 
 const BOUNDS = "maxRunning, maxWorkers";
-const COLUMNS = `name, executor, capacity, seenAt, draining, work, quietUntil, ${BOUNDS}`;
+const COLUMNS = `name, executor, capacity, seenAt, draining, work, quietUntil, about, ${BOUNDS}`;
 
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
@@ -56,7 +68,7 @@ export class NodeTable extends Table {
    * erased contents at that moment, if it has any: so most nodes need not ask for what follows theirs.
    */
   async record(node: NodeRecord): Promise<string | undefined> {
-    const { name, executor, capacity, seenAt, work, bounds, quietUntil } = node;
+    const { name, executor, capacity, seenAt, work, bounds, quietUntil, about } = node;
     const isSetBack = seenAt < this.#recordedAt - OVERTAKEN_MS;
     this.#recordedAt = isSetBack ? seenAt : Math.max(seenAt, this.#recordedAt);
     // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
@@ -65,12 +77,12 @@ export class NodeTable extends Table {
         UPDATE nodes SET seenAt = ${seenAt}, quietUntil = min(quietUntil, ${seenAt + QUIET_TTL_MS})
         WHERE seenAt > ${seenAt}`;
     const row = await this.first<{ newest: string | null }>`
-      INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers, quietUntil)
+      INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers, quietUntil, about)
       VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},
-        ${bounds?.running ?? null}, ${bounds?.workers ?? null}, ${quietUntil ?? null})
+        ${bounds?.running ?? null}, ${bounds?.workers ?? null}, ${quietUntil ?? null}, ${about ? JSON.stringify(about) : null})
       ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
         seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
-        maxWorkers = excluded.maxWorkers, quietUntil = excluded.quietUntil
+        maxWorkers = excluded.maxWorkers, about = excluded.about, quietUntil = excluded.quietUntil
       RETURNING (SELECT ${raw(ERASED_PLACE)} FROM erased_contents ORDER BY number DESC LIMIT 1) AS newest`;
     return row?.newest ?? undefined;
   }
@@ -123,10 +135,13 @@ export class NodeTable extends Table {
   }
 }
 
-function nodeOf({ maxRunning, maxWorkers, quietUntil, ...row }: StoredNode): NodeRow {
+function nodeOf({ maxRunning, maxWorkers, quietUntil, about, ...row }: StoredNode): NodeRow {
   const bounds = boundsOf({ maxRunning, maxWorkers });
-  const quiet = quietUntil !== null && { quietUntil };
-  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds, ...quiet };
+  const more = {
+    ...(quietUntil !== null && { quietUntil }),
+    ...(about !== null && { about: JSON.parse(about) }),
+  };
+  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds, ...more };
 }
 
 function boundsOf({ maxRunning, maxWorkers }: StoredBounds): NodeBounds | undefined {

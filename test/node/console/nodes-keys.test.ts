@@ -81,6 +81,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
     await edge.getByText("1 of 2 commands running").waitFor();
     await edge.getByText("slow 1 running in 1 worker").waitFor();
     await edge.getByText("at work", { exact: true }).waitFor();
+    await edge.getByText(/^Sluice \d\S+, .* of its disk free, .* in its cache$/).waitFor();
     await edge.getByRole("button", { name: "Drain edge-1" }).click();
     await edge.getByText("It finishes 1 command that runs.", { exact: false }).waitFor();
     expect(await nodeNamed("edge-1")).toMatchObject({ draining: false });
@@ -131,7 +132,12 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
   test("has what works first, and many nodes with nothing to do as a number", async () => {
     const names = Array.from({ length: 9 }, (_, index) => `idle-${index}`);
     const work = [{ pipeline: "fine", workers: 4, running: 4 }];
-    await Promise.all([...names.map((name) => beat(name)), beat("zealous", { work })]);
+    const about = {
+      version: "0.1.0",
+      disk: { totalBytes: 50 * 1024 ** 3, freeBytes: 12 * 1024 ** 3 },
+      cache: { usedBytes: 2 * 1024 ** 3, maxBytes: 10 * 1024 ** 3 },
+    };
+    await Promise.all([...names.map((name) => beat(name)), beat("zealous", { work, about })]);
     await logInAt(page, server, "/nodes");
     await page.getByText("10 nodes live, and nothing runs there").waitFor();
     expect(await entryOf("nodes", "idle-3").isVisible()).toBe(false);
@@ -140,6 +146,9 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
       .locator(".name")
       .allInnerTexts();
     expect(shown.at(-1)).toBe("zealous");
+    await entryOf("nodes", "zealous")
+      .getByText("Sluice 0.1.0, 12 GiB of 50 GiB of its disk free, 2.0 GiB of 10 GiB in its cache")
+      .waitFor();
     await page.getByText("10 nodes live, and nothing runs there").click();
     await entryOf("nodes", "idle-3").getByText("live, nothing runs").waitFor();
     expect(await faultsInBoth(page)).toEqual([]);

@@ -98,6 +98,9 @@ describe("the bound of the cache", () => {
     const after = agent("1", { maxBytes: 300 * KIB });
     const upkeep = after.upkeep(stop.signal);
     await expect.poll(held).toBeLessThanOrEqual(300 * KIB);
+    // And it says how full it is.
+    await expect.poll(() => after.use?.usedBytes).toBeLessThanOrEqual(300 * KIB);
+    expect(after.use).toEqual({ usedBytes: expect.any(Number), maxBytes: 300 * KIB });
     stop.abort();
     await upkeep;
     expect(existsSync(after.pathOf(content(7, 100)))).toBe(true);

@@ -27,6 +27,8 @@ class OpenSocket extends EventTarget {
   close(): void {}
 }
 
+const ABOUT = { version: "1.2.3", disk: { totalBytes: 100, freeBytes: 40 } };
+
 let beats: Heartbeat[];
 let sockets: OpenSocket[];
 let work: NodeWork[];
@@ -62,8 +64,19 @@ beforeEach(() => {
   const pool = { work: () => work, follow() {}, async ended() {} } as unknown as WorkerPool;
   const cache = { ask: () => ({ erasedTo: null }) as never, hear: async () => false };
   const bounds = { running: 1, workers: 1 };
+
   done = runAgent(
-    { gateway, pool, idle, cache, log, node: "n1", executorName: () => executor, bounds },
+    {
+      gateway,
+      pool,
+      idle,
+      cache,
+      log,
+      node: "n1",
+      executorName: () => executor,
+      bounds,
+      describe: async () => ABOUT,
+    },
     drain.signal,
   );
 });
@@ -92,6 +105,10 @@ describe("a node that runs nothing and has a socket", () => {
       ring(10);
       expect((await next(before))?.quiet).toBe(true);
     }
+  });
+
+  test("tells people its release, its disk and its cache, as soon as it knows them", async () => {
+    await soon(() => beats.at(-1)?.about).toEqual(ABOUT);
   });
 
   test("beats at once for what it has to tell, and is not quiet while something runs or can't run", async () => {

@@ -114,6 +114,24 @@ describe("what runs on a node", () => {
   });
 });
 
+test("what a node says of itself is shown to people, and only its release is news", async () => {
+  const say = async (about?: object) => {
+    const body = { node: "told", executor: "docker", capacity: 4, ...(about && { about }) };
+    await good("POST /runner/heartbeat", { body });
+    return (await api("GET /nodes")).headers.get("etag");
+  };
+  const disk = { totalBytes: 1000, freeBytes: 400 };
+  const about = { version: "0.1.0", disk, cache: { usedBytes: 1, maxBytes: 10 } };
+  const first = await say(about);
+  expect((await nodeNamed("told"))?.about).toEqual(about);
+  expect(await say({ ...about, disk: { ...disk, freeBytes: 300 } })).toBe(first);
+  expect((await nodeNamed("told"))?.about?.disk?.freeBytes).toBe(300);
+  expect(await say({ ...about, version: "0.2.0" })).not.toBe(first);
+  // A runner of an earlier version does not tell.
+  await say();
+  expect(await nodeNamed("told")).not.toHaveProperty("about");
+});
+
 describe("a node that is quiet", () => {
   const beatQuietly = (node: string, call: Call = {}) =>
     good("POST /runner/heartbeat", {

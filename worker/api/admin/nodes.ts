@@ -15,7 +15,12 @@ export async function listNodes(asked: ApiRequest): Promise<Response> {
   const now = Date.now();
   const rows = await asked.context.catalogue.nodes.list(now - SHOWN_MS);
   const nodes = rows.map((row) => shown(row, now));
-  const news = nodes.map(({ seenAt, ...node }) => (node.live ? node : { ...node, seenAt }));
+  // Nor are bytes that came and went.
+  const news = nodes.map(({ seenAt, about, ...node }) => ({
+    ...node,
+    version: about?.version,
+    ...(!node.live && { seenAt }),
+  }));
   return await conditionalJson(asked.request, {
     body: { nodes: news },
     fleeting: { nodes } satisfies NodeList,

@@ -64,9 +64,13 @@ export function startFakeAgent({
     );
   const pool = new WorkerPool({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
   const bounds = { running: maxRunning, workers: maxWorkers };
+  const describe = async () => ({});
   const upkeep = cache.upkeep(drain.signal);
   const executorName = () => executor.name;
-  const done = runAgent({ gateway, pool, idle, cache, log, node, executorName, bounds }, drain.signal)
+  const done = runAgent(
+    { gateway, pool, idle, cache, log, node, executorName, bounds, describe },
+    drain.signal,
+  )
     .then(() => upkeep)
     .finally(() => client.close());
   return {
