@@ -52,9 +52,11 @@ function useChoices() {
     folded,
     isOnly: query.has("only") && search.trim() !== "",
     isList: query.has("list"),
+    hasOutputs: query.has("data"),
     setSearch: (text: string) => set("search", text),
     setFolded: (prefixes: readonly string[]) => set("fold", prefixes.join(",")),
     setOnly: (isOnly: boolean) => set("only", isOnly ? "1" : ""),
+    setOutputs: (hasOutputs: boolean) => set("data", hasOutputs ? "1" : ""),
     setList: (isList: boolean) => set("list", isList ? "1" : ""),
   };
 }
@@ -62,8 +64,10 @@ function useChoices() {
 function Shown({ pipelines }: { readonly pipelines: readonly Listed[] }) {
   const choices = useChoices();
   const { search, folded, isOnly, isList } = choices;
+  // The list says which pipeline reads which.
+  const hasOutputs = choices.hasOutputs && !isList;
   const [, go] = useLocation();
-  const whole = useMemo(() => graphOf(pipelines, folded), [pipelines, folded]);
+  const whole = useMemo(() => graphOf(pipelines, folded, { hasOutputs }), [pipelines, folded, hasOutputs]);
   const neighbours = useMemo(() => neighboursOf(whole), [whole]);
   const found = useStable(useMemo(() => matching(whole, search), [whole, search]));
   const chosen = useMemo(
@@ -94,7 +98,7 @@ function Shown({ pipelines }: { readonly pipelines: readonly Listed[] }) {
       ) : layout ? (
         <Drawing
           // Another choice of what is shown is another picture.
-          key={`${isOnly} ${[...folded].join(" ")}`}
+          key={`${isOnly} ${hasOutputs} ${[...folded].join(" ")}`}
           {...{ graph, layout, neighbours, chosen, found, open }}
           choose={({ label }) => choices.setSearch(label)}
         />
@@ -165,6 +169,9 @@ function Controls({ choices, pipelines, words }: ControlsProps) {
       </div>
       <Check isSet={isOnly} disabled={search.trim() === ""} set={choices.setOnly}>
         show only these
+      </Check>
+      <Check isSet={choices.hasOutputs} disabled={isList} set={choices.setOutputs}>
+        with what each makes
       </Check>
       {prefixes.size > 0 && (
         <details>

@@ -3,7 +3,7 @@ import { type Mark, pipelineMark } from "../../parts/state.tsx";
 
 /*
  * What the graph shows: a node for each pipeline, and one for each bucket that no pipeline makes; what a pipeline makes is
- * told by its edges. Pipelines whose names begin alike can be folded into one node. Nothing here knows of places or colours.
+ * told by its edges, unless that is to have nodes as well. Pipelines whose names begin alike can be folded into one node. Nothing here knows of places or colours.
  */
 
 export type Listed = PipelineGraph["pipelines"][number];
@@ -57,8 +57,12 @@ export function prefixesOf(pipelines: readonly Listed[]): ReadonlyMap<string, nu
   return new Map(counts.filter(([, count]) => count > 1));
 }
 
-/** The graph of pipelines, with those folded whose names have one of the prefixes. */
-export function graphOf(pipelines: readonly Listed[], folded: ReadonlySet<string>): Graph {
+/** The graph of pipelines, with those folded whose names have one of the prefixes. `hasOutputs`: what pipelines make has nodes. */
+export function graphOf(
+  pipelines: readonly Listed[],
+  folded: ReadonlySet<string>,
+  { hasOutputs = false }: { readonly hasOutputs?: boolean } = {},
+): Graph {
   const nodeOf = (name: string): string => {
     const prefix = prefixOf(name);
     return prefix !== undefined && folded.has(prefix) ? `fold:${prefix}` : `pipeline:${name}`;
@@ -74,22 +78,27 @@ export function graphOf(pipelines: readonly Listed[], folded: ReadonlySet<string
   }
   const nodes: GraphNode[] = [...members].map(([id, those]) => pipelineNode(id, those));
   const edges = new Map<string, GraphEdge>();
-  for (const [bucket, those] of readers) {
-    let from = makers.get(bucket);
-    if (!from && !isFoldedAway(those)) {
-      const id = `bucket:${bucket}`;
-      nodes.push({ id, kind: "bucket", label: bucket, mark: undefined, members: [] });
-      from = [id];
+  const connect = (sources: readonly string[], targets: readonly string[]): void => {
+    for (const edge of between(sources, targets)) edges.set(`${edge.from} ${edge.to}`, edge);
+  };
+  for (const bucket of new Set([...readers.keys(), ...(hasOutputs ? makers.keys() : [])])) {
+    const [made, read] = [makers.get(bucket) ?? [], readers.get(bucket) ?? []];
+    if ((made.length > 0 && !hasOutputs) || isFoldedAway([...made, ...read])) {
+      connect(made, read);
+      continue;
     }
-    for (const edge of between(from ?? [], those)) edges.set(`${edge.from} ${edge.to}`, edge);
+    const id = `bucket:${bucket}`;
+    nodes.push({ id, kind: "bucket", label: bucket, mark: undefined, members: [] });
+    connect(made, [id]);
+    connect([id], read);
   }
   return { nodes, edges: [...edges.values()] };
 }
 
-/** What a fold alone reads is folded with it. */
-function isFoldedAway(readers: readonly string[]): boolean {
-  const [first] = readers;
-  return first?.startsWith("fold:") === true && readers.every((reader) => reader === first);
+/** What a fold alone makes or reads is folded with it. */
+function isFoldedAway(around: readonly string[]): boolean {
+  const [first] = around;
+  return first?.startsWith("fold:") === true && around.every((each) => each === first);
 }
 
 function between(sources: readonly string[], targets: readonly string[]): GraphEdge[] {

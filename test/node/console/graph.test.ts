@@ -214,6 +214,17 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     expect(await page.getByRole("link", { name: "lonely" }).count()).toBe(0);
   });
 
+  test("has what each pipeline makes as data, if asked, which leads to its files", async () => {
+    await logIn("/graph");
+    await node("pipeline:report").waitFor();
+    await page.getByLabel("with what each makes").check();
+    await node("bucket:master.etl-clean").waitFor();
+    expect(new URL(page.url()).search).toBe("?data=1");
+    await soon(drawn).toContain("bucket:master.report");
+    await node("bucket:master.etl-clean").click();
+    await page.waitForURL(/\/repos\/etl-clean\/master$/);
+  });
+
   test("says when the last job of a pipeline ended, and how long that took", async () => {
     const [job] = await control.jobs("etl-clean");
     await control.call("POST", `/jobs/${job?.id}/stop`, { answers: z.unknown() });

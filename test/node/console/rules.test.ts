@@ -49,6 +49,24 @@ describe("the graph", () => {
     expect(partsOf(graph).map(({ nodes }) => nodes.length)).toEqual([5, 2]);
   });
 
+  test("has what pipelines make between them if that is asked for, but for what is in a fold", () => {
+    const pipelines = PIPELINES.slice(0, 3);
+    expect(arrows(graphOf(pipelines, NO_FOLDS, { hasOutputs: true }))).toEqual([
+      "bucket:master.etl-clean → pipeline:etl-join",
+      "bucket:master.etl-join → pipeline:train",
+      "bucket:master.masks → pipeline:etl-join",
+      "bucket:master.raw → pipeline:etl-clean",
+      "pipeline:etl-clean → bucket:master.etl-clean",
+      "pipeline:etl-join → bucket:master.etl-join",
+      "pipeline:train → bucket:master.train",
+    ]);
+    expect(arrows(graphOf(pipelines, new Set(["etl-"]), { hasOutputs: true }))).toEqual([
+      "bucket:master.etl-join → pipeline:train",
+      "fold:etl- → bucket:master.etl-join",
+      "pipeline:train → bucket:master.train",
+    ]);
+  });
+
   test("folds pipelines whose names begin alike, with the buckets that they alone read, and shows the worst of them", () => {
     expect([...prefixesOf(PIPELINES)]).toEqual([["etl-", 2]]);
     const run = { id: "01", createdAt: 1, startedAt: 1, finishedAt: 2 };
