@@ -71,7 +71,9 @@ function Line({ name, version: one, before }: LineProps) {
         </span>
       </p>
       <p>
-        {changes === null && <span className="quiet">the first that is kept</span>}
+        {changes === null && (
+          <span className="quiet">{version === 1 ? "the first one" : "the first that is kept"}</span>
+        )}
         {changes?.length === 0 && <span className="quiet">the same specification again</span>}
         {changes && changes.length > 0 && (
           <>
