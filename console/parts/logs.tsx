@@ -67,16 +67,20 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
           )}
         </span>
         {datum !== undefined && <Button act={() => choose(undefined)}>Of all datums</Button>}
-        <NameField
-          label="Of the datum"
-          value={typed}
-          set={setTyped}
-          placeholder="/file, or how its id begins"
-        />
+        <span className="pair">
+          <NameField
+            label="Of the datum"
+            value={typed}
+            set={setTyped}
+            placeholder="/file, or how its id begins"
+          />
+        </span>
         <button type="submit" disabled={isBusy}>
           Show
         </button>
-        <SearchField label="Lines with" value={filter} set={setFilter} placeholder="a text or a file" />
+        <span className="pair">
+          <SearchField label="Lines with" value={filter} set={setFilter} placeholder="a text or a file" />
+        </span>
         <Button disabled={download.isBusy} act={download.run}>
           {download.isBusy ? "Downloading…" : "Download"}
         </Button>

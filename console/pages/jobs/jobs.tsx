@@ -188,14 +188,18 @@ function Filters({ wanted, choose }: FiltersProps) {
   }
   return (
     <form className="actions filters" onSubmit={send}>
-      <SearchField
-        label="Name or reason"
-        placeholder="exit code 4"
-        maxLength={200}
-        value={typed.search}
-        set={(search) => set({ search })}
-      />
-      <NameField label="Pipeline" value={typed.pipeline} set={(pipeline) => set({ pipeline })} />
+      <span className="pair">
+        <SearchField
+          label="Name or reason"
+          placeholder="exit code 4"
+          maxLength={200}
+          value={typed.search}
+          set={(search) => set({ search })}
+        />
+      </span>
+      <span className="pair">
+        <NameField label="Pipeline" value={typed.pipeline} set={(pipeline) => set({ pipeline })} />
+      </span>
       <Choice
         label="State"
         value={typed.state}
@@ -213,8 +217,12 @@ function Filters({ wanted, choose }: FiltersProps) {
       />
       {typed.made === BETWEEN && (
         <>
-          <Field type="datetime-local" label="From" value={typed.from} set={(from) => set({ from })} />
-          <Field type="datetime-local" label="To" value={typed.to} set={(to) => set({ to })} />
+          <span className="pair">
+            <Field type="datetime-local" label="From" value={typed.from} set={(from) => set({ from })} />
+          </span>
+          <span className="pair">
+            <Field type="datetime-local" label="To" value={typed.to} set={(to) => set({ to })} />
+          </span>
         </>
       )}
       <button type="submit">Find</button>
