@@ -14,7 +14,7 @@ import type { Handles } from "./handles.ts";
 import { inTime } from "./in-time.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
-export const NEWEST_MIGRATION = "0005_node_about.sql";
+export const NEWEST_MIGRATION = "0006_fleets.sql";
 
 /** Anybody may ask, so the stores are asked at most so often; milliseconds. */
 const KEPT_MS = 2000;

@@ -6,7 +6,7 @@ import {
   QUIET_TTL_MS,
 } from "../../protocol/runner.ts";
 import { ERASED_PLACE } from "./erased-contents.ts";
-import { raw, Table } from "./table.ts";
+import { part, raw, Table } from "./table.ts";
 
 /** What a node says of itself. */
 export interface NodeRecord {
@@ -40,10 +40,18 @@ type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds" | "quietUntil" | 
     readonly work: string;
     readonly quietUntil: number | null;
     readonly about: string | null;
+    readonly vouchedAt: number | null;
   };
 
+/** For so long after a Fleet object said that it lives, the nodes of which it has sockets count as alive. It does so each minute. */
+export const VOUCHED_MS = 150_000;
+
+/** When the Fleet object that has a socket of the node was heard of. */
+const VOUCHED_AT = "(SELECT fleets.seenAt FROM fleets WHERE fleets.name = fleet)";
 const BOUNDS = "maxRunning, maxWorkers";
-const COLUMNS = `name, executor, capacity, seenAt, draining, work, quietUntil, about, ${BOUNDS}`;
+const COLUMNS = `name, executor, capacity, seenAt, draining, work, quietUntil, about, ${VOUCHED_AT} AS vouchedAt, ${BOUNDS}`;
+/** The newest place of the list of erased contents. */
+const NEWEST = `(SELECT ${ERASED_PLACE} FROM erased_contents ORDER BY number DESC LIMIT 1) AS newest`;
 
 export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
@@ -65,7 +73,8 @@ export class NodeTable extends Table {
 
   /**
    * The node lives. The mark that it is being drained stays: a node does not decide that itself. Returns the newest place of the list of
-   * erased contents at that moment, if it has any: so most nodes need not ask for what follows theirs.
+   * erased contents at that moment, if it has any: so most nodes need not ask for what follows theirs. What a quiet node says is not
+   * written down if people and the gateway know it, and a Fleet object vouches for the node until after its next heartbeat.
    */
   async record(node: NodeRecord): Promise<string | undefined> {
     const { name, executor, capacity, seenAt, work, bounds, quietUntil, about } = node;
@@ -73,26 +82,57 @@ export class NodeTable extends Table {
     this.#recordedAt = isSetBack ? seenAt : Math.max(seenAt, this.#recordedAt);
     // The clock was set back: else a dead node would count as alive until it has passed the time again when it was heard of.
     if (isSetBack)
-      await this.run`
-        UPDATE nodes SET seenAt = ${seenAt}, quietUntil = min(quietUntil, ${seenAt + QUIET_TTL_MS})
-        WHERE seenAt > ${seenAt}`;
+      await this.batch([
+        this.statement`
+          UPDATE nodes SET seenAt = ${seenAt}, quietUntil = min(quietUntil, ${seenAt + QUIET_TTL_MS})
+          WHERE seenAt > ${seenAt}`,
+        this.statement`UPDATE fleets SET seenAt = ${seenAt} WHERE seenAt > ${seenAt}`,
+      ]);
+    const said = JSON.stringify(work);
+    const [maxRunning, maxWorkers] = [bounds?.running ?? null, bounds?.workers ?? null];
+    if (quietUntil !== undefined) {
+      const known = await this.first<{ newest: string | null; about: string | null }>`
+        SELECT about, ${raw(NEWEST)} FROM nodes
+        WHERE name = ${name} AND executor = ${executor} AND capacity = ${capacity} AND work = ${said}
+          AND maxRunning IS ${maxRunning} AND maxWorkers IS ${maxWorkers}
+          AND ${raw(VOUCHED_AT)} >= ${quietUntil - VOUCHED_MS}`;
+      if (known && !isNews(about, known.about === null ? undefined : JSON.parse(known.about)))
+        return known.newest ?? undefined;
+    }
     const row = await this.first<{ newest: string | null }>`
       INSERT INTO nodes (name, executor, capacity, seenAt, work, maxRunning, maxWorkers, quietUntil, about)
-      VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${JSON.stringify(work)},
-        ${bounds?.running ?? null}, ${bounds?.workers ?? null}, ${quietUntil ?? null}, ${about ? JSON.stringify(about) : null})
+      VALUES (${name}, ${executor}, ${capacity}, ${seenAt}, ${said}, ${maxRunning}, ${maxWorkers}, ${quietUntil ?? null},
+        ${about ? JSON.stringify(about) : null})
       ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
         seenAt = excluded.seenAt, work = excluded.work, maxRunning = excluded.maxRunning,
         maxWorkers = excluded.maxWorkers, about = excluded.about, quietUntil = excluded.quietUntil
-      RETURNING (SELECT ${raw(ERASED_PLACE)} FROM erased_contents ORDER BY number DESC LIMIT 1) AS newest`;
+      RETURNING ${raw(NEWEST)}`;
     return row?.newest ?? undefined;
   }
 
-  /** Nodes that have lost their sockets are quiet no more, unless they were heard of since. */
+  /**
+   * A Fleet object lives, and has sockets of these nodes and of no others. A row is written for that, and one for each node of which this
+   * is new.
+   */
+  async vouch(fleet: string, { nodes, now }: { nodes: readonly string[]; now: number }): Promise<void> {
+    const named = part`(SELECT value FROM json_each(${JSON.stringify(nodes)}))`;
+    await this.batch([
+      this.statement`UPDATE nodes SET fleet = ${fleet} WHERE fleet IS NOT ${fleet} AND name IN ${named}`,
+      this.statement`UPDATE nodes SET fleet = NULL WHERE fleet = ${fleet} AND name NOT IN ${named}`,
+      this.statement`
+        INSERT INTO fleets (name, seenAt) VALUES (${fleet}, ${now})
+        ON CONFLICT (name) DO UPDATE SET seenAt = excluded.seenAt`,
+    ]);
+  }
+
+  /** Nodes have lost their sockets. They are quiet no more, unless they were heard of since. */
   async disquiet(gone: readonly { readonly name: string; readonly closedAt: number }[]): Promise<void> {
     await this.batch(
       gone.map(
         ({ name, closedAt }) =>
-          this.statement`UPDATE nodes SET quietUntil = NULL WHERE name = ${name} AND seenAt < ${closedAt}`,
+          this.statement`
+          UPDATE nodes SET fleet = NULL, quietUntil = CASE WHEN seenAt < ${closedAt} THEN NULL ELSE quietUntil END
+          WHERE name = ${name}`,
       ),
     );
   }
@@ -103,7 +143,7 @@ export class NodeTable extends Table {
       this.statement`DELETE FROM nodes WHERE name = ${name} AND draining = 0`,
       // As if it had been silent just long enough to count as dead.
       this
-        .statement`UPDATE nodes SET seenAt = min(seenAt, ${now - NODE_TTL_MS - 1}), quietUntil = NULL, work = '[]'
+        .statement`UPDATE nodes SET seenAt = min(seenAt, ${now - NODE_TTL_MS - 1}), quietUntil = NULL, fleet = NULL, work = '[]'
           WHERE name = ${name}`,
     ]);
   }
@@ -120,6 +160,7 @@ export class NodeTable extends Table {
     const rows = await this.all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>`
       SELECT name, executor, draining, ${raw(BOUNDS)} FROM nodes
       WHERE seenAt >= ${now - QUIET_TTL_MS} AND (seenAt >= ${now - NODE_TTL_MS} OR quietUntil >= ${now})
+        OR fleet IN (SELECT name FROM fleets WHERE seenAt >= ${now - VOUCHED_MS})
       ORDER BY name`;
     return rows.map(({ name, executor, draining, ...bounds }) => ({
       ...{ name, executor, draining: draining === 1 },
@@ -127,22 +168,39 @@ export class NodeTable extends Table {
     }));
   }
 
-  /** Nodes heard of since a time and those that are marked, by name. */
+  /** Nodes heard of since a time, be it by their sockets, and those that are marked, by name. */
   async list(since: number): Promise<NodeRow[]> {
     const rows = await this.all<StoredNode>`
-      SELECT ${raw(COLUMNS)} FROM nodes WHERE seenAt >= ${since} OR draining = 1 ORDER BY name`;
+      SELECT ${raw(COLUMNS)} FROM nodes
+      WHERE seenAt >= ${since} OR draining = 1 OR fleet IN (SELECT name FROM fleets WHERE seenAt >= ${since})
+      ORDER BY name`;
     return rows.map(nodeOf);
   }
 }
 
-function nodeOf({ maxRunning, maxWorkers, quietUntil, about, ...row }: StoredNode): NodeRow {
+function nodeOf({ maxRunning, maxWorkers, quietUntil, vouchedAt, about, ...row }: StoredNode): NodeRow {
   const bounds = boundsOf({ maxRunning, maxWorkers });
-  const more = {
-    ...(quietUntil !== null && { quietUntil }),
+  const until = Math.max(quietUntil ?? 0, vouchedAt === null ? 0 : vouchedAt + VOUCHED_MS);
+  return {
+    ...row,
+    ...{ seenAt: Math.max(row.seenAt, vouchedAt ?? row.seenAt), draining: row.draining === 1 },
+    ...{ work: JSON.parse(row.work), bounds, ...(until > 0 && { quietUntil: until }) },
     ...(about !== null && { about: JSON.parse(about) }),
   };
-  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds, ...more };
 }
+
+/** Whether people would see another figure than the one that is kept: another release, or a room that is full by another hundredth. */
+function isNews(said: NodeAbout | undefined, kept: NodeAbout | undefined): boolean {
+  const seen = ({ version, disk, cache }: NodeAbout = {}) =>
+    JSON.stringify([
+      version,
+      disk && [disk.totalBytes, hundredth(disk.freeBytes, disk.totalBytes)],
+      cache && [cache.maxBytes, hundredth(cache.usedBytes, cache.maxBytes)],
+    ]);
+  return seen(said) !== seen(kept);
+}
+
+const hundredth = (part: number, whole: number) => Math.round((100 * part) / Math.max(whole, 1));
 
 function boundsOf({ maxRunning, maxWorkers }: StoredBounds): NodeBounds | undefined {
   return maxRunning === null || maxWorkers === null

@@ -6,7 +6,7 @@ import { clientOf } from "../objects/facets.ts";
 import { readAssignments } from "./assignments.ts";
 
 /** The one fleet object. */
-const NAME = "fleet";
+export const FLEET_NAME = "fleet";
 /** Who wakes nodes waits for the object at most so long. */
 const WAKE_MS = 2_000;
 /** Who asks for a socket, and with which key of the catalogue, as parameters of the URL: the object is reached by the Worker alone. */
@@ -58,7 +58,7 @@ export interface FleetDoor extends NodeCalls {
  */
 export function openFleet(env: Pick<Env, "FLEET" | "DB" | "SLUICE_JURISDICTION">): FleetDoor {
   // Anew for each call: what refers to an object that broke off stays broken.
-  const fleet = () => objectsOf(env, "FLEET").getByName(NAME);
+  const fleet = () => objectsOf(env, "FLEET").getByName(FLEET_NAME);
   const { nodes } = clientOf<FleetApi>({ call: async (name, args) => await fleet().call(name, args) });
   const asked = <T>(call: Promise<T>, what: string): Promise<T | undefined> =>
     within(

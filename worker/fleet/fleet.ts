@@ -8,12 +8,12 @@ import {
 } from "../../protocol/runner.ts";
 import { openCatalogue } from "../catalogue/catalogue.ts";
 import type { Env } from "../env.ts";
-import { Engine } from "../objects/engine.ts";
+import { Engine, earliest } from "../objects/engine.ts";
 import { answer, type Faceted, type Facets } from "../objects/facets.ts";
 import { readAssignments } from "./assignments.ts";
-import { type FleetApi, KEY_PARAMETER, NODE_PARAMETER } from "./door.ts";
+import { FLEET_NAME, type FleetApi, KEY_PARAMETER, NODE_PARAMETER } from "./door.ts";
 import { KnownAssignments } from "./known-assignments.ts";
-import { Ledger } from "./ledger.ts";
+import { Ledger, VOUCH_EACH_MS } from "./ledger.ts";
 
 /** Two wake-ups are so far apart at least: what changes at once wakes nodes once. */
 const APART_MS = 100;
@@ -27,10 +27,13 @@ const EACH_BACK_MS = 40;
 const KEYS_CHECKED_MS = 60_000;
 /** Nodes that are told to be gone at a time. */
 const GONE_TOGETHER = 100;
+/** A socket over which no ping came for so long is closed: one comes each SOCKET_PING_MS. */
+const SILENT_MS = 60_000;
 
 /** Another socket of the same node took the place of this one; the node left; nothing is taken by a socket but pings. */
 const REPLACED = 4001;
 const REVOKED = 4003;
+const SILENT = 4008;
 const LEFT = 1000;
 const UNASKED = 1003;
 
@@ -49,9 +52,10 @@ const FACETS: Facets<FleetApi, FleetApi["nodes"]> = {
  * and hears what it is to have. So a node to which nothing happens need not ask. The object sleeps all the while: the platform
  * keeps the sockets of an object that is not in memory, and answers pings for it.
  *
- * Nothing here is the truth. What a node is to have is in the catalogue; so is whether it lives, for as long as its last heartbeat
- * said that it would. All that this object adds is that a node that vanished counts as gone before that: its socket
- * closes, and if it has not come back GONE_MS later, the catalogue hears so (unless the node was heard of since). If the object
+ * Nothing here is the truth. What a node is to have is in the catalogue; so is whether it lives: by its last heartbeat, or since this
+ * object vouches for it, which it does each minute for all nodes that have sockets, by one row. So what a quiet node has to say is
+ * not written down again and again. If the object is silent, heartbeats are written down as before. A node whose socket closes, or over
+ * whose socket no ping comes, and that has not come back GONE_MS later, is gone (unless it was heard of since). If the object
  * forgot all it knows, nodes would be noticed later, and none would be lost.
  *
  * An instance that comes up may lack sockets of nodes on record: it crashed, or was deployed anew. (Waking from sleep keeps
@@ -76,7 +80,13 @@ export class Fleet extends DurableObject<Env> implements Faceted {
       exists: () => ledger.exists,
       now: Date.now,
       storage: ctx.storage,
-      loops: [{ name: "gone", due: () => ledger.nodes.nextGone(), step: () => this.#tellGone() }],
+      loops: [
+        {
+          name: "tell",
+          due: () => earliest(ledger.nodes.nextGone(), this.#nextVouch()),
+          step: () => this.#tell(),
+        },
+      ],
     });
     ledger.listener = (woken) => engine.woken(woken);
     this.#assignments = new KnownAssignments(
@@ -118,7 +128,7 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     this.#ledger.makeTables();
     const before = this.ctx.getWebSockets(node);
     this.ctx.acceptWebSocket(server, [node]);
-    server.serializeAttachment({ node, key } satisfies Opener);
+    server.serializeAttachment({ node, key, openedAt: Date.now() } satisfies Opener);
     for (const socket of before) socket.close(REPLACED, "another socket of this node took its place");
     const { nodes } = this.#ledger;
     if (this.#ledger.transaction((tx) => nodes.come(tx, node))) this.#wake();
@@ -155,16 +165,48 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     });
   }
 
+  /** Tells the catalogue of nodes: who is gone, then who is there. One after the other, so that nobody is there again who is gone. */
+  async #tell(): Promise<boolean> {
+    if (await this.#tellGone()) return true;
+    const due = this.#nextVouch();
+    if (due === undefined || due > Date.now()) return false;
+    await this.#vouch();
+    return true;
+  }
+
   async #tellGone(): Promise<boolean> {
     const { nodes } = this.#ledger;
     const gone = nodes.gone(Date.now(), GONE_TOGETHER);
     if (gone.length === 0) return false;
     await openCatalogue(this.env.DB).nodes.disquiet(gone);
     this.#ledger.transaction((tx) => {
-      for (const node of gone) nodes.forget(tx, node);
+      const back = gone.filter((node) => !nodes.forget(tx, node));
+      if (back.length > 0) nodes.vouchSoon(tx);
     });
     this.#wake();
     return true;
+  }
+
+  /** A clock that was set back makes it no later. */
+  #nextVouch(): number | undefined {
+    const due = this.#ledger.nodes.nextVouch();
+    return due === undefined ? undefined : Math.min(due, Date.now() + VOUCH_EACH_MS);
+  }
+
+  /** Closes silent sockets, and tells the catalogue which nodes there are. */
+  async #vouch(): Promise<void> {
+    const now = Date.now();
+    for (const socket of this.#sockets()) {
+      const pingedAt = this.ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime();
+      if (now - (pingedAt ?? openerOf(socket).openedAt) < SILENT_MS) continue;
+      socket.close(SILENT, "the node was silent");
+      // Its other end may never answer.
+      this.#closed(socket);
+    }
+    const { nodes } = this.#ledger;
+    const name = this.ctx.id.name ?? FLEET_NAME;
+    await openCatalogue(this.env.DB).nodes.vouch(name, { nodes: nodes.all(), now });
+    this.#ledger.transaction((tx) => nodes.vouched(tx, now));
   }
 
   #leave(node: string): void {
@@ -236,6 +278,7 @@ export class Fleet extends DurableObject<Env> implements Faceted {
 interface Opener {
   readonly node: string;
   readonly key: string | undefined;
+  readonly openedAt: number;
 }
 
 function openerOf(socket: WebSocket): Opener {

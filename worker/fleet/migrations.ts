@@ -8,4 +8,9 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX nodes_closed ON nodes (closedAt) WHERE closedAt IS NOT NULL;
 `,
+  `
+  -- one row: when the catalogue is to hear next of the nodes that have sockets
+  CREATE TABLE vouching (id INTEGER PRIMARY KEY CHECK (id = 1), due INTEGER NOT NULL);
+  INSERT INTO vouching (id, due) VALUES (1, 0);
+`,
 ];

@@ -91,8 +91,8 @@ export const NODES: Invariant = {
     {
       name: "A node whose socket closed counts as gone though it was heard of since",
       file: "worker/catalogue/nodes.ts",
-      text: " AND seenAt < ${closedAt}`",
-      replacement: "`",
+      text: "CASE WHEN seenAt < ${closedAt} THEN NULL ELSE quietUntil END",
+      replacement: "NULL",
       tests: [inWorker("fleet/fleet", "heard of since")],
     },
     {
@@ -150,6 +150,34 @@ export const NODES: Invariant = {
       text: "      this.#isHeard = listened;\n",
       replacement: "",
       tests: [inNode("runner/quiet-node", "can't be had again")],
+    },
+    {
+      name: "What a quiet node says is not written down though nobody vouches for it until its next heartbeat",
+      file: "worker/catalogue/nodes.ts",
+      text: "          AND ${raw(VOUCHED_AT)} >= ${quietUntil - VOUCHED_MS}`;",
+      replacement: "          AND ${raw(VOUCHED_AT)} IS NOT NULL`;",
+      tests: [inWorker("catalogue/catalogue", "as long as a Fleet object vouches")],
+    },
+    {
+      name: "What is new of a quiet node is not written down",
+      file: "worker/catalogue/nodes.ts",
+      text: "AND capacity = ${capacity} AND work = ${said}",
+      replacement: "AND capacity = ${capacity}",
+      tests: [inWorker("catalogue/catalogue", "something new to say")],
+    },
+    {
+      name: "A Fleet object vouches for nodes of which it has no socket any more",
+      file: "worker/catalogue/nodes.ts",
+      text: "UPDATE nodes SET fleet = NULL WHERE fleet = ${fleet} AND name NOT IN ${named}",
+      replacement: "UPDATE nodes SET fleet = NULL WHERE fleet = ${fleet} AND name IN ${named} AND 1 = 0",
+      tests: [inWorker("catalogue/catalogue", "has no socket of it")],
+    },
+    {
+      name: "A node over whose socket no ping comes counts as alive for ever",
+      file: "worker/fleet/fleet.ts",
+      text: '      socket.close(SILENT, "the node was silent");\n',
+      replacement: "      if (now > 0) continue;\n",
+      tests: [inWorker("fleet/fleet", "no ping comes")],
     },
   ],
 };

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { NODE_TTL_MS, QUIET_TTL_MS } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
-import { isAlive } from "../../../worker/catalogue/nodes.ts";
+import { isAlive, VOUCHED_MS } from "../../../worker/catalogue/nodes.ts";
 import type { PipelineRecord } from "../../../worker/catalogue/pipelines.ts";
 import { watchSpace } from "../../../worker/catalogue/space.ts";
 
@@ -12,9 +12,17 @@ const catalogue = openCatalogue(env.DB);
 
 beforeEach(async () => {
   await env.DB.batch(
-    ["branches", "tags", "branch_settings", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map(
-      (table) => env.DB.prepare(`DELETE FROM ${table}`),
-    ),
+    [
+      "branches",
+      "tags",
+      "branch_settings",
+      "pipelines",
+      "proposals",
+      "jobs",
+      "nodes",
+      "fleets",
+      "access_keys",
+    ].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
   );
 });
 
@@ -406,6 +414,82 @@ describe("nodes", () => {
       expect(await alive(start + 1)).toEqual([]);
     });
 
+    test("is live as long as a Fleet object vouches for it, and is not written down again meanwhile", async () => {
+      const seenAt = async () => await env.DB.prepare("SELECT seenAt FROM nodes").first("seenAt");
+      const later = (ms: number) => ({ ...quiet, seenAt: start + ms, quietUntil: start + ms + QUIET_TTL_MS });
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.vouch("f1", { nodes: ["n1", "n2"], now: start });
+      await catalogue.nodes.record(later(1_000));
+      expect(await seenAt()).toBe(start);
+      expect(await alive(start + VOUCHED_MS)).toEqual(["n1"]);
+      expect(await alive(start + VOUCHED_MS + 1)).toEqual([]);
+      const [listed] = await catalogue.nodes.list(start + 1_000);
+      expect(listed).toBeUndefined();
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start + 60_000 });
+      expect(await catalogue.nodes.list(start + 60_000)).toEqual([
+        { ...quiet, seenAt: start + 60_000, quietUntil: start + 60_000 + VOUCHED_MS, draining: false },
+      ]);
+      // It is said to live for as long as until after its next heartbeat, or that is written down.
+      const last = 60_000 + VOUCHED_MS - QUIET_TTL_MS;
+      await catalogue.nodes.record(later(last));
+      expect(await seenAt()).toBe(start);
+      await catalogue.nodes.record(later(last + 1));
+      expect(await seenAt()).toBe(start + last + 1);
+    });
+
+    test("is written down whenever it has something new to say, or is quiet no more", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start });
+      const seenAt = async () => await env.DB.prepare("SELECT seenAt FROM nodes").first("seenAt");
+      const changes = [
+        { executor: "docker" },
+        { capacity: 64 },
+        { work: [{ pipeline: "p", workers: 2, running: 0 }] },
+        { bounds: { running: 1, workers: 2 } },
+        { about: { version: "0.9.0" } },
+        { quietUntil: undefined },
+      ];
+      for (const [index, change] of changes.entries()) {
+        await catalogue.nodes.record({ ...quiet, ...change, seenAt: start + index + 1 });
+        expect(await seenAt()).toBe(start + index + 1);
+        await catalogue.nodes.record(quiet);
+      }
+    });
+
+    test("is written down when its disk or its cache is full by another hundredth, and not at less", async () => {
+      const about = (free: number, used = 50) => ({
+        disk: { totalBytes: 1000, freeBytes: free },
+        cache: { usedBytes: used, maxBytes: 100 },
+      });
+      const seenAt = async () => await env.DB.prepare("SELECT seenAt FROM nodes").first("seenAt");
+      await catalogue.nodes.record({ ...quiet, about: about(500) });
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start });
+      await catalogue.nodes.record({ ...quiet, about: about(504), seenAt: start + 1 });
+      expect(await seenAt()).toBe(start);
+      await catalogue.nodes.record({ ...quiet, about: about(510), seenAt: start + 2 });
+      expect(await seenAt()).toBe(start + 2);
+      await catalogue.nodes.record({ ...quiet, about: about(510, 51), seenAt: start + 3 });
+      expect(await seenAt()).toBe(start + 3);
+    });
+
+    test("is live no more when a Fleet object has no socket of it, or it lost it or said good-bye", async () => {
+      await catalogue.nodes.record(quiet);
+      const past = start + QUIET_TTL_MS + 1;
+      const vouch = (nodes: string[], fleet = "f1") => catalogue.nodes.vouch(fleet, { nodes, now: past });
+      await vouch(["n1"]);
+      await vouch(["n2"], "f2");
+      expect(await alive(past)).toEqual(["n1"]);
+      await vouch(["n2"]);
+      expect(await alive(past)).toEqual([]);
+      await vouch(["n1"]);
+      await catalogue.nodes.disquiet([{ name: "n1", closedAt: start }]);
+      expect(await alive(past)).toEqual([]);
+      await vouch(["n1"]);
+      await catalogue.nodes.setDraining("n1", 1);
+      await catalogue.nodes.leave("n1", past);
+      expect(await alive(past)).toEqual([]);
+    });
+
     test("counts for no longer when the clock is set back", async () => {
       await catalogue.nodes.record(quiet);
       const back = start - 500_000;
@@ -414,6 +498,15 @@ describe("nodes", () => {
       expect(await alive(back + QUIET_TTL_MS + 1)).toEqual([]);
       const listed = await catalogue.nodes.list(0);
       expect(listed.filter((each) => isAlive(each, back + QUIET_TTL_MS + 1))).toEqual([]);
+    });
+
+    test("is vouched for no longer either", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start });
+      const back = start - 500_000;
+      await catalogue.nodes.record({ ...node, name: "n2", seenAt: back });
+      expect(await alive(back + VOUCHED_MS)).toEqual(["n1"]);
+      expect(await alive(back + VOUCHED_MS + 1)).toEqual([]);
     });
   });
 });

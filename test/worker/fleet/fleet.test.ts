@@ -10,7 +10,8 @@ const open = new Set<WebSocket>();
 let object: DurableObjectStub<undefined>;
 let made = 0;
 
-beforeEach(() => {
+beforeEach(async () => {
+  await env.DB.prepare("DELETE FROM nodes").run();
   object = env.FLEET.getByName(`fleet-${++made}`) as unknown as DurableObjectStub<undefined>;
 });
 afterEach(() => {
@@ -60,6 +61,25 @@ const rows = () =>
       .toArray(),
   );
 const alarm = () => runInDurableObject(object, (_, { storage }) => storage.getAlarm());
+
+/** The name of the object, by which the catalogue knows it. */
+const NAME = () => `fleet-${made}`;
+
+const due = () =>
+  runInDurableObject(object, (_, { storage }) =>
+    storage.sql.exec<{ due: number }>("SELECT due FROM vouching").one(),
+  );
+const vouched = () => expect.poll(async () => (await due()).due).toBeGreaterThan(0);
+
+/** Lets the object tell the catalogue of its nodes now. */
+async function vouch(): Promise<void> {
+  await vouched();
+  await runInDurableObject(object, (_, { storage }) => {
+    storage.sql.exec("UPDATE vouching SET due = 1");
+  });
+  await runDurableObjectAlarm(object);
+  await expect.poll(async () => (await due()).due).toBeGreaterThan(1);
+}
 
 async function close({ socket }: Heard, node: string): Promise<void> {
   socket.close();
@@ -150,11 +170,12 @@ describe("the object of the fleet", () => {
     await expect.poll(() => a.closed.code).toBe(1003);
   });
 
-  test("keeps the sockets of an object that sleeps, and no alarm", async () => {
+  test("keeps the sockets of an object that sleeps, and an alarm for the next minute", async () => {
     const a = await connect("a");
     await rungFor(a, 1);
+    await vouched();
     await evictDurableObject(object);
-    expect(await alarm()).toBeNull();
+    expect(await alarm()).toBeGreaterThan(Date.now());
     await calls.wake();
     await rungFor(a, 2);
     expect(await rows()).toEqual([{ name: "a", closedAt: null }]);
@@ -177,7 +198,6 @@ describe("a node whose socket closed", () => {
     expect(await isQuiet("b")).toBe(false);
     expect(await rows()).toEqual([{ name: "a", closedAt: null }]);
     await expect.poll(() => looks(a)).toBeGreaterThan(before);
-    expect(await alarm()).toBeNull();
   });
 
   test("stays quiet if it came back", async () => {
@@ -189,7 +209,6 @@ describe("a node whose socket closed", () => {
     await runDurableObjectAlarm(object);
     expect(await isQuiet("a")).toBe(true);
     expect(await rows()).toEqual([{ name: "a", closedAt: null }]);
-    expect(await alarm()).toBeNull();
   });
 
   test("stays quiet if it was heard of since, by whatever way", async () => {
@@ -198,6 +217,7 @@ describe("a node whose socket closed", () => {
     await letPass(31_000);
     await quiet("a");
     await runDurableObjectAlarm(object);
+    expect(await rows()).toEqual([]);
     expect(await isQuiet("a")).toBe(true);
   });
 
@@ -220,7 +240,48 @@ describe("a node whose socket closed", () => {
     await expect.poll(() => b.closed.code).toBe(1000);
     await expect.poll(() => looks(a)).toBeGreaterThan(before);
     expect(await rows()).toEqual([{ name: "a", closedAt: null }]);
+    await calls.leave("a");
+    await runDurableObjectAlarm(object);
     expect(await alarm()).toBeNull();
+  });
+});
+
+describe("the catalogue hears each minute", () => {
+  const fleetOf = async (name: string) =>
+    await env.DB.prepare("SELECT fleet FROM nodes WHERE name = ?").bind(name).first("fleet");
+
+  test("which nodes have sockets", async () => {
+    const [a, b] = [await connect("a"), await connect("b")];
+    for (const name of ["a", "b", "c"]) await quiet(name);
+    await vouch();
+    expect([await fleetOf("a"), await fleetOf("b"), await fleetOf("c")]).toEqual([NAME(), NAME(), null]);
+    await close(b, "b");
+    await vouch();
+    // It may still come back.
+    expect(await fleetOf("b")).toBe(NAME());
+    await letPass(31_000);
+    await runDurableObjectAlarm(object);
+    expect([await fleetOf("a"), await fleetOf("b")]).toEqual([NAME(), null]);
+    a.socket.send(SOCKET_PING);
+    await vouch();
+    expect(a.closed.code).toBeUndefined();
+  });
+
+  test("that one over whose socket no ping comes has none", async () => {
+    const [a, b] = [await connect("a"), await connect("b")];
+    await runInDurableObject(object, (_, state) => {
+      for (const socket of state.getWebSockets())
+        socket.serializeAttachment({ ...socket.deserializeAttachment(), openedAt: 1 });
+    });
+    a.socket.send(SOCKET_PING);
+    await expect.poll(() => a.texts).toContain(SOCKET_PONG);
+    await vouch();
+    await expect.poll(() => b.closed.code).toBe(4008);
+    expect(a.closed.code).toBeUndefined();
+    expect(await rows()).toEqual([
+      { name: "a", closedAt: null },
+      { name: "b", closedAt: expect.any(Number) },
+    ]);
   });
 });
 
