@@ -25,7 +25,7 @@ interface NodeCalls {
   wakeWorkers(pipeline: string): Promise<void>;
   /** A node left in good order. */
   leave(node: string): Promise<void>;
-  /** A key was deleted: sockets that were opened with it are closed. The object finds one that is missed within a minute, if it has anything to say. */
+  /** A key was deleted: sockets that were opened with it are closed. If the object is not told, it finds that within a minute. */
   revoke(key: string): Promise<void>;
 }
 

@@ -23,7 +23,7 @@ const APART_MS = 100;
  */
 const EACH_MS = 10;
 const EACH_BACK_MS = 40;
-/** So often it is looked whether the keys of sockets are still there, if there is anything to say. */
+/** Before anything is said, it is looked whether the keys of sockets are still there, unless that was done a moment ago. */
 const KEYS_CHECKED_MS = 60_000;
 /** Nodes that are told to be gone at a time. */
 const GONE_TOGETHER = 100;
@@ -193,16 +193,15 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     return due === undefined ? undefined : Math.min(due, Date.now() + VOUCH_EACH_MS);
   }
 
-  /** Closes silent sockets, and tells the catalogue which nodes there are. */
+  /** Closes sockets that are silent or whose key is no more, and tells the catalogue which nodes there are. */
   async #vouch(): Promise<void> {
     const now = Date.now();
     for (const socket of this.#sockets()) {
       const pingedAt = this.ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime();
       if (now - (pingedAt ?? openerOf(socket).openedAt) < SILENT_MS) continue;
-      socket.close(SILENT, "the node was silent");
-      // Its other end may never answer.
-      this.#closed(socket);
+      this.#cut(socket, SILENT, "the node was silent");
     }
+    await this.#checkKeys();
     const { nodes } = this.#ledger;
     const name = this.ctx.id.name ?? FLEET_NAME;
     await openCatalogue(this.env.DB).nodes.vouch(name, { nodes: nodes.all(), now });
@@ -227,7 +226,7 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     this.#nextWakeUp = setTimeout(() => {
       this.#nextWakeUp = undefined;
       this.#wokeAt = Date.now();
-      void this.#checkKeys().then(() => this.#say());
+      void this.#recheckKeys().then(() => this.#say());
     }, waitMs);
   }
 
@@ -245,10 +244,16 @@ export class Fleet extends DurableObject<Env> implements Faceted {
     for (const socket of sockets) socket.send(wakeUp);
   }
 
-  /** Before anything is said, once in a while: a socket may have been opened with a key that another isolate still remembered. */
+  async #recheckKeys(): Promise<void> {
+    if (Math.abs(Date.now() - this.#checkedKeysAt) >= KEYS_CHECKED_MS) await this.#checkKeys();
+  }
+
+  /**
+   * Whoever deleted a key may not have reached the object, and a socket may have been opened with one that another isolate still
+   * remembered.
+   */
   async #checkKeys(): Promise<void> {
     const now = Date.now();
-    if (Math.abs(now - this.#checkedKeysAt) < KEYS_CHECKED_MS) return;
     this.#checkedKeysAt = now;
     try {
       const keys = new Set(this.#sockets().flatMap((socket) => openerOf(socket).key ?? []));
@@ -263,9 +268,15 @@ export class Fleet extends DurableObject<Env> implements Faceted {
   #revoke(isRevoked: (key: string) => boolean): void {
     for (const socket of this.#sockets()) {
       const { key } = openerOf(socket);
-      if (key !== undefined && isRevoked(key))
-        socket.close(REVOKED, "the key by which it was opened is no more");
+      if (key === undefined || !isRevoked(key)) continue;
+      this.#cut(socket, REVOKED, "the key by which it was opened is no more");
     }
+  }
+
+  /** Its other end may never answer. */
+  #cut(socket: WebSocket, code: number, reason: string): void {
+    socket.close(code, reason);
+    this.#closed(socket);
   }
 
   /** Those that are open, of one node or of all. */

@@ -351,6 +351,17 @@ describe("a socket whose key is deleted", () => {
     expect([b.closed.code, c.closed.code]).toEqual([undefined, undefined]);
   });
 
+  test("is closed within a minute, also if the object was not told, the node never answers, and nothing is said", async () => {
+    for (const key of ["lost1", "lost2"]) await add(key);
+    const [a, b] = [await connect("a", "lost1"), await connect("b", "lost2")];
+    await rungFor(b, 1);
+    await keys.remove("lost1");
+    await vouch();
+    await expect.poll(() => a.closed.code).toBe(4003);
+    expect((await rows()).map(({ closedAt }) => closedAt === null)).toEqual([false, true]);
+    expect(b.closed.code).toBeUndefined();
+  });
+
   test("or has expired is closed before nodes are woken, also if the object was not told", async () => {
     await add("stands");
     await add("ends", Date.now() + 3_600_000);
