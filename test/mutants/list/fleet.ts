@@ -175,9 +175,23 @@ export const NODES: Invariant = {
     {
       name: "A node over whose socket no ping comes counts as alive for ever",
       file: "worker/fleet/fleet.ts",
-      text: '      socket.close(SILENT, "the node was silent");\n',
-      replacement: "      if (now > 0) continue;\n",
+      text: '      this.#cut(socket, SILENT, "the node was silent");\n',
+      replacement: "",
       tests: [inWorker("fleet/fleet", "no ping comes")],
+    },
+    {
+      name: "A deleted key that the object was not told of is found when something is said, and not before",
+      file: "worker/fleet/fleet.ts",
+      text: "    await this.#checkKeys();\n",
+      replacement: "",
+      tests: [inWorker("fleet/fleet", "also if the object was not told")],
+    },
+    {
+      name: "A socket whose key was deleted keeps its node alive until its other end answers",
+      file: "worker/fleet/fleet.ts",
+      text: "    socket.close(code, reason);\n    this.#closed(socket);\n",
+      replacement: "    socket.close(code, reason);\n",
+      tests: [inWorker("fleet/fleet", "the node never answers"), inWorker("fleet/fleet", "no ping comes")],
     },
   ],
 };
