@@ -1,11 +1,17 @@
 import type { Locator, Page } from "playwright-core";
+import type { Door } from "../../test/support/keys.ts";
+import { TRIPS, TRIPS_TAG } from "./console-files.ts";
 
 /** What there is to show at a gateway. */
 export interface World {
   readonly state: "empty" | "full" | "failing";
+  /** The key that looks at it. */
+  readonly door: Door;
   readonly jobs: {
     /** It runs, some of its datums are done. */
     readonly running: string;
+    /** No node can run it. */
+    readonly waiting: string;
     readonly done: string;
     readonly failed: string;
   };
@@ -29,6 +35,24 @@ function whenFull(path: (world: World) => string): PicturedPage["path"] {
   return (world) => (world.state === "full" ? path(world) : undefined);
 }
 
+function whenFailing(path: (world: World) => string): PicturedPage["path"] {
+  return (world) => (world.state === "failing" ? path(world) : undefined);
+}
+
+const TRIPS_HREF = `/repos/${TRIPS}/master`;
+
+/** A preview of one of the files of many kinds. */
+function preview(name: string, path: string): PicturedPage {
+  return {
+    name,
+    path: whenFull(() => `${TRIPS_HREF}/file?${new URLSearchParams({ path })}`),
+    async pose(page) {
+      await page.getByRole("region", { name: "Preview" }).waitFor();
+      return undefined;
+    },
+  };
+}
+
 /** Every page of the console. Those that need a key are opened by their address. */
 export const PAGES: readonly PicturedPage[] = [
   { name: "now", path: () => "/" },
@@ -37,7 +61,27 @@ export const PAGES: readonly PicturedPage[] = [
     path: ({ state, jobs }) =>
       ({ empty: undefined, full: `/jobs/${jobs.running}`, failing: `/jobs/${jobs.failed}` })[state],
   },
+  { name: "job-waiting", path: whenFull(({ jobs }) => `/jobs/${jobs.waiting}`) },
+  {
+    name: "job-filtered",
+    path: whenFailing(({ jobs }) => `/jobs/${jobs.failed}?datum=all`),
+    async pose(page) {
+      await page.getByText(/and \d+ others/).click();
+      await page.getByLabel("Lines with").fill("end of");
+      return page.getByRole("log");
+    },
+  },
+  {
+    name: "job-retry",
+    path: whenFailing(({ jobs }) => `/jobs/${jobs.failed}`),
+    async pose(page) {
+      await page.getByRole("button", { name: "Retry what failed" }).click();
+      await page.getByText("The new job reads").waitFor();
+      return undefined;
+    },
+  },
   { name: "jobs", path: () => "/jobs" },
+  { name: "jobs-found", path: whenFailing(() => "/jobs?search=end of image&state=failure&made=1d") },
   { name: "repos", path: () => "/repos" },
   { name: "repo", path: whenFull(({ repo }) => `/repos/${repo}`) },
   { name: "folder", path: whenFull(({ repo }) => `/repos/${repo}/master`) },
@@ -50,6 +94,37 @@ export const PAGES: readonly PicturedPage[] = [
       return undefined;
     },
   },
+  {
+    name: "sources",
+    path: whenFull(() => "/repos/contact-sheet/master/file?path=sheet.html"),
+    async pose(page) {
+      await page.getByRole("button", { name: "Back to its sources" }).click();
+      await page.getByText("put there by hand").first().waitFor();
+      return undefined;
+    },
+  },
+  {
+    name: "folder-sorted",
+    path: whenFull(() => TRIPS_HREF),
+    async pose(page) {
+      await page.getByRole("button", { name: "Size" }).click();
+      return undefined;
+    },
+  },
+  preview("markdown", "README.md"),
+  preview("json", "settings.json"),
+  preview("parquet", "trips.parquet"),
+  preview("table", "stops.csv"),
+  {
+    name: "diff-compared",
+    path: whenFull(() => `${TRIPS_HREF}/diff?from=${TRIPS_TAG}`),
+    async pose(page) {
+      await page.getByRole("img", { name: "map.svg after" }).waitFor();
+      return undefined;
+    },
+  },
+  { name: "history-trips", path: whenFull(() => `${TRIPS_HREF}/history`) },
+  { name: "history-output", path: whenFull(() => "/repos/thumbnails/master/history") },
   {
     name: "commit-picker",
     path: whenFull(({ repo }) => `/repos/${repo}/master`),
@@ -84,8 +159,63 @@ export const PAGES: readonly PicturedPage[] = [
   },
   { name: "job-done", path: whenFull(({ jobs }) => `/jobs/${jobs.done}`) },
   { name: "specification", path: whenFull(() => "/new/pipeline") },
+  {
+    name: "versions",
+    path: whenFull(() => "/pipelines/trip-stats"),
+    async pose(page) {
+      await page.getByText("and those before it").click();
+      const show = page.getByRole("button", { name: "Show the difference" });
+      await show.first().click();
+      await show.first().click();
+      const difference = page.getByRole("region", { name: "Version 2 beside 1" });
+      await difference.waitFor();
+      return difference;
+    },
+  },
+  { name: "specification-yaml", path: whenFull(() => "/pipelines/trip-stats/edit") },
+  {
+    name: "specification-wrong",
+    path: whenFull(() => "/pipelines/trip-stats/edit"),
+    async pose(page) {
+      await page.getByText("parallelism_spec", { exact: true }).click();
+      await page.keyboard.press("Home");
+      await page.keyboard.type("datumTries: many\n");
+      await page.getByText("1 problem").waitFor();
+      return undefined;
+    },
+  },
   { name: "graph", path: () => "/graph" },
+  { name: "graph-data", path: whenFull(() => "/graph?data=1") },
   { name: "nodes", path: () => "/nodes" },
+  {
+    name: "search",
+    path: whenFailing(() => "/"),
+    async pose(page) {
+      await page.keyboard.press("/");
+      await page.getByLabel("Name or id").fill("th");
+      await page.getByRole("list", { name: "Results" }).getByRole("link").nth(3).waitFor();
+      return undefined;
+    },
+  },
+  {
+    name: "shortcuts",
+    path: whenFailing(() => "/"),
+    async pose(page) {
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys of the keyboard" }).waitFor();
+      return undefined;
+    },
+  },
+  {
+    name: "gateway-away",
+    path: whenFailing(() => "/"),
+    async pose(page) {
+      await page.route("**/*", (route) => route.abort());
+      await page.getByRole("link", { name: "Nodes", exact: true }).click();
+      await page.getByText("The gateway may be away").waitFor();
+      return undefined;
+    },
+  },
   { name: "keys", path: () => "/keys" },
   {
     name: "key-form",

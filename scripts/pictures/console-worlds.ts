@@ -1,20 +1,25 @@
+import { parse } from "yaml";
 import { z } from "zod";
+import { KeyCreated } from "../../protocol/keys.ts";
 import { Control } from "../../test/support/control.ts";
 import type { DevServer } from "../../test/support/dev-server.ts";
 import { startRunner } from "../../test/support/dev-server.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { signedExchange } from "../../test/support/http.ts";
+import type { Door } from "../../test/support/keys.ts";
 import type { Started } from "../../test/support/processes.ts";
 import { S3 } from "../../test/support/s3.ts";
+import { TRIPS, TRIPS_FILES, TRIPS_TAG, tripStatsText } from "./console-files.ts";
 import type { World } from "./console-pages.ts";
 
 /** Nodes of other machines say so often that they live. */
 const BEAT_MS = 2000;
+const GIB = 1024 ** 3;
 /** So many commits, each of which makes jobs. */
 const COMMITS = 14;
 const DATUMS_OF_THE_LONG_JOB = 60;
 
-const NONE = { running: "", done: "", failed: "" };
+const NONE = { running: "", waiting: "", done: "", failed: "" };
 
 interface Spec {
   readonly name: string;
@@ -30,6 +35,7 @@ const PIPELINES: readonly Spec[] = [
     inputs: [{ repo: "photos", glob: "/*" }],
     script: `for f in /pfs/photos/*; do
       echo "reading $(basename $f), $(wc -c < $f) bytes"; sleep 0.$(( $(wc -c < $f) % 7 ))
+      grep -q blank $f && { echo "thumbnails: no pixels" >&2; exit 4; }
       grep -q torn $f && { echo "decode: expected marker 0xFFD9, found end of file" >&2; echo "thumbnails: no end of image" >&2; exit 3; }
       head -c 40 $f > /pfs/out/$(basename $f).thumb; done`,
     more: { datumTries: 1 },
@@ -48,7 +54,9 @@ const PIPELINES: readonly Spec[] = [
   {
     name: "parse-invoices",
     inputs: [{ repo: "invoices", glob: "/*" }],
-    script: 'for f in /pfs/invoices/*; do wc -w < $f > "/pfs/out/$(basename $f).csv"; done',
+    script:
+      'for f in /pfs/invoices/*; do grep -q scan $f && { echo "no text in a scan" >&2; exit 2; }; wc -w < $f > "/pfs/out/$(basename $f).csv"; done',
+    more: { datumTries: 1 },
   },
   {
     name: "monthly-totals",
@@ -73,7 +81,7 @@ export class Worlds {
   }
 
   empty(): World {
-    return { state: "empty", jobs: NONE, repo: "", file: "", pipeline: "" };
+    return { state: "empty", door: this.#server, jobs: NONE, repo: "", file: "", pipeline: "" };
   }
 
   async full(): Promise<World> {
@@ -82,6 +90,7 @@ export class Worlds {
     }
     for (const repo of ["photos", "invoices", "film"]) await this.#s3.createBucket(`master.${repo}`);
     for (const spec of PIPELINES) await this.#create(spec);
+    await this.#fillTrips();
     for (let n = 0; n < COMMITS; n++) {
       await this.#s3.put("master.photos", `${1000 + n}.jpg`, `picture ${n} `.repeat(1 + ((n * 7) % 11)));
       if (n % 3 === 0)
@@ -109,8 +118,8 @@ export class Worlds {
         transform: { image: "pytorch/pytorch:2.9", cmd: ["python", "train.py"], container: "required" },
       },
     });
-    await this.#makeKeys();
-    await this.#setRules();
+    const door = await this.#makeKeys();
+    await this.#setRules(door);
     const [running] = await eventually(
       "datums of transcode run",
       async () => {
@@ -120,9 +129,10 @@ export class Worlds {
       { withinMs: 120_000 },
     );
     const done = (await this.#control.jobs("thumbnails")).at(-1);
+    const [waiting] = await this.#control.jobs("train-model");
     this.#full = {
-      state: "full",
-      jobs: { ...NONE, running: running?.id ?? "", done: done?.id ?? "" },
+      ...{ state: "full", door },
+      jobs: { ...NONE, running: running?.id ?? "", waiting: waiting?.id ?? "", done: done?.id ?? "" },
       ...{ repo: "photos", file: "1003.jpg", pipeline: "thumbnails" },
     };
     return this.#full;
@@ -142,9 +152,17 @@ export class Worlds {
       ["POST", "/pipelines/monthly-totals/stop"],
     ] as const)
       await this.#control.call(method, path, { answers: z.unknown() });
-    await this.#s3.put("master.photos", "1014-from-camera-2.jpg", "torn in the middle of its upload");
-    await this.#s3.put("master.photos", "1015-from-camera-2.jpg", "torn as well, and larger ".repeat(9));
-    await this.#settled("thumbnails");
+    for (let n = 1014; n < 1020; n++)
+      await this.#s3.put(
+        "master.photos",
+        `${n}-from-camera-2.jpg`,
+        `torn in the middle of upload ${n} `.repeat(n % 3),
+      );
+    await this.#s3.put("master.photos", "1020-from-camera-2.jpg", "blank");
+    await this.#s3.put("master.invoices", "2026-12-1.txt", "scan");
+    await this.#settled("parse-invoices");
+    await this.#s3.put("master.invoices", "2026-12-1.txt", "one two");
+    await Promise.all(["thumbnails", "parse-invoices"].map((name) => this.#settled(name)));
     const failed = (await this.#control.jobs("thumbnails")).filter(({ state }) => state === "failure").at(-1);
     return { ...full, state: "failing", jobs: { ...full.jobs, failed: failed?.id ?? "" } };
   }
@@ -163,6 +181,27 @@ export class Worlds {
     });
   }
 
+  /** A repo with files of many kinds, what changed in it since its tag, and a pipeline whose specification was written anew. */
+  async #fillTrips(): Promise<void> {
+    const bucket = `master.${TRIPS}`;
+    await this.#s3.createBucket(bucket);
+    for (const [path, body] of Object.entries(TRIPS_FILES.before)) await this.#s3.put(bucket, path, body);
+    await this.#s3.delete(bucket, "scratch/old.txt");
+    const commit = await this.#s3.headCommit(bucket);
+    const tag = `/repos/${TRIPS}/branches/master/tags/${TRIPS_TAG}`;
+    await this.#control.call("PUT", tag, { body: { commit }, answers: z.unknown() });
+    for (const [path, body] of Object.entries(TRIPS_FILES.after)) await this.#s3.put(bucket, path, body);
+    const texts = [
+      tripStatsText({ workers: 1, isRounded: false }),
+      tripStatsText({ workers: 1, isRounded: true }),
+      tripStatsText({ workers: 2, isRounded: true }),
+    ];
+    for (const [index, text] of texts.entries()) {
+      const path = `/pipelines?text=true${index === 0 ? "" : "&update=true"}`;
+      await this.#control.call("POST", path, { body: { spec: parse(text), text }, answers: z.unknown() });
+    }
+  }
+
   /** No job of the pipeline is under way any more. */
   async #settled(pipeline: string): Promise<void> {
     await eventually(
@@ -172,7 +211,13 @@ export class Worlds {
     );
   }
 
-  async #setRules(): Promise<void> {
+  async #setRules(owner: Door): Promise<void> {
+    const settings = [
+      ["PUT", "/repos/film/branches/master/public", { public: true }],
+      ["PUT", `/repos/${TRIPS}/branches/master/writer`, { writer: { key: owner.accessKeyId } }],
+    ] as const;
+    for (const [method, path, body] of settings)
+      await this.#control.call(method, path, { body, answers: z.unknown() });
     for (const [query, body] of [
       [
         "lifecycle",
@@ -190,7 +235,8 @@ export class Worlds {
       await signedExchange(this.#server, { method: "PUT", target: `/master.photos?${query}=`, body });
   }
 
-  async #makeKeys(): Promise<void> {
+  /** Answers the one that its owner works with. */
+  async #makeKeys(): Promise<Door> {
     for (const body of [
       { level: "write", repos: ["photos"], description: "camera upload, hall 2" },
       { level: "write", repos: ["photos", "film"], description: "camera upload, hall 3" },
@@ -204,13 +250,20 @@ export class Worlds {
       { level: "runner", description: "runners in the basement" },
       { level: "read", repos: ["contact-sheet"] },
     ]) {
-      const key = await this.#control.call("POST", "/keys", {
-        body,
-        answers: z.object({ id: z.string(), secret: z.string(), level: z.string() }),
-      });
-      if (key.level === "runner" || body.description === undefined) continue;
-      await new S3({ ...this.#server, accessKeyId: key.id, secretAccessKey: key.secret }).buckets();
+      const door = await this.#makeKey(body);
+      if (body.level !== "runner" && body.description !== undefined) await new S3(door).buckets();
     }
+    return await this.#makeKey({
+      level: "admin",
+      repos: null,
+      pipelines: true,
+      description: "Maria, operations",
+    });
+  }
+
+  async #makeKey(body: object): Promise<Door> {
+    const { id, secret } = await this.#control.call("POST", "/keys", { body, answers: KeyCreated });
+    return { endpoint: this.#server.endpoint, accessKeyId: id, secretAccessKey: secret };
   }
 
   /** What runners of other machines would tell. */
@@ -224,8 +277,20 @@ export class Worlds {
       },
       { pipeline: "transcode", workers: 2, running: 2 },
     ];
+    const about = {
+      version: "0.1.0",
+      disk: { freeBytes: 212 * GIB, totalBytes: 960 * GIB },
+      cache: { usedBytes: 41 * GIB, maxBytes: 64 * GIB },
+    };
     for (const body of [
-      { node: "gpu-1", executor: "docker", capacity: 32, bounds: { running: 128, workers: 256 }, work },
+      {
+        node: "gpu-1",
+        executor: "docker",
+        capacity: 32,
+        bounds: { running: 128, workers: 256 },
+        work,
+        about,
+      },
       { node: "edge-5", executor: "podman", capacity: 8, bounds: { running: 32, workers: 256 }, work: [] },
     ]) {
       if (body.node === "edge-5" && this.#beats) continue;

@@ -4,12 +4,14 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
 import { logInAt, openBrowser } from "../../test/support/browser.ts";
 import { type DevServer, ROOT, startDevServer } from "../../test/support/dev-server.ts";
+import type { Door } from "../../test/support/keys.ts";
 import { PAGES, type World } from "./console-pages.ts";
 import { Worlds } from "./console-worlds.ts";
 
 /**
- * `npm run console:screenshots`: every page of the console at a gateway that is empty, full, and failing, in light, dark and
- * on a phone, into `build/console/`. With `--readme` those that the README shows go into `docs/pictures/`.
+ * `npm run console:screenshots`: every page of the console at a gateway that is empty, full, and failing, in light and dark, on a
+ * desk and on a phone, into `build/console/`. Names after `--`, such as `jobs graph`, make those alone. With `--readme` those that
+ * the README shows go into `docs/pictures/`.
  */
 
 const FOLDER = join(ROOT, "build/console");
@@ -20,11 +22,17 @@ const OF_THE_README = {
 };
 const MOST_BYTES = 150 * 1024;
 
+const DESK = { width: 1280, height: 860 };
+const PHONE = { width: 390, height: 844 };
+
 const LOOKS = [
-  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 860 } },
-  { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 860 } },
-  { name: "phone", colorScheme: "light", viewport: { width: 390, height: 844 } },
+  { name: "light", colorScheme: "light", viewport: DESK },
+  { name: "dark", colorScheme: "dark", viewport: DESK },
+  { name: "phone", colorScheme: "light", viewport: PHONE },
+  { name: "phone-dark", colorScheme: "dark", viewport: PHONE },
 ] as const;
+
+type Look = (typeof LOOKS)[number];
 
 const LOOK_EVERY_MS = 400;
 /** What pages say meanwhile. */
@@ -36,9 +44,12 @@ const [server, browser] = await Promise.all([startDevServer(), openBrowser()]);
 const worlds = new Worlds(server);
 try {
   await photographLogin(await browser.context.newPage(), server);
-  for (const world of [() => worlds.empty(), () => worlds.full(), () => worlds.failing()]) {
-    await photograph(await world());
-  }
+  await logIn(server);
+  await photograph(worlds.empty());
+  const full = await worlds.full();
+  await logIn(full.door);
+  await photograph(full);
+  await photograph(await worlds.failing());
 } finally {
   await browser.close();
   await worlds.stop();
@@ -51,8 +62,15 @@ async function photographLogin(page: Page, { endpoint }: DevServer): Promise<voi
     await dress(page, look);
     await page.goto(`${endpoint}/console`);
     await page.getByRole("button", { name: "Log in" }).waitFor();
-    await take(page, `login-${look.name}`);
+    await take(page, { name: "login", look });
   }
+  await page.close();
+}
+
+/** Logs in with a key whose session all pages share. */
+async function logIn(door: Door): Promise<void> {
+  const page = await browser.context.newPage();
+  await logInAt(page, door, "/keys");
   await page.close();
 }
 
@@ -61,12 +79,13 @@ async function photograph(world: World): Promise<void> {
     const address = path(world);
     if (address === undefined || (only.length > 0 && !only.includes(name))) continue;
     const page = await browser.context.newPage();
-    await logInAt(page, server, address);
+    await page.goto(`${server.endpoint}/console${address}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
     await allThere(page);
     const seen = await pose?.(page, world);
     for (const look of LOOKS) {
       await dress(page, look);
-      await take(page, `${name}-${world.state}-${look.name}`, seen);
+      await take(page, { name: `${name}-${world.state}`, look, seen });
     }
     await page.close();
   }
@@ -80,23 +99,32 @@ async function allThere(page: Page): Promise<void> {
   }
 }
 
-async function dress(page: Page, { colorScheme, viewport }: (typeof LOOKS)[number]): Promise<void> {
+async function dress(page: Page, { colorScheme, viewport }: Look): Promise<void> {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
   await page.setViewportSize(viewport);
   // What places itself by the window, as the graph does, has then done so.
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 }
 
+interface Picture {
+  readonly name: string;
+  readonly look: Look;
+  /** What is to be in view. */
+  readonly seen?: Locator | undefined;
+}
+
 /**
  * From the top of the page, or with `seen` in its middle. A phone's picture is as long as the page, but for a dialog, which lies
  * over what is in view.
  */
-async function take(page: Page, name: string, seen?: Locator): Promise<void> {
+async function take(page: Page, { name, look, seen }: Picture): Promise<void> {
   await page.evaluate("scrollTo(0, 0)");
   await seen?.scrollIntoViewIfNeeded();
-  const isLong = name.endsWith("phone") && (await page.locator("dialog[open]").count()) === 0;
-  await page.screenshot({ path: join(FOLDER, `${name}.png`), fullPage: isLong });
-  console.log(`${name}.png`);
+  const isLong = look.viewport === PHONE && (await page.locator("dialog[open]").count()) === 0;
+  const file = `${name}-${look.name}.png`;
+  await page.screenshot({ path: join(FOLDER, file), fullPage: isLong });
+  const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+  console.log(`${file}${isWide ? ": it scrolls sideways" : ""}`);
 }
 
 function copyForReadme(): void {
