@@ -124,7 +124,7 @@ function grouped(jobs: readonly Listed[]): JobGroup[] {
   const groups = new Map<string, { job: Listed; others: number }>();
   for (const job of jobs) {
     const waitsBehind = isBehind(job);
-    const name = job.finishedAt === null ? job.pipeline : `${job.pipeline} ${job.reason}`;
+    const name = job.finishedAt === null ? job.pipeline : `${job.pipeline} ${wayOf(job.reason ?? "")}`;
     const group = groups.get(name);
     if (!group) groups.set(name, { job, others: 0 });
     else {
@@ -134,6 +134,11 @@ function grouped(jobs: readonly Listed[]): JobGroup[] {
     }
   }
   return [...groups.values()];
+}
+
+/** How a job failed, whichever of its datums is named as the first, and however many others failed. */
+function wayOf(reason: string): string {
+  return reason.replace(/^datum .* failed/, "").replace(/ \(and \d+ more\)$/, "");
 }
 
 function isBehind({ waitsFor }: Listed): boolean {
@@ -167,7 +172,17 @@ function JobLine({ job, others, ended }: JobGroup & { readonly ended: Overview["
       )}
       {others > 0 && (
         <span className="others">
-          and {counted(others, "job")} {finishedAt === null ? "behind it" : "before it in the same way"}
+          {finishedAt === null ? (
+            `and ${counted(others, "job")} behind it`
+          ) : (
+            <>
+              and{" "}
+              <Link href={`/jobs?${new URLSearchParams({ pipeline, state: "failure" })}`}>
+                {counted(others, "job")} before it
+              </Link>{" "}
+              in the same way
+            </>
+          )}
         </span>
       )}
     </JobRow>

@@ -212,7 +212,10 @@ function useFound(text: string): readonly Found[] {
   const named = new Set<Found["kind"]>(["job", "commit"]);
   return [
     ...kinds.flatMap((kind) =>
-      kind.filter((each) => named.has(each.kind) || has(each, text)).slice(0, MOST_SHOWN),
+      kind
+        .filter((each) => named.has(each.kind) || has(each, text))
+        .sort((one, other) => Number(begins(other, text)) - Number(begins(one, text)))
+        .slice(0, MOST_SHOWN),
     ),
     {
       ...{ kind: "jobs", name: `with “${text}” in the pipeline's name or the reason` },
@@ -223,6 +226,11 @@ function useFound(text: string): readonly Found[] {
 
 function has({ name }: Found, text: string): boolean {
   return name.toLowerCase().includes(text.toLowerCase());
+}
+
+/** What begins so is what was meant, more often than what only has it. */
+function begins({ name }: Found, text: string): boolean {
+  return name.toLowerCase().startsWith(text.toLowerCase());
 }
 
 /** Ids are ULIDs; people see the end of one. */

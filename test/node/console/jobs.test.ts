@@ -77,6 +77,9 @@ describe.skipIf(!HAS_CHROMIUM)("Now", () => {
     expect(failed).not.toContain("kitchen");
     const mended = page.getByRole("region", { name: "Failed, and mended since" });
     expect(await mended.innerText()).toContain("kitchen");
+    // Three jobs, of fewer bad files each, are one line.
+    expect(await mended.getByRole("listitem").count()).toBe(1);
+    expect(await mended.innerText()).toContain("and 2 jobs before it in the same way");
     await mended
       .getByRole("link", { name: `job …${goodJob.slice(-6)}` })
       .first()
@@ -138,6 +141,15 @@ describe.skipIf(!HAS_CHROMIUM)("the search", () => {
     await page.waitForURL((url) => url.pathname === "/console/pipelines/kitchen");
     await page.getByRole("heading", { level: 1, name: "kitchen" }).waitFor();
     expect(await dialog().count()).toBe(0);
+    await search("k", /^pipeline kitchen$/);
+    // What begins so comes before what only has it.
+    const pipelines = results().filter({ hasText: /^pipeline/ });
+    expect(await pipelines.allInnerTexts()).toEqual([
+      expect.stringMatching(/kitchen$/),
+      expect.stringMatching(/broken$/),
+    ]);
+    await page.keyboard.press("Escape");
+    await dialog().waitFor({ state: "hidden" });
     await search("edge", /^node edge-1$/);
     await results().filter({ hasText: "edge-1" }).click();
     await page.getByRole("heading", { level: 1, name: "Nodes" }).waitFor();
