@@ -140,8 +140,9 @@ export function Span({ from, to }: { readonly from: number; readonly to: number 
   );
 }
 
-export function exactText(at: number): string {
-  return EXACT.format(at);
+/** A time to the second, or a span of time up to `to`, with what both have in common once. */
+export function exactText(at: number, to = at): string {
+  return EXACT.formatRange(at, to);
 }
 
 /** A name, an id or a path, which people compare character by character; with the words `before` it. */

@@ -52,7 +52,7 @@ function Group({ job, group: { reason, line, count, datums, log }, choose }: Gro
     <li>
       <p>
         <StateMark mark="failure" />{" "}
-        <b className={count === 1 ? "mono" : undefined}>{count === 1 ? name : counted(count, "datum")}</b>{" "}
+        <b className={count === 1 ? "mono" : undefined}>{count === 1 ? name : counted(count, "datum")}</b>:{" "}
         {reason}
         {line !== null && <b>: {line}</b>}
         {count === 1 && first.node !== null && <span className="quiet"> on {first.node}</span>}

@@ -244,11 +244,14 @@ function Actions({ job, live }: { readonly job: Job; readonly live: Live<JobSumm
       ) : (
         <>
           {(job.state !== "success" || job.datums.failed > 0) && (
-            <Action question={question("What failed or has no result runs.")} act={retry("failed")}>
+            <Action question={question("What failed, or has no result, runs again.")} act={retry("failed")}>
               Retry what failed
             </Action>
           )}
-          <Action question={question("Every datum runs again, also what has a result.")} act={retry("all")}>
+          <Action
+            question={question("Every datum runs again, also those that have a result.")}
+            act={retry("all")}
+          >
             Run every datum again
           </Action>
         </>
@@ -314,14 +317,15 @@ function Reads({ job, reads }: { readonly job: Job; readonly reads: readonly Rea
   );
 }
 
-const STEP_WORDS: Readonly<Record<JobStep["name"], string>> = {
-  fill: "its input was split into datums",
-  queued: "waited for a worker",
-  datums: "its datums ran",
-  turn: "waited for the jobs before it",
-  merge: "its output was put together",
-  commit: "its output was committed",
-  egress: "its output was pushed",
+/** What a step is called while it goes on, and then. */
+const STEP_WORDS: Readonly<Record<JobStep["name"], readonly [now: string, then: string]>> = {
+  fill: ["its input is split into datums", "its input was split into datums"],
+  queued: ["waits for a worker", "waited for a worker"],
+  datums: ["its datums run", "its datums ran"],
+  turn: ["waits for the jobs before it", "waited for the jobs before it"],
+  merge: ["its output is put together", "its output was put together"],
+  commit: ["its output is committed", "its output was committed"],
+  egress: ["its output is pushed", "its output was pushed"],
 };
 
 /** Steps in which nothing is done for it. */
@@ -340,18 +344,15 @@ function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary })
       <p>
         {finishedAt === null ? "Made " : "Took "}
         {finishedAt === null ? <Ago at={createdAt} /> : <b>{spanText(finishedAt - createdAt)}</b>}
-        <span className="quiet">
-          , from {exactText(createdAt)}
-          {finishedAt !== null && ` to ${exactText(finishedAt)}`}
-        </span>
+        <span className="quiet">, {exactText(createdAt, finishedAt ?? createdAt)}</span>
       </p>
       <ol className="timeline">
         {shown.map(({ name, from, to }, index) => (
           <li key={name} className={index === shown.length - 1 ? ending : ""}>
-            <span>{STEP_WORDS[name]}</span>
+            <span>{STEP_WORDS[name][to === null ? 0 : 1]}</span>
             <svg viewBox="0 0 1000 1" preserveAspectRatio="none" aria-hidden="true">
               <rect
-                className={to === null ? "goes-on" : WAITS.has(name) ? "waits" : ""}
+                className={WAITS.has(name) ? "waits" : to === null ? "goes-on" : ""}
                 x={(1000 * Math.max(0, from - createdAt)) / (end - createdAt)}
                 width={Math.max(4, (1000 * Math.max(0, (to ?? end) - from)) / (end - createdAt))}
                 height="1"

@@ -133,7 +133,7 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
   test("shows of a job what failed with its last lines, how long its datums ran, and what one printed", async () => {
     await logIn(`/jobs/${failedJob}`);
     const failed = await sectionText("Failed datums");
-    expect(failed).toContain(`/${MARKUP} the command ended with exit code 3`);
+    expect(failed).toContain(`/${MARKUP}: the command ended with exit code 3`);
     expect(failed).toContain("no end of image");
     expect(await sectionText("Durations of datums")).toContain("Half took at most");
     expect(await sectionText("Timeline")).toMatch(/its input was split into datums[\s\S]*its datums ran/);
@@ -205,7 +205,8 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
     const { jobs } = await control.call("GET", "/jobs?pipeline=transcode", { answers: JobPage });
     await logIn(`/jobs/${jobs.at(-1)?.id}`);
     await page.getByRole("region", { name: "Logs" }).getByText("no live node runs containers").waitFor();
-    expect(await sectionText("Timeline")).toContain("waited for a worker");
+    expect(await sectionText("Timeline")).toContain("waits for a worker");
+    expect(await page.locator(".timeline rect").last().getAttribute("class")).toBe("waits");
   });
 
   test("leads from a job to the one that it waits for", async () => {
