@@ -160,13 +160,12 @@ function CommitLine({ place, commit, summary, canRevert, names, marked, mark, ch
   const { id, parent, createdAt, message, key, job, meta, redacted, imported, changes } = commit;
   const at = { ...place, at: id };
   const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];
-  const headline = message ?? (job === null ? null : "output of a job");
-  // What a plain PUT writes has no message: then this is what tells commits apart.
+  // What a plain PUT or a job writes has no message: then this is what tells commits apart.
   const change = <ChangeWords summary={summary} changes={changes} />;
   return (
     <>
       <p className="what">
-        {headline === null ? change : <b>{headline}</b>}{" "}
+        {message === null ? change : <b>{message}</b>}{" "}
         {names.map((name) => (
           <Link key={name} className="tag" href={branchHref({ ...place, at: name })}>
             {name}
@@ -182,7 +181,7 @@ function CommitLine({ place, commit, summary, canRevert, names, marked, mark, ch
           </>
         )}
         {job === null && key !== null && <Mono before=" by key ">{key}</Mono>}
-        {headline !== null && <> · {change}</>}
+        {message !== null && <> · {change}</>}
         {Object.entries(meta).map(([name, value]) => (
           <span key={name}>
             {" "}

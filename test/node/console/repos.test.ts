@@ -923,6 +923,8 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     const [newest] = await historyOf("capitals");
     const commits = page.getByRole("region", { name: "Commits" });
     await visit("/repos/capitals/master/history");
+    // What each job changed tells its commit from the others.
+    await page.locator(".commits .what").first().getByText("a.txt.up").waitFor();
     await page.getByRole("link", { name: "job …" }).first().click();
     await page.getByRole("heading", { level: 1, name: "capitals" }).waitFor();
     await commits.getByRole("link", { name: second }).click();
