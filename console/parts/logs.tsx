@@ -68,12 +68,7 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
         </span>
         {datum !== undefined && <Button act={() => choose(undefined)}>Of all datums</Button>}
         <span className="pair">
-          <NameField
-            label="Of the datum"
-            value={typed}
-            set={setTyped}
-            placeholder="/file, or how its id begins"
-          />
+          <NameField label="Of the datum" value={typed} set={setTyped} placeholder="/file or an id" />
         </span>
         <button type="submit" disabled={isBusy}>
           Show

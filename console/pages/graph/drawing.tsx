@@ -348,14 +348,14 @@ function Readable({ node: { kind, label, mark, members } }: { readonly node: Gra
   );
 }
 
-/** Of a fold how many it has, of a pipeline how many jobs are to end, or when its last one ended and how long that took. */
+/** Of a fold how many it has, of a pipeline how many jobs are under way, or when its last one ended and how long that took. */
 function belowOf({ kind, members }: Pick<GraphNode, "kind" | "members">): string | undefined {
   if (kind === "fold") {
     const failed = members.filter(({ job }) => job?.state === "failure").length;
     return `${counted(members.length, "pipeline")}${failed > 0 ? `, ${failed} failed` : ""}`;
   }
   const { job, underWay } = members[0] ?? {};
-  if (underWay) return `${counted(underWay.jobs, "job")} to end`;
+  if (underWay) return `${counted(underWay.jobs, "job")} under way`;
   if (!job || job.finishedAt === null) return undefined;
   const took = spanText(job.finishedAt - (job.startedAt ?? job.createdAt));
   return `${clockText(job.finishedAt, Date.now())}, took ${took}`;

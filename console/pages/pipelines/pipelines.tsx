@@ -132,9 +132,9 @@ function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void 
             <Ago at={ended.finishedAt} />
           </span>
         )}
-        {underWay?.reason && <span> {underWay.reason}</span>}
+        {underWay?.reason && <span>: {underWay.reason}</span>}
         {underWay && underWay.jobs > 1 && (
-          <span className="quiet"> and {counted(underWay.jobs - 1, "job")} behind it</span>
+          <span className="quiet">, and {counted(underWay.jobs - 1, "job")} behind it</span>
         )}
         {ended?.finishedAt && (
           <span className="quiet">

@@ -105,8 +105,8 @@ function Facts({ start, version }: { readonly start: FileStart; readonly version
           written <Ago at={version.at} /> by commit <Mono>{shortId(version.id)}</Mono>
         </span>
       )}
-      <span className="mono quiet" title={etag.replaceAll('"', "")}>
-        {etag.replaceAll('"', "").slice(0, 12)}…
+      <span className="quiet" title={etag.replaceAll('"', "")}>
+        <Mono before="ETag ">{`${etag.replaceAll('"', "").slice(0, 12)}…`}</Mono>
       </span>
       {metadata.map(([name, value]) => (
         <span key={name} className="quiet">

@@ -273,7 +273,7 @@ function RepoPage({ repo }: { readonly repo: string }) {
 function Branches({ repo, list: { branches } }: { readonly repo: string; readonly list: BranchList }) {
   return (
     <Section title="Branches" count={branches.length}>
-      <Table className="listing" head={["Branch", "Made", "What holds for it"]}>
+      <Table className="listing" head={["Branch", "Made", "Access and settings"]}>
         {branches.map(({ name, createdAt, public: isPublic, writer, forking }) => {
           const place = { repo, branch: name };
           return (

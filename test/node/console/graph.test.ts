@@ -107,7 +107,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     // No runner is there.
     await page.locator('.waiting[data-node="pipeline:etl-clean"]').waitFor();
     expect(await node("pipeline:etl-clean").locator("title").textContent()).toContain("no live runner");
-    expect(await node("pipeline:etl-clean").locator(".below").textContent()).toBe("1 job to end");
+    expect(await node("pipeline:etl-clean").locator(".below").textContent()).toBe("1 job under way");
   });
 
   test("takes states over as they change, and keeps its places", async () => {
