@@ -58,15 +58,14 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
     <section id="logs" aria-label="Logs">
       <h2>Logs</h2>
       <form className="actions" onSubmit={submit}>
-        <span>
-          Of{" "}
-          {datum === undefined ? (
-            "all datums"
-          ) : (
-            <b className="mono">{nameOf(datum) ?? datum.slice(0, SHORT_ID)}</b>
-          )}
-        </span>
-        {datum !== undefined && <Button act={() => choose(undefined)}>Of all datums</Button>}
+        {datum !== undefined && (
+          <>
+            <span>
+              Of <b className="mono">{nameOf(datum) ?? datum.slice(0, SHORT_ID)}</b>
+            </span>
+            <Button act={() => choose(undefined)}>Of all datums</Button>
+          </>
+        )}
         <span className="pair">
           <NameField label="Of the datum" value={typed} set={setTyped} placeholder="/file or an id" />
         </span>

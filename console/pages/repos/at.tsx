@@ -1,12 +1,19 @@
 import { type FormEvent, Fragment, useState } from "react";
 import { Link } from "wouter";
-import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../protocol/commits.ts";
+import type {
+  ChangeSummary,
+  Commit,
+  CommitDetail,
+  CommitPage,
+  Tag,
+  TagPage,
+} from "../../../protocol/commits.ts";
 import type { BranchDetail } from "../../../protocol/repos.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
 import { type Live, useLive, useOnce, useTurn } from "../../gateway/session.ts";
 import { Button, Dialog, Fault, NameField, Plain, usePages } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
-import { Ago, countText, Mono, shortId, sizeText } from "../../parts/words.tsx";
+import { Ago, counted, countText, Mono, shortId, signedSizeText, sizeText } from "../../parts/words.tsx";
 import { branchHref, branchPath, folderHref, lastName, repoPath } from "../addresses.ts";
 
 /** Ids of commits are ULIDs; what is none is a tag. */
@@ -101,7 +108,8 @@ export function CommitPicker(props: PickerProps) {
   );
 }
 
-const PAGE = 50;
+/** A page of commits, each with what it changed: what adding that up costs is not asked for by a poll. */
+export const SUMMED = { limit: 50, summary: true };
 
 /** The tags of a branch. */
 export function useTags({ repo, branch }: Place): Live<TagPage> {
@@ -111,9 +119,9 @@ export function useTags({ repo, branch }: Place): Live<TagPage> {
 function Choices({ place, versions = [], headWords = "Newest", isById = false, choose }: PickerProps) {
   const path = `${branchPath(place)}/commits`;
   const tags = useTags(place);
-  const first = useOnce<CommitPage>(path, { query: { limit: PAGE } });
+  const first = useOnce<CommitPage>(path, { query: SUMMED });
   const { pages, fault, more } = usePages(first.data, (gateway, after) =>
-    gateway.call<CommitPage>(path, { query: { limit: PAGE, after } }),
+    gateway.call<CommitPage>(path, { query: { ...SUMMED, after } }),
   );
   const [named, setNamed] = useState("");
   const wrote = new Set(versions.map(({ id }) => id));
@@ -152,6 +160,10 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
               </Button>
               <span>
                 <Ago at={commit.createdAt} /> <CommitWords commit={commit} />
+                <span className="quiet">
+                  {" "}
+                  · <ChangeWords summary={commit.summary ?? null} changes={commit.changes} />
+                </span>
                 {wrote.has(commit.id) && <b> wrote this file</b>}
               </span>
             </li>
@@ -193,6 +205,36 @@ export function CommitWords({ commit: { message, redacted, key, job, imported } 
         </>
       )}
       {imported && " · imported"}
+    </>
+  );
+}
+
+interface ChangeWordsProps extends Pick<Commit, "changes"> {
+  readonly summary: ChangeSummary | null;
+}
+
+/** What a commit changed: the file, or the first of them, and how many bytes it came to. */
+export function ChangeWords({ summary, changes: { written, ended } }: ChangeWordsProps) {
+  if (!summary) {
+    const parts = [
+      ...(written > 0 ? [`${countText(written)} written`] : []),
+      ...(ended > 0 ? [`${countText(ended)} replaced or deleted`] : []),
+    ];
+    return parts.join(", ") || "nothing changed";
+  }
+  const { path, added, changed, deleted, bytes } = summary;
+  if (path === null) return "nothing changed";
+  const files = added + changed + deleted;
+  const kinds = Object.entries({ added, changed, deleted }).filter(([, count]) => count > 0);
+  const [[only = ""] = []] = kinds;
+  const words =
+    kinds.length === 1
+      ? `${files === 1 ? "" : `${counted(files, "file")} `}${only}`
+      : `${counted(files, "file")}: ${kinds.map(([kind, count]) => `${countText(count)} ${kind}`).join(", ")}`;
+  return (
+    <>
+      <Mono>{path}</Mono>
+      {files > 1 && ` and ${countText(files - 1)} more`} · {words}, {signedSizeText(bytes)}
     </>
   );
 }

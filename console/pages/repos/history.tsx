@@ -11,16 +11,14 @@ import { CliLine, command } from "../../parts/cli-line.tsx";
 import { Action, Button, Fault, NameField, Plain, useAct, useSubmission } from "../../parts/form.tsx";
 import { JobLink } from "../../parts/jobs.tsx";
 import { Asked, Heard, Page } from "../../parts/page.tsx";
-import { Ago, counted, countText, Mono, shortId, signedSizeText } from "../../parts/words.tsx";
+import { Ago, counted, Mono, shortId } from "../../parts/words.tsx";
 import { branchHref, branchPath, commitPath, diffHref } from "../addresses.ts";
-import { BranchTabs, Crumbs, RedactedWords, useTags } from "./at.tsx";
-
-const PAGE = 50;
+import { BranchTabs, ChangeWords, Crumbs, RedactedWords, SUMMED, useTags } from "./at.tsx";
 
 /** The commits of a branch, newest first: when, by whom, with which message, and how much each changed. */
 export function HistoryPage({ place }: { readonly place: Place }) {
   const bucket = bucketOf(place);
-  const live = useLive<CommitPage>(`${branchPath(place)}/commits`, { query: { limit: PAGE } });
+  const live = useLive<CommitPage>(`${branchPath(place)}/commits`, { query: { limit: SUMMED.limit } });
   const tags = useTags(place);
   return (
     <Page
@@ -104,9 +102,6 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
     </>
   );
 }
-
-/** What an answer costs that adds up what commits changed is not asked for by a poll. */
-const SUMMED = { limit: PAGE, summary: true };
 
 /** What commits changed: with older ones it came, of the newest it is asked when there is a new one. */
 function useSummaries(place: Place, commits: readonly Commit[]): (commit: Commit) => ChangeSummary | null {
@@ -210,36 +205,6 @@ function CommitLine({ place, commit, summary, canRevert, names, marked, mark, ch
         <Tagging place={place} commit={id} done={changed} />
         {canRevert && <Revert place={place} commit={id} done={changed} />}
       </div>
-    </>
-  );
-}
-
-interface ChangeWordsProps extends Pick<Commit, "changes"> {
-  readonly summary: ChangeSummary | null;
-}
-
-/** What a commit changed: the file, or the first of them, and how many bytes it came to. */
-function ChangeWords({ summary, changes: { written, ended } }: ChangeWordsProps) {
-  if (!summary) {
-    const parts = [
-      ...(written > 0 ? [`${countText(written)} written`] : []),
-      ...(ended > 0 ? [`${countText(ended)} replaced or deleted`] : []),
-    ];
-    return parts.join(", ") || "nothing changed";
-  }
-  const { path, added, changed, deleted, bytes } = summary;
-  if (path === null) return "nothing changed";
-  const files = added + changed + deleted;
-  const kinds = Object.entries({ added, changed, deleted }).filter(([, count]) => count > 0);
-  const [[only = ""] = []] = kinds;
-  const words =
-    kinds.length === 1
-      ? `${files === 1 ? "" : `${counted(files, "file")} `}${only}`
-      : `${counted(files, "file")}: ${kinds.map(([kind, count]) => `${countText(count)} ${kind}`).join(", ")}`;
-  return (
-    <>
-      <Mono>{path}</Mono>
-      {files > 1 && ` and ${countText(files - 1)} more`} · {words}, {signedSizeText(bytes)}
     </>
   );
 }

@@ -358,6 +358,8 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
     expect(new Set(calls()).size).toBeLessThanOrEqual(3);
     await page.getByRole("button", { name: "Look at another commit" }).click();
     const dialog = page.getByRole("dialog");
+    // What each commit changed tells it from the others.
+    await dialog.getByText("a.txt · changed, ±0 B", { exact: false }).waitFor();
     await dialog.getByRole("button", { name: first.slice(-6) }).click();
     await page.getByText("This is what was there at the commit", { exact: false }).waitFor();
     await page.getByRole("link", { name: "a.txt" }).waitFor();
