@@ -89,16 +89,34 @@ export async function passSeconds(page: Page, seconds: number): Promise<void> {
   }
 }
 
-/** What axe finds that is serious or worse, each with the place, in light and in dark. */
-export async function faultsInBoth(page: Page): Promise<string[]> {
+/** What is wrong with how a page looks: what axe finds that is serious or worse, in light and in dark, and what is wider than a phone. */
+export async function faultsOf(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   const light = await seriousFaults(page);
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
   const dark = await seriousFaults(page);
-  return [...light.map((fault) => `light: ${fault}`), ...dark.map((fault) => `dark: ${fault}`)];
+  return [
+    ...light.map((fault) => `light: ${fault}`),
+    ...dark.map((fault) => `dark: ${fault}`),
+    ...(await tooWide(page)),
+  ];
 }
 
-/** The same in the colours that the page shows now. */
+/** What makes a page scroll sideways on a phone. The page is then as large again as it was. */
+async function tooWide(page: Page): Promise<string[]> {
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 800 });
+  const wide = await page.evaluate<string[]>(`(() => {
+    if (document.documentElement.scrollWidth <= innerWidth) return [];
+    const beyond = [...document.body.querySelectorAll("*")]
+      .filter((one) => one.getBoundingClientRect().right > innerWidth);
+    return ["the page", ...beyond.slice(0, 5).map((one) => one.outerHTML.slice(0, 100))];
+  })()`);
+  if (size) await page.setViewportSize(size);
+  return wide.map((what) => `at 390 px: ${what} is too wide`);
+}
+
+/** What axe finds in the colours that the page shows now. */
 async function seriousFaults(page: Page): Promise<string[]> {
   // The page's policy lets no script in; what the debugger evaluates is none of the page.
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe.source);

@@ -6,7 +6,7 @@ import { DatumPage, JobPage } from "../../../protocol/pipelines.ts";
 import { BranchDetail } from "../../../protocol/repos.ts";
 import {
   callsOf,
-  faultsInBoth,
+  faultsOf,
   HAS_CHROMIUM,
   logInAt,
   passSeconds,
@@ -269,6 +269,7 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
     // First it says what the new job will read.
     const { head } = await control.call("GET", "/repos/photos/branches/master", { answers: BranchDetail });
     await page.getByText(`master.photos at ${head}, as this one did`, { exact: false }).waitFor();
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Retry what failed" }).click();
     await page.waitForURL((url) => !url.pathname.endsWith(failedJob));
     const jobs = await control.ended("thumbnails", { count: 2 });
@@ -328,16 +329,16 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
     await page.getByText("The key is no longer good", { exact: false }).waitFor({ timeout: 30_000 });
   });
 
-  test("has nothing that axe finds serious, in light and dark", async () => {
+  test("has nothing that axe finds serious, in light and dark, and fits a phone", async () => {
     await page.goto(`${server.endpoint}/console`);
     await page.getByRole("button", { name: "Log in" }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await logIn("");
     await page.getByRole("region", { name: "Waiting" }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("link", { name: "thumbnails", exact: false }).last().click();
     await page.getByRole("region", { name: "Timeline" }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { callsOf, faultsOf, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -221,6 +221,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await node("bucket:master.etl-clean").waitFor();
     expect(new URL(page.url()).search).toBe("?data=1");
     await soon(drawn).toContain("bucket:master.report");
+    expect(await faultsOf(page)).toEqual([]);
     await node("bucket:master.etl-clean").click();
     await page.waitForURL(/\/repos\/etl-clean\/master$/);
   });
@@ -232,13 +233,13 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await soon(() => node("pipeline:etl-clean").locator(".below").textContent()).toMatch(/\d.*, took \d/);
   });
 
-  test("has nothing that axe finds serious, in light and dark", async () => {
+  test("has nothing that axe finds serious, in light and dark, and fits a phone", async () => {
     await logIn("/graph?search=clean");
     await node("pipeline:report").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "As a list" }).click();
     await page.getByRole("table").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { CommitPage } from "../../../protocol/commits.ts";
-import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { callsOf, faultsOf, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -63,12 +63,6 @@ async function sectionText(name: string): Promise<string> {
   return await page.getByRole("region", { name, exact: true }).innerText();
 }
 
-/** Whether the page is wider than a phone's screen. */
-async function isTooWide(): Promise<boolean> {
-  await page.setViewportSize({ width: 390, height: 800 });
-  return await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-}
-
 describe.skipIf(!HAS_CHROMIUM)("Now", () => {
   test("keeps what failed apart from what a later job mended, which it names", async () => {
     await logIn("");
@@ -80,6 +74,7 @@ describe.skipIf(!HAS_CHROMIUM)("Now", () => {
     // Three jobs, of fewer bad files each, are one line.
     expect(await mended.getByRole("listitem").count()).toBe(1);
     expect(await mended.innerText()).toContain("and 2 jobs before it in the same way");
+    expect(await faultsOf(page)).toEqual([]);
     await mended
       .getByRole("link", { name: `job …${goodJob.slice(-6)}` })
       .first()
@@ -188,7 +183,7 @@ describe.skipIf(!HAS_CHROMIUM)("the search", () => {
     await page.keyboard.press("?");
     const keys = page.getByRole("dialog", { name: "Keys of the keyboard" });
     await keys.getByText("search for a repo, branch, pipeline, job, node or commit").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await page.keyboard.press("/");
     await dialog().waitFor();
@@ -200,8 +195,7 @@ describe.skipIf(!HAS_CHROMIUM)("the search", () => {
     await page.getByRole("button", { name: "Search" }).click();
     await dialog().getByLabel("Name or id").fill("men");
     await results().first().waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
-    expect(await isTooWide()).toBe(false);
+    expect(await faultsOf(page)).toEqual([]);
     await dialog().getByRole("button", { name: "Keys of the keyboard" }).click();
     await keys.waitFor();
   });
@@ -254,8 +248,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of all jobs", () => {
   test("has nothing that axe finds serious, in light and dark, and fits a phone", async () => {
     await logIn("/jobs?search=soup");
     await rows().first().waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
-    expect(await isTooWide()).toBe(false);
+    expect(await faultsOf(page)).toEqual([]);
   });
 });
 
@@ -290,6 +283,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await page.getByLabel("Lines with").fill("/c.txt");
     await page.getByText("3 of 9 lines").waitFor();
     expect(await log.locator("code").allInnerTexts()).toContain("at c.txt");
+    expect(await faultsOf(page)).toEqual([]);
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Download" }).click(),
@@ -327,6 +321,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
       .getByRole("region", { name: "Version 2 of the specification" })
       .getByText("echo closed", { exact: false })
       .waitFor();
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   test("says which datum runs where, and since when", async () => {
@@ -340,7 +335,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await logIn(`/jobs/${job?.id}`);
     const running = page.getByRole("region", { name: "Datums that run" });
     await running.getByText(/\/a\.txt on edge-1 for \d+ s/).waitFor();
-    expect(await isTooWide()).toBe(false);
+    expect(await faultsOf(page)).toEqual([]);
     await control.deletePipeline("slow");
   });
 
@@ -348,7 +343,6 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await logIn(`/jobs/${mendedJob}`);
     await page.getByRole("region", { name: "Failed datums" }).waitFor();
     await page.getByText("/a.txt and 2 others").click();
-    expect(await faultsInBoth(page)).toEqual([]);
-    expect(await isTooWide()).toBe(false);
+    expect(await faultsOf(page)).toEqual([]);
   });
 });

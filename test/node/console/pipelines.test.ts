@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { callsOf, faultsOf, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -193,7 +193,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     const difference = versions.getByRole("region", { name: "Version 2 beside 1" });
     await difference.waitFor();
     expect(await difference.innerText()).toMatch(/^- .*echo made[\s\S]*^\+ .*"true"/m);
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await control.ended("changing", { count: 2 });
     await control.deletePipeline("changing");
   });
@@ -227,7 +227,7 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
       }
     }
     await trial.getByText("by-hand is good.", { exact: false }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Update the pipeline" }).click();
     await page.waitForURL(/\/pipelines\/by-hand$/);
     const { text: kept } = await control.call("GET", "/pipelines/by-hand/versions/latest", {
@@ -274,21 +274,21 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     await page.getByRole("alert").getByText("this needs admin", { exact: false }).waitFor();
   });
 
-  test("have nothing that axe finds serious, in light and dark", async () => {
+  test("have nothing that axe finds serious, in light and dark, and fit a phone", async () => {
     await logIn("/pipelines");
     await lineOf("torn").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Delete edges" }).click();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "edges", exact: true }).click();
     await page.getByRole("region", { name: "Specification", exact: true }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("link", { name: "Update" }).click();
     await page.getByText("edges is good.", { exact: false }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await write('{"pipeline": {}}');
     await page.getByRole("button", { name: "transform" }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ import { SessionPage } from "../../../protocol/files.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";
 import { BranchDetail, BranchEmptyOnly, BranchList } from "../../../protocol/repos.ts";
 import { soundArchive } from "../../support/archive-cases.ts";
-import { faultsInBoth, HAS_CHROMIUM, logInAt, passSeconds, type TestBrowser } from "../../support/browser.ts";
+import { faultsOf, HAS_CHROMIUM, logInAt, passSeconds, type TestBrowser } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -498,7 +498,7 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
       job,
       "master.letters/a.txt",
     ]);
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     // Of a whole folder, what its commit was made from.
     const whole = await back(fileAt("master.doubled", "all"));
     expect(whole).toEqual(["master.doubled/all", job, "master.capitals/", job, "master.letters/"]);
@@ -542,10 +542,7 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
     expect(await drawn.locator("img, b, i, script, style, iframe, [onclick], [onerror]").count()).toBe(0);
     expect(asked.filter((request) => !request.url().startsWith(server.endpoint))).toEqual([]);
     expect(await page.evaluate(() => "taken" in globalThis)).toBe(false);
-    expect(await faultsInBoth(page)).toEqual([]);
-    await page.setViewportSize({ width: 390, height: 800 });
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(over).toBeLessThanOrEqual(0);
+    expect(await faultsOf(page)).toEqual([]);
     await preview().getByRole("button", { name: "As text" }).click();
     await preview().getByText("# Title", { exact: false }).waitFor();
   });
@@ -581,7 +578,7 @@ describe.skipIf(!HAS_CHROMIUM)("a file", () => {
     await preview().getByText("n: 0", { exact: true }).waitFor();
     await preview().getByText("and 100 more", { exact: false }).waitFor();
     expect(await preview().locator("i, img").count()).toBe(0);
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await preview().getByRole("button", { name: "As text" }).click();
     await preview().getByRole("region", { name: "Text" }).waitFor();
   });
@@ -990,10 +987,7 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await pictures.nth(1).waitFor();
     expect(await pictures.count()).toBe(2);
     await (await compare("d.bin")).getByText("are not compared").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
-    await page.setViewportSize({ width: 390, height: 800 });
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(over).toBeLessThanOrEqual(0);
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   test("shows what one commit changed, with what was deleted where it still was", async () => {
@@ -1237,7 +1231,7 @@ describe.skipIf(!HAS_CHROMIUM)("the settings of a branch", () => {
       .getByText("get-bucket-lifecycle-configuration --bucket master.rules", { exact: false })
       .waitFor();
     await section("History that stays").getByText("less than 30 days ago", { exact: false }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await rules.getByRole("button", { name: "Remove the rules" }).click();
     await rules.getByRole("button", { name: "Cancel" }).click();
     await rules.getByRole("button", { name: "Remove the rules" }).click();
@@ -1312,28 +1306,25 @@ describe.skipIf(!HAS_CHROMIUM)("the pages about repos", () => {
     await visit(path());
     await page.getByRole("heading", { level: 1 }).waitFor();
     await page.getByText("Asking the gateway…").first().waitFor({ state: "detached" });
-    expect(await faultsInBoth(page)).toEqual([]);
-    await page.setViewportSize({ width: 390, height: 800 });
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(over).toBeLessThanOrEqual(0);
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   test("have nothing that axe finds serious while a commit is picked, lineage is told, and files wait", async () => {
     await visit(fileAt("master.capitals", "a.txt.up"));
     await page.getByRole("button", { name: "What made this" }).click();
     await page.getByRole("link", { name: "master.letters/a.txt" }).waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await visit("/repos/letters/master");
     const buffer = Buffer.from("x");
     await page.getByLabel("Choose files").setInputFiles([{ name: "x", mimeType: "text/plain", buffer }]);
     await page.getByLabel("Message of the commit").waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Look at another commit" }).click();
     await page
       .getByRole("dialog")
       .getByRole("button", { name: first.slice(-6) })
       .waitFor();
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
     await page.keyboard.press("Escape");
   });
 });

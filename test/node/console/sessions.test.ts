@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { KeyCreated } from "../../../protocol/keys.ts";
 import { SESSION_MS, SessionList } from "../../../protocol/sessions.ts";
-import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt, type TestBrowser } from "../../support/browser.ts";
+import { callsOf, faultsOf, HAS_CHROMIUM, logInAt, type TestBrowser } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -100,6 +100,7 @@ describe.skipIf(!HAS_CHROMIUM)("a session", () => {
     await server.kill9();
     await page.getByRole("link", { name: "Jobs", exact: true }).click();
     await page.getByText("it comes as soon as the gateway answers", { exact: false }).waitFor();
+    expect(await faultsOf(page)).toEqual([]);
     await server.restart();
     await shown(page, "Jobs");
     await page.getByText("live", { exact: true }).waitFor();
@@ -202,7 +203,7 @@ describe.skipIf(!HAS_CHROMIUM)("a session", () => {
     const own = page.getByRole("region", { name: "Sessions of your key" });
     await own.getByText("of the console").click();
     expect(await own.getByRole("listitem").count()).toBe((await sessions()).length);
-    expect(await faultsInBoth(page)).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   test("is none where the gateway has no encryption key: the tab alone has the key, and says so", async () => {
