@@ -79,13 +79,14 @@ function Submission({ begin, name }: { readonly begin: string; readonly name: st
   const [isBusy, setBusy] = useState(false);
   const editing = useRef<Editing>(null);
   const way: Way = { isUpdate: name !== undefined, reprocess };
-  // What nobody has begun to write is not wrong yet.
-  const isBegun = way.isUpdate || text !== begin;
+  // What nobody has begun to write is not wrong yet; of what is there it is told what it comes to.
+  const isWritten = text !== begin;
+  const isBegun = way.isUpdate || isWritten;
   const trial = useTrial(text, way, { isBegun });
   const repos = useOnce<RepoList>("/repos").data?.repos ?? NO_REPOS;
   // What the gateway refused stands until something else is written.
   const refused = refusal?.text === text ? refusal.words : undefined;
-  const issues = refused?.issues ?? (isBegun && trial.step === "bad" ? trial.issues : NONE);
+  const issues = refused?.issues ?? (isWritten && trial.step === "bad" ? trial.issues : NONE);
 
   async function submit(): Promise<void> {
     setBusy(true);
@@ -143,6 +144,8 @@ function Outlook({ trial, isBegun, isUpdate }: OutlookProps) {
   if (!isBegun) return <p className="quiet">What it would come to stands here as you write.</p>;
   if (trial.step === "refused") return <p className="bad">{trial.message}</p>;
   if (trial.step === "good") return <Checked check={trial.check} isUpdate={isUpdate} />;
+  if (trial.step === "bad")
+    return <p className="quiet">As it is, it would be refused now. Why stands here as you write.</p>;
   return <p className="quiet">Asking the gateway what it would come to…</p>;
 }
 

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { callsOf, faultsOf, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { callsOf, faultsOf, HAS_CHROMIUM, logInAt, passSeconds } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
 import type { DevServer } from "../../support/dev-server.ts";
@@ -170,6 +170,45 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
       await page.getByRole("option", { name: offered }).waitFor();
       await page.keyboard.press("Escape");
     }
+  });
+
+  test("offer them in YAML, too, and write them as YAML has them", async () => {
+    await logIn("/new/pipeline");
+    await write("inputs:\n  - repo: { name: pho");
+    await page.getByRole("textbox", { name: "Specification, in YAML" }).waitFor();
+    await page.keyboard.press("Control+Space");
+    await page.getByRole("option", { name: "photos" }).click();
+    await page.keyboard.insertText(" }\n    branch: ");
+    await page.keyboard.press("Control+Space");
+    await page.getByRole("option", { name: "master" }).click();
+    await expect
+      .poll(() => page.getByRole("textbox", { name: "Specification, in YAML" }).innerText())
+      .toMatch(/repo: \{ name: photos \}\s+branch: master$/);
+  });
+
+  test("show nothing as wrong before a key is pressed, neither of a new one nor of one that would be refused now", async () => {
+    await page.clock.install();
+    const marks = page.locator(".cm-lintRange, .cm-lint-marker, .problems li");
+    await logIn("/new/pipeline");
+    await page.getByRole("textbox", { name: "Specification, in JSON" }).waitFor();
+    await passSeconds(page, 5);
+    expect(await marks.count()).toBe(0);
+    expect(asked).not.toContain("/pipelines");
+    await page.route("**/api/v1/pipelines?*", (route) => {
+      const issues = [{ path: "inputs[0].repo.name", message: "there is no such repo" }];
+      const error = { code: "InvalidSpec", message: "It is refused.", issues };
+      return route.fulfill({ status: 400, json: { error, requestId: "1" } });
+    });
+    await logIn("/pipelines/edges/edit");
+    await page.getByRole("textbox", { name: "Specification, in JSON" }).click();
+    await passSeconds(page, 5);
+    await page.getByText("Why stands here as you write.", { exact: false }).waitFor();
+    expect(await marks.count()).toBe(0);
+    await page.keyboard.press("ControlOrMeta+End");
+    await page.keyboard.press("Enter");
+    await passSeconds(page, 5);
+    await page.locator(".problems li").getByText("there is no such repo").waitFor();
+    expect(await page.locator(".cm-lintRange-error").allInnerTexts()).toEqual(['"photos"']);
   });
 
   test("update one, after they showed what would run again", async () => {

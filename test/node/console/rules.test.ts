@@ -18,6 +18,7 @@ import { editable, languageOf } from "../../../console/pages/pipelines/spec/lang
 import { placeAt, rangeOf } from "../../../console/pages/pipelines/spec/place.ts";
 import { offersAt } from "../../../console/pages/pipelines/spec/schema.ts";
 import { finderIn, readWritten } from "../../../console/pages/pipelines/spec/written.ts";
+import { inYaml, valuePlaceAt } from "../../../console/pages/pipelines/spec/yaml-place.ts";
 import { command } from "../../../console/parts/cli-line.tsx";
 
 function pipeline(name: string, inputs: readonly string[], more: Partial<Listed> = {}): Listed {
@@ -327,6 +328,50 @@ describe("the editor of specifications", () => {
     ["true and false", '{"inputs": [{"lazy": |}]}', ["true", "false"]],
   ])("offers %s", (_, text, labels) => {
     expect(offered(text)).toEqual(expect.arrayContaining(labels));
+  });
+
+  const NESTED = "inputs:\n  - glob: /*\n  - repo:\n      name: ";
+
+  test.each([
+    ["a value that is begun", `${NESTED}pho|\n    branch: x\n`, "inputs.1.repo.name", "pho"],
+    ["one that is still to come", `${NESTED}|\n    branch: x\n`, "inputs.1.repo.name", ""],
+    ["one before which somebody writes", `${NESTED}|x\n`, "inputs.1.repo.name", "x"],
+    ["one in quotes", `${NESTED}"p|"\n`, "inputs.1.repo.name", '"p"'],
+    ["one in brackets", "inputs: [{ glob: / }, { repo: { name: pho| } }]", "inputs.1.repo.name", "pho"],
+    [
+      "one in brackets and quotes that have no end",
+      "inputs: [{ repo: { name: 'ph|",
+      "inputs.0.repo.name",
+      "'ph",
+    ],
+    ["one of a name in quotes", "'inputs':\n- 'branch': |", "inputs.0.branch", ""],
+    ["one of the whole", "onDatumFailure: |\n", "onDatumFailure", ""],
+  ])("knows the place in YAML of %s", (_, text, path, written) => {
+    const whole = text.replace("|", "");
+    const place = valuePlaceAt(whole, text.indexOf("|"));
+    expect(place?.path.join(".")).toBe(path);
+    expect(whole.slice(place?.from, place?.to)).toBe(written);
+  });
+
+  test.each([
+    "inp|",
+    `${NESTED.trimEnd()}|`,
+    `${NESTED}# |`,
+    `${NESTED}x |`,
+    "a: b\n|c: d",
+    "inputs:\n|",
+  ])("offers nothing in YAML where no value is written: %j", (text) => {
+    expect(valuePlaceAt(text.replace("|", ""), text.indexOf("|"))).toBeUndefined();
+  });
+
+  test("spells what is offered in YAML with the quotes that it needs, or that are there", () => {
+    const spelled = (label: string, written: string) =>
+      inYaml({ label, text: `${label}^`, detail: "", info: undefined, isRequired: false }, written).text;
+    expect(spelled('"photos"', "pho")).toBe("photos^");
+    expect(spelled('"photos"', '"pho')).toBe('"photos"^');
+    expect(spelled('"photos"', "'pho")).toBe("'photos'^");
+    expect(spelled('"1"', "")).toBe('"1"^');
+    expect(spelled("true", "")).toBe("true^");
   });
 
   test("offers no field twice, none that is unknown, and nothing outside", () => {

@@ -23,6 +23,7 @@ import { type Language, languageOf } from "./language.ts";
 import { placeAt } from "./place.ts";
 import { inputOffers, type Offer, offersAt } from "./schema.ts";
 import { finderIn } from "./written.ts";
+import { inYaml, valuePlaceAt } from "./yaml-place.ts";
 
 /** What a page does with the editor beside what it shows. */
 export interface Editing {
@@ -141,24 +142,27 @@ function extensionsFor(begin: string, latest: () => Pick<SpecEditorProps, "chang
   ];
 }
 
-/** Offers what the schema knows, and for an input the repos and branches that are there. */
+/** Offers what the schema knows, and for an input the repos and branches that are there; in YAML values alone. */
 function complete(
   { state, pos, explicit }: CompletionContext,
   repos: RepoList["repos"],
 ): CompletionResult | null {
   const text = state.doc.toString();
-  const place = languageOf(text) === "json" ? placeAt(text, pos) : undefined;
+  const isJson = languageOf(text) === "json";
+  const place = isJson ? placeAt(text, pos) : valuePlaceAt(text, pos);
   if (!place) return null;
   const isEmpty = place.from === place.to;
   // Nothing is offered unasked where nothing was written, but behind a colon.
   if (isEmpty && !explicit && !/[:{[,]\s*$/.test(text.slice(0, pos))) return null;
-  const offers = inputOffers(place, repos) ?? offersAt(place);
-  if (offers.length === 0) return null;
+  const known = inputOffers(place, repos) ?? offersAt(place);
+  if (known.length === 0) return null;
+  const written = text.slice(place.from, place.to);
+  const offers = isJson ? known : known.map((offer) => inYaml(offer, written));
   return {
     from: place.from,
     to: place.to,
-    options: offers.map((offer) => completionOf(offer, { isQuoted: text[place.from] === '"' })),
-    validFor: /^"?[\w$]*"?$/,
+    options: offers.map((offer) => completionOf(offer, { isQuoted: written.startsWith('"') })),
+    validFor: /^["']?[\w$]*["']?$/,
   };
 }
 
