@@ -23,11 +23,20 @@ export interface Ask {
   /** Sent as it is, in place of JSON. */
   readonly body?: Blob | string;
   readonly signal?: AbortSignal | undefined;
+  /** A read is asked for as a whole, and not only for what is new, if the last whole answer is older. Absent: never. */
+  readonly wholeAfterMs?: number | undefined;
 }
 
 interface LinesAsk extends Ask {
   /** Called when the answer begins, which may be long before its first line. */
   opened(): void;
+}
+
+interface Remembered {
+  readonly etag: string;
+  readonly value: unknown;
+  /** When it came. */
+  readonly at: number;
 }
 
 /** Most answers of which the ETag is kept. */
@@ -45,7 +54,7 @@ export class Gateway {
   /** Whether a session signs in its place. */
   readonly isSession: boolean;
   readonly #signer: RequestSigner;
-  readonly #remembered = new Map<string, { readonly etag: string; readonly value: unknown }>();
+  readonly #remembered = new Map<string, Remembered>();
   readonly #end = new AbortController();
   /** What the gateway's clock is ahead of ours: signatures are held to its clock. */
   #aheadMs = 0;
@@ -69,7 +78,9 @@ export class Gateway {
   async call<T>(path: string, ask: Ask = {}): Promise<T> {
     const target = `/api/v1${path}${queryOf(ask.query)}`;
     const isRead = (ask.method ?? "GET") === "GET";
-    const known = isRead ? this.#remembered.get(target) : undefined;
+    const last = isRead ? this.#remembered.get(target) : undefined;
+    const isOld = last && Date.now() - last.at > (ask.wholeAfterMs ?? Number.POSITIVE_INFINITY);
+    const known = isOld ? undefined : last;
     const answer = await this.send(target, {
       ...ask,
       ...(known && { headers: { ...ask.headers, "if-none-match": known.etag } }),
@@ -82,7 +93,7 @@ export class Gateway {
     const etag = answer.headers.get("etag");
     if (!isRead || etag === null) return value;
     this.#remembered.delete(target);
-    this.#remembered.set(target, { etag, value });
+    this.#remembered.set(target, { etag, value, at: Date.now() });
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > MAX_REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
     return value;

@@ -71,16 +71,21 @@ interface LiveOptions<T> {
   readonly query?: Query;
   /** False: nothing is asked. */
   readonly isAsked?: boolean;
+  /** What is never news, such as when a node was heard of, is at most so old. */
+  readonly wholeAfterMs?: number;
   /** Whether an answer is the last word: nothing changes any more. */
   isOver?(data: T): boolean;
 }
 
 /** What a call of the control API answers, kept up to date by one poll, which stands still while nobody looks at the tab. */
-export function useLive<T>(path: string, { query, isOver, isAsked = true }: LiveOptions<T> = {}): Live<T> {
+export function useLive<T>(
+  path: string,
+  { query, wholeAfterMs, isOver, isAsked = true }: LiveOptions<T> = {},
+): Live<T> {
   const { gateway } = useSession();
   return useAnswer<T>({
     queryKey: [gateway.keyId, path, query ?? null],
-    queryFn: ({ signal }) => gateway.call<T>(path, { signal, query }),
+    queryFn: ({ signal }) => gateway.call<T>(path, { signal, query, wholeAfterMs }),
     enabled: isAsked,
     // To come back to the tab asks anew, but not more often than the poll would.
     staleTime: POLL_MS,

@@ -9,7 +9,7 @@ import { Ago, counted, countText, sizeText } from "../parts/words.tsx";
 
 /** The machines that run commands: whether each lives, what it has room for, what runs there, and what is wrong with it. */
 export default function NodesPage() {
-  const live = useLive<NodeList>("/nodes");
+  const live = useLive<NodeList>("/nodes", { wholeAfterMs: 15_000 });
   return (
     <Page title="Nodes" cli={command`sluice node list`} live={live} aside={<Heard live={live} />}>
       <Asked live={live}>{({ nodes }) => <Shown nodes={nodes} live={live} />}</Asked>
@@ -156,6 +156,9 @@ function NodeEntry({ node, condition: { mark, words, more }, live }: NodeEntryPr
           <span className="quiet">
             {counted(capacity, "core")}
             {executor !== "none" && `, runs ${EXECUTOR_WORDS[executor] ?? executor}`}
+          </span>
+          <span className="quiet">
+            last heard of <Ago at={node.seenAt} />
           </span>
         </p>
       )}

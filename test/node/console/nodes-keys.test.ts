@@ -81,6 +81,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
     await edge.getByText("1 of 2 commands running").waitFor();
     await edge.getByText("slow 1 running in 1 worker").waitFor();
     await edge.getByText("at work", { exact: true }).waitFor();
+    await edge.getByText(/^last heard of (just now|\d+ s ago)$/).waitFor();
     await edge.getByText(/^Sluice \d\S+, .* of its disk free, .* in its cache$/).waitFor();
     await edge.getByRole("button", { name: "Drain edge-1" }).click();
     await edge.getByText("It finishes 1 command that runs.", { exact: false }).waitFor();
@@ -152,6 +153,25 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the nodes", () => {
     await page.getByText("10 nodes live, and nothing runs there").click();
     await entryOf("nodes", "idle-3").getByText("live, nothing runs").waitFor();
     expect(await faultsOf(page)).toEqual([]);
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("when a node was heard of", () => {
+  test("is told anew of one that only lives on, which is no news", async () => {
+    await page.clock.install();
+    await beat("steady", { about: { version: "0.1.0" } });
+    await logInAt(page, server, "/nodes");
+    const heard = entryOf("nodes", "steady").getByText("last heard of").locator("time");
+    const before = await heard.getAttribute("datetime");
+    const statuses: number[] = [];
+    page.on("response", (answer) => {
+      if (new URL(answer.url()).pathname === "/api/v1/nodes") statuses.push(answer.status());
+    });
+    await beat("steady", { about: { version: "0.1.0" } });
+    await passSeconds(page, 20);
+    expect(await heard.getAttribute("datetime")).not.toBe(before);
+    expect(statuses.filter((status) => status === 200).length).toBeLessThan(3);
+    expect(statuses).toContain(304);
   });
 });
 
