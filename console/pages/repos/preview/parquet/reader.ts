@@ -13,9 +13,9 @@ import { doApart, serveApart } from "../../../../parts/apart.ts";
 /** Bytes of the footer, and of the first rows' columns, at most: with the first bytes of the file and its last, 8 MiB. */
 const MOST_FOOTER = 1024 * 1024;
 const MOST_DATA = 6 * 1024 * 1024;
-/** Bytes of all pages together once they are unpacked, and values of one of them. */
+/** Bytes of all pages together once they are unpacked; each value has at least so many of them then. */
 const MOST_UNPACKED = 64 * 1024 * 1024;
-const MOST_VALUES = 4_000_000;
+const VALUE_BYTES = 8;
 const MOST_ROWS = 100;
 const MOST_COLUMNS = 200;
 const MOST_IN_CELL = 300;
@@ -79,16 +79,13 @@ async function read({ size, pieces, isLast }: ParquetAsk): Promise<ParquetAnswer
   const [first] = chunks;
   const within = chunks.filter(({ end }) => first && end - first.start <= MOST_DATA);
   const wanted = first && { start: first.start, end: Math.max(first.end, ...within.map(({ end }) => end)) };
-  const has = (range: Range) => pieces.some((piece) => contains(piece, range));
-  if (wanted && within.length > 0 && !has(wanted) && !isLast) return { wants: wanted };
-  const left = new Map<string, string>();
-  for (const chunk of chunks) {
-    if (!READABLE.has(chunk.codec)) left.set(chunk.name, `it is packed with ${chunk.codec}`);
-    else if (!has(chunk)) left.set(chunk.name, "it is too large");
-  }
+  const isHere = !wanted || pieces.some((piece) => contains(piece, wanted));
+  if (!isHere && within.length > 0 && !isLast) return { wants: wanted };
+  const rows = Math.min(Number(metadata.row_groups[0]?.num_rows ?? 0), MOST_ROWS);
+  const left = leftOut(chunks, { pieces, rows });
   const names = [...new Set(chunks.map(({ name }) => name))].filter((name) => !left.has(name));
   const shown = names.slice(0, MOST_COLUMNS);
-  const cells = await rowsOf({ metadata, pieces, size, names: shown, chunks });
+  const cells = await rowsOf({ metadata, pieces, size, names: shown, rows });
   return {
     rows: Number(metadata.num_rows),
     groups: metadata.row_groups.length,
@@ -124,8 +121,37 @@ function chunksOf({ row_groups: [group] }: FileMetaData, size: number): Chunk[] 
   return chunks.sort((one, other) => one.start - other.start);
 }
 
+function sliceOf(pieces: readonly Piece[], range: Range): ArrayBuffer {
+  const piece = pieces.find((one) => contains(one, range));
+  if (!piece) throw new Error("a column is not where it was said to be");
+  return piece.bytes.slice(range.start - piece.start, range.end - piece.start).buffer;
+}
+
 function contains({ start, bytes }: Piece, range: Range): boolean {
   return start <= range.start && range.end <= start + bytes.length;
+}
+
+interface LeftAsk {
+  readonly pieces: readonly Piece[];
+  readonly rows: number;
+}
+
+/** The names of columns whose first rows are not read, and why: what would come out of all that are stays within the bound. */
+function leftOut(chunks: readonly Chunk[], { pieces, rows }: LeftAsk): Map<string, string> {
+  const left = new Map<string, string>();
+  let room = MOST_UNPACKED;
+  for (const chunk of chunks) {
+    if (left.has(chunk.name)) continue;
+    const isHere = pieces.some((piece) => contains(piece, chunk));
+    if (!READABLE.has(chunk.codec)) left.set(chunk.name, `it is packed with ${chunk.codec}`);
+    else if (!isHere) left.set(chunk.name, "it is too large");
+    else {
+      const unpacked = unpackedBytes(sliceOf(pieces, chunk), { isFlat: chunk.isFlat, rows });
+      if (unpacked <= room) room -= unpacked;
+      else left.set(chunk.name, "too much would come out of it");
+    }
+  }
+  return left;
 }
 
 interface RowsAsk {
@@ -133,23 +159,14 @@ interface RowsAsk {
   readonly pieces: readonly Piece[];
   readonly size: number;
   readonly names: readonly string[];
-  readonly chunks: readonly Chunk[];
+  readonly rows: number;
 }
 
-async function rowsOf({ metadata, pieces, size, names, chunks }: RowsAsk): Promise<string[][]> {
+async function rowsOf({ metadata, pieces, size, names, rows: rowEnd }: RowsAsk): Promise<string[][]> {
   const [group] = metadata.row_groups;
-  const rowEnd = Math.min(Number(group?.num_rows ?? 0), MOST_ROWS);
   if (!group || names.length === 0 || !(rowEnd > 0)) return [];
-  const slice = (start: number, end: number): ArrayBuffer => {
-    const piece = pieces.find((one) => contains(one, { start, end }));
-    if (!piece) throw new Error("a column is not where it was said to be");
-    return piece.bytes.slice(start - piece.start, end - piece.start).buffer;
-  };
-  for (const chunk of chunks) {
-    if (names.includes(chunk.name)) checkPages(slice(chunk.start, chunk.end), { chunk, rows: rowEnd });
-  }
   const rows = await parquetReadObjects({
-    file: { byteLength: size, slice },
+    file: { byteLength: size, slice: (start, end = size) => sliceOf(pieces, { start, end }) },
     metadata: { ...metadata, row_groups: [group] },
     columns: [...names],
     rowEnd,
@@ -160,26 +177,22 @@ async function rowsOf({ metadata, pieces, size, names, chunks }: RowsAsk): Promi
   return rows.map((row) => names.map((name) => cellText(row[name])));
 }
 
-/** Throws if a page that will be read says of itself what can't be. */
-function checkPages(buffer: ArrayBuffer, { chunk, rows }: { chunk: Chunk; rows: number }): void {
+/** How many bytes the pages of a column that will be read say that come out of them. Throws if one says what can't be. */
+function unpackedBytes(buffer: ArrayBuffer, { isFlat, rows }: { isFlat: boolean; rows: number }): number {
   const reader = { view: new DataView(buffer), offset: 0 };
-  let values = 0;
-  while (reader.offset < buffer.byteLength - 1 && !(chunk.isFlat && values >= rows)) {
+  let [sum, values] = [0, 0];
+  while (reader.offset < buffer.byteLength - 1 && !(isFlat && values >= rows)) {
     const header = parquetHeader(reader);
     const page = header.data_page_header ?? header.data_page_header_v2;
     const count = page?.num_values ?? header.dictionary_page_header?.num_values ?? 0;
-    const packed = header.compressed_page_size;
-    const isSound =
-      packed >= 0 &&
-      reader.offset + packed <= buffer.byteLength &&
-      header.uncompressed_page_size >= 0 &&
-      header.uncompressed_page_size <= MOST_UNPACKED &&
-      count >= 0 &&
-      count <= MOST_VALUES;
-    if (!isSound) throw new Error("a page of it says that it is larger than it can be");
+    const { compressed_page_size: packed, uncompressed_page_size: unpacked } = header;
+    const isSound = packed >= 0 && reader.offset + packed <= buffer.byteLength && unpacked >= 0 && count >= 0;
+    if (!isSound) throw new Error("a page of it says of its size what can't be");
     reader.offset += packed;
+    sum += Math.max(unpacked, count * VALUE_BYTES);
     if (page) values += count;
   }
+  return sum;
 }
 
 const READABLE: ReadonlySet<string> = new Set(["UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"]);
