@@ -402,8 +402,8 @@ function Datums({ summary: { job, durations, running } }: { readonly summary: Jo
           </p>
           {job.finishedAt === null && durations && running.count > 0 && (
             <p className="quiet" title={`Half of them took ${spanText(durations.median)} at most.`}>
-              {aboutText((left * durations.median) / running.count)} left for them, as{" "}
-              {countText(running.count)} run at once
+              {aboutText((left * durations.median) / running.count)} left for them, with{" "}
+              {countText(running.count)} at a time
             </p>
           )}
         </>

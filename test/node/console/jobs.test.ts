@@ -325,16 +325,16 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
   });
 
   test("says which datum runs where, and since when", async () => {
-    await control.createPipeline(
-      spec("slow", "sleep 600", { inputs: [{ repo: { name: "menu" }, glob: "/a.txt" }] }),
-    );
+    // Those before it are done soon.
+    await control.createPipeline(spec("slow", '[ "$(ls /pfs/menu)" != c.txt ] || sleep 600'));
     const [job] = await eventually("it has a job", async () => {
       const jobs = await control.jobs("slow");
       return jobs.length > 0 && jobs;
     });
     await logIn(`/jobs/${job?.id}`);
     const running = page.getByRole("region", { name: "Datums that run" });
-    await running.getByText(/\/a\.txt on edge-1 for \d+ s/).waitFor();
+    await running.getByText(/\/c\.txt on edge-1 for \d+ s/).waitFor();
+    await page.getByText("a few seconds left for them, with 1 at a time", { exact: true }).waitFor();
     expect(await faultsOf(page)).toEqual([]);
     await control.deletePipeline("slow");
   });
@@ -344,5 +344,32 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await page.getByRole("region", { name: "Failed datums" }).waitFor();
     await page.getByText("/a.txt and 2 others").click();
     expect(await faultsOf(page)).toEqual([]);
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("a job that runs", () => {
+  test("says in the list of what goes on how much of it is left, by what the last ones of its pipeline took", async () => {
+    await s3.createBucket("master.pace");
+    await s3.put("master.pace", "a.txt", "1");
+    const inputs = [{ repo: { name: "pace" }, glob: "/*" }];
+    await control.createPipeline(
+      spec("paced", "grep -q slow /pfs/pace/* && sleep 600; cp /pfs/pace/* /pfs/out", { inputs }),
+    );
+    for (const [index, text] of ["2", "3"].entries()) {
+      await control.ended("paced", { count: index + 1 });
+      await s3.put("master.pace", "a.txt", text);
+    }
+    await control.ended("paced", { count: 3 });
+    await s3.put("master.pace", "a.txt", "slow");
+    const job = await eventually("the next one runs", async () => {
+      const found = (await control.jobs("paced")).at(-1);
+      return found?.finishedAt === null && found.startedAt !== null && found;
+    });
+    // By the clock it began just now.
+    await page.clock.setFixedTime(job.startedAt ?? 0);
+    await logIn("");
+    const line = page.getByRole("listitem").filter({ hasText: "paced" });
+    await line.getByText("a few seconds left", { exact: true }).waitFor();
+    await control.deletePipeline("paced");
   });
 });

@@ -80,6 +80,10 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     // What failed comes first, however it is called.
     expect(await page.locator(".pipelines .name").allInnerTexts()).toEqual(["torn", "edges", "montage"]);
     expect(await lineOf("edges").innerText()).toMatch(/succeeded (just now|.* ago), took \d/);
+    // What can't be undone comes last, and looks like any other button.
+    const last = lineOf("edges").getByRole("button").last();
+    expect(await last.getAttribute("aria-label")).toBe("Delete edges");
+    expect((await last.getAttribute("class")) ?? "").not.toContain("danger");
     expect(new Set(asked)).toEqual(new Set(["/console/sessions", "/pipelines"]));
     await page.getByLabel("Name contains").fill("ONT");
     await page.getByText("1 pipeline", { exact: true }).waitFor();

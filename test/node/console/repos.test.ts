@@ -352,6 +352,24 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
     await page.getByRole("link", { name: "f000" }).waitFor();
   });
 
+  test("of more than 10,000 entries is shown by name, whatever order is wanted, and says so", async () => {
+    await manyFiles("longer");
+    await visit("/repos/longer/master");
+    await page.getByRole("link", { name: "f499" }).waitFor();
+    // Pages without end, as of a folder that nobody reads to its end.
+    let pages = 0;
+    await page.route("**/files?*", (route) => {
+      const files = Array.from({ length: 1000 }, (_, n) => {
+        return { path: `z${pages}-${n}`, size: n, digest: "0".repeat(64), modifiedAt: 1 };
+      });
+      return route.fulfill({ json: { files, folders: [], next: `z${pages++}-999` } });
+    });
+    await page.getByRole("columnheader", { name: "Size" }).getByRole("button").click();
+    await page.getByText("More than 10,000 entries are in it: they are shown by name alone.").waitFor();
+    expect(pages).toBe(10);
+    expect(await page.locator(".folder tbody tr").first().innerText()).toContain("f000");
+  });
+
   test("is shown as a commit had it, by the picker and by a link that survives the login", async () => {
     await visit("/repos/letters/master");
     await page.getByRole("link", { name: "b.txt" }).waitFor();
