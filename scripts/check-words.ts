@@ -106,6 +106,13 @@ export const RETIRED: readonly Retired[] = [
     found: /\blook\b(?=[,:?]| [}=])/,
     within: ["protocol/runner.ts", "runner/worker", "worker/api/runner.ts", "worker/pipeline"],
   },
+  {
+    word: "what had to be read twice",
+    instead: "plain words",
+    found:
+      /What it brought|>Leave it<|Name holds|datums were worked out|Nothing of it goes by itself|These bytes are no text/,
+    within: ["console"],
+  },
 ];
 
 interface Exception {

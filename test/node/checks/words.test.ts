@@ -52,6 +52,7 @@ const IN_THE_OLD_SENSE: readonly [string, string, string][] = [
   ["resident", "runner/a.ts", "const residents = 1;"],
   ["place", "runner/a.ts", "new RunPlaces(4)"],
   ["look", "worker/pipeline/a.ts", "readonly look?: true;"],
+  ["what had to be read twice", "console/a.ts", "<button>Leave it</button>"],
 ];
 
 function faultsWith(changes: Readonly<Record<string, string>>, kept: Kept = []): string[] {
