@@ -87,10 +87,11 @@ export function spanText(ms: number): string {
   return [most?.text, next?.count ? next.text : undefined].filter(Boolean).join(" ");
 }
 
-/** What is left of something, of which nobody knows it exactly: `about 4 min`. */
+/** What is left of something, of which nobody knows it exactly: `a few seconds`, `about 4 min`. */
 export function aboutText(ms: number): string {
+  if (ms < 7500) return "a few seconds";
   const unit = ms < 60_000 ? 5000 : 60_000;
-  return `about ${spanText(Math.max(unit, Math.round(ms / unit) * unit))}`;
+  return `about ${spanText(Math.round(ms / unit) * unit)}`;
 }
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
