@@ -238,6 +238,28 @@ describe.skipIf(!HAS_CHROMIUM)("what somebody stored or said", () => {
       .first()
       .waitFor();
     await look("the editor");
+    // It counts as live for some seconds.
+    const trouble = `${NAME}<script>ran()</script>`;
+    const work = [{ pipeline: "hostile", workers: 1, running: 0, trouble }];
+    const bounds = { running: 1, workers: 1 };
+    const node = { node: "edge-2", executor: "docker", capacity: 1, bounds, work, about: { version: NAME } };
+    await control.call("POST", "/runner/heartbeat", { body: node, answers: z.unknown() });
+    await visit("/nodes");
+    await page.locator(".nodes .trouble").getByText("onerror").waitFor();
+    await page.getByText(`Sluice ${NAME}`).waitFor();
+    await look("the nodes");
+    await visit("/repos/corpus/master");
+    const buffer = Buffer.from(markup());
+    await page.getByLabel("Choose files").setInputFiles([{ name: NAME, mimeType: "text/html", buffer }]);
+    await page.getByLabel("Message of the commit").fill(NAME);
+    await page.getByRole("button", { name: "Look at another commit" }).click();
+    await page.getByRole("dialog").getByText("onerror").first().waitFor();
+    await look("the dialog of commits");
+    await page.keyboard.press("Escape");
+    const bar = page.getByRole("region", { name: "Upload" });
+    await bar.getByRole("button", { name: "Upload" }).click();
+    await bar.getByText("uploaded as one commit").waitFor();
+    await look("the upload");
     await visit("/keys");
     await page.getByRole("list").getByText("onerror", { exact: false }).first().waitFor();
     await look("the keys");
