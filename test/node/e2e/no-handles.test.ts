@@ -130,7 +130,7 @@ describe("a gateway without file handles", () => {
           const answers = await crowd(`${who.replaceAll(" ", "-")}-${spare}`);
           for (const [index, pid] of pids.entries()) await letHave(pid, before[index] ?? 1024);
           note(`${who}, ${spare} spare`, answers);
-          expect(unclear(answers)).toEqual([]);
+          expect(unclear(answers), server.output()).toEqual([]);
           await takenAgain();
         }
         expect(await s3.keys(BUCKET)).toEqual(expect.arrayContaining([...acknowledged.keys()]));
