@@ -1,6 +1,6 @@
 import { HostHandles } from "../protocol/admin.ts";
 import type { ReadyCause } from "../protocol/ready.ts";
-import { NoHandlesError, UnwrittenBlobError } from "./blobs/port.ts";
+import { NoHandlesError } from "./blobs/port.ts";
 import { inTime } from "./in-time.ts";
 
 /** What failed so soon after a process of the gateway had none left may have failed for it; milliseconds. */
@@ -56,10 +56,10 @@ function isShort({ processes, ranOutMs }: HostHandles): boolean {
 
 /** Whether an error is one of the platform's, which says no more than that. */
 function isOfPlatform(error: unknown): boolean {
-  if (error instanceof UnwrittenBlobError) return true;
   if (!(error instanceof Error)) return false;
   return "overloaded" in error || "retryable" in error || OF_PLATFORM.test(error.message);
 }
 
+// A blob that an object could not write is told by its words: an error that comes from an object has lost its class.
 const OF_PLATFORM =
-  /^internal error|^Network connection lost|^the disk service could not|\bSQLITE_(CANTOPEN|IOERR)\b/;
+  /^internal error|^blob \S+ could not be written|^Network connection lost|^the disk service could not|\bSQLITE_(CANTOPEN|IOERR)\b/;

@@ -33,6 +33,9 @@ function handles(told: HostHandles | "silent"): Handles {
 const overloaded = Object.assign(new Error("internal error; reference = 1"), { overloaded: true });
 const inside = new Error("internal error; reference = 2");
 const unwritten = new UnwrittenBlobError("b/1", overloaded);
+/** The same as it comes from an object: an error of no class. */
+const fromObject = Object.assign(new Error(unwritten.message), { name: unwritten.name, remote: true });
+const ALL = [overloaded, inside, unwritten, fromObject];
 
 describe("what the platform could not do", () => {
   test.each([
@@ -40,13 +43,11 @@ describe("what the platform could not do", () => {
     ["were none a moment ago", JUST_NONE],
     ["is nobody to ask, for which it takes one as well", "silent"],
   ] as const)("it could not for want of file handles, if there %s", async (_, told) => {
-    for (const error of [overloaded, inside, unwritten])
-      expect(await handles(told).explain(error)).toBeInstanceOf(NoHandlesError);
+    for (const error of ALL) expect(await handles(told).explain(error)).toBeInstanceOf(NoHandlesError);
   });
 
   test.each([ENOUGH, LONG_AGO])("is told as it was, if there are enough", async (told) => {
-    for (const error of [overloaded, inside, unwritten])
-      expect(await handles(told).explain(error)).toBe(error);
+    for (const error of ALL) expect(await handles(told).explain(error)).toBe(error);
   });
 
   test("is no matter of handles, if it is a fault of somebody else", async () => {
