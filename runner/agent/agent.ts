@@ -71,6 +71,7 @@ export async function runAgent(
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let outage: string | undefined;
   let told: NodeAbout | undefined;
+  let isDescribing = false;
   let soon = new AbortController();
   let beganAt = 0;
   let woken: AbortController | undefined;
@@ -90,10 +91,14 @@ export async function runAgent(
   });
   const listening = listener.run(drain);
   while (!drain.aborted) {
-    // A disk that does not answer keeps no heartbeat back: the next one tells what this one asks.
-    void describe().then((now) => {
-      told = now;
-    });
+    // A disk that does not answer keeps no heartbeat back: a later one tells what this one asks. Nor is it asked again meanwhile,
+    // since each question holds a thread.
+    if (!isDescribing) {
+      isDescribing = true;
+      void describe().then((now) => {
+        [told, isDescribing] = [now, false];
+      });
+    }
     const asked = cache.ask();
     const { wakeUps } = idle;
     idle.isHeard = listener.isHeard;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Assignment, Heartbeat, NodeWork } from "../../../protocol/runner.ts";
+import type { Assignment, Heartbeat, NodeAbout, NodeWork } from "../../../protocol/runner.ts";
 import { runAgent } from "../../../runner/agent/agent.ts";
 import type { Socket } from "../../../runner/agent/wake-up-listener.ts";
 import type { WorkerPool } from "../../../runner/agent/worker-pool.ts";
@@ -36,12 +36,17 @@ let work: NodeWork[];
 let answer: Assignment | undefined;
 let executor: string;
 let refusesSockets: boolean;
+/** The questions what the node is like, each of which may be answered later. */
+let described: PromiseWithResolvers<NodeAbout>[];
+/** The disk does not answer. */
+let isSilent: boolean;
 let idle: IdlePipelines;
 let drain: AbortController;
 let done: Promise<void>;
 
 beforeEach(() => {
   [beats, sockets, work, executor, refusesSockets] = [[], [], [], "process", false];
+  [described, isSilent] = [[], false];
   answer = { workers: [], sockets: true };
   idle = new IdlePipelines();
   drain = new AbortController();
@@ -75,7 +80,12 @@ beforeEach(() => {
       node: "n1",
       executorName: () => executor,
       bounds,
-      describe: async () => ABOUT,
+      describe() {
+        const asked = Promise.withResolvers<NodeAbout>();
+        described.push(asked);
+        if (!isSilent) asked.resolve(ABOUT);
+        return asked.promise;
+      },
     },
     drain.signal,
   );
@@ -109,6 +119,25 @@ describe("a node that runs nothing and has a socket", () => {
 
   test("tells people its release, its disk and its cache, as soon as it knows them", async () => {
     await soon(() => beats.at(-1)?.about).toEqual(ABOUT);
+  });
+
+  test("does not ask its disk again that does not answer, and beats on meanwhile", async () => {
+    await soon(isQuiet).toBe(true);
+    const beat = async () => {
+      const before = beats.length;
+      ring();
+      await next(before);
+    };
+    isSilent = true;
+    const answered = described.length;
+    for (let n = 0; n < 4; n++) await beat();
+    expect(described.length).toBe(answered + 1);
+    isSilent = false;
+    described.at(-1)?.resolve({ version: "1.2.4" });
+    await soon(async () => {
+      await beat();
+      return beats.at(-1)?.about?.version;
+    }).toBe("1.2.4");
   });
 
   test("beats at once for what it has to tell, and is not quiet while something runs or can't run", async () => {
