@@ -18,7 +18,7 @@ import type { Container } from "dockerode";
 import { listening } from "../../lib/concurrency.ts";
 import { errorCode } from "../../lib/fault.ts";
 import { NodeCondition } from "../executor.ts";
-import { LogFifo } from "../log-fifo.ts";
+import { LogFifo } from "../log-fifos.ts";
 import { ask, type Engine, EngineRefusal, isNoProgram, notSeen } from "./engine/engine.ts";
 import { INIT_SCRIPT, NOT_FIRST, type OrderRequest, orderScript } from "./init-script.ts";
 

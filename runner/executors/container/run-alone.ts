@@ -11,7 +11,7 @@ import { jsonOf } from "../../../protocol/json.ts";
 import { errorCode, messageOf } from "../../lib/fault.ts";
 import { outOfMemory } from "../../limits/limits.ts";
 import { type Command, KILLED, NodeCondition, noCommand, noFolder, type Run } from "../executor.ts";
-import { LogTail } from "../log-fifo.ts";
+import { LogTail } from "../log-fifos.ts";
 import { seesAllFiles } from "./engine/disposal.ts";
 import { asCondition, ask, type Engine, EngineRefusal, isNoProgram, refused } from "./engine/engine.ts";
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";

@@ -21,7 +21,7 @@ import {
   type Run,
   type Sandbox,
 } from "../executor.ts";
-import { LogFifo } from "../log-fifo.ts";
+import { LogFifo } from "../log-fifos.ts";
 import { Unmountable } from "../mounted-secrets.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
 import { type Jail, type Place, permitted, type Started } from "./jail.ts";

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES, MAX_BATCH } from "../../../protocol/runner.ts";
-import { LogTail } from "../../../runner/executors/log-fifo.ts";
+import { LogTail } from "../../../runner/executors/log-fifos.ts";
 import type { Failure } from "../../../runner/gateway/client.ts";
 import { jitteredBackoff, retrying } from "../../../runner/gateway/retry.ts";
 import { forEachLimited, unlessAborted } from "../../../runner/lib/concurrency.ts";
