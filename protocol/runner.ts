@@ -364,6 +364,10 @@ export const MAX_LOG_LINE_CHARACTERS = 4096;
 export const MAX_LOG_LINES = 2000;
 export const MAX_LOGS_CHARACTERS = 512 * 1024;
 
+/** Where a command wrote a line. */
+export const LogStream = z.enum(["stdout", "stderr"]);
+export type LogStream = z.infer<typeof LogStream>;
+
 /**
  * `POST /api/v1/runner/logs`: what commands printed since the last call. Sent while the lease is held, and before its
  * outcome. A repeated call is told by `seq`, so that no line is kept twice.
@@ -382,6 +386,8 @@ export const LogsRequest = z.object({
       lines: list(z.tuple([z.int().nonnegative(), z.string().max(MAX_LOG_LINE_CHARACTERS)])).max(
         MAX_LOG_LINES,
       ),
+      /** Which of the lines came on stderr: their places among `lines`, from 0. Absent: it is not known, as older runners can't tell. */
+      stderr: list(z.int().nonnegative()).max(MAX_LOG_LINES).optional(),
     }),
   )
     .min(1)

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import type { LogStream } from "../../protocol/runner.ts";
 import type { SecretMount } from "../../protocol/spec.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { Secret } from "../secrets/source.ts";
@@ -90,6 +91,9 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
+/** Takes what came on a stream. Must not throw, and not wait. The bytes are only good during the call: their memory is used again. */
+export type TakeOutput = (bytes: Buffer, stream: LogStream) => void;
+
 export interface Command {
   /** The folder that is `/pfs`: read-only but for `out` in it. */
   readonly pfs: string;
@@ -105,11 +109,10 @@ export interface Command {
   readonly machineEnv?: readonly string[];
   /** Shown to the command read-only, and kept in memory alone. */
   readonly secrets?: readonly MountedSecret[];
-  /**
-   * Given what the command writes on stdout and stderr as it comes, in order. Must not throw, and not wait. The bytes
-   * are only good during the call: their memory is used again.
-   */
-  readonly onOutput?: (bytes: Buffer) => void;
+  /** Given what the command writes on stdout and stderr as it comes, in the order of each of them. */
+  readonly onOutput?: TakeOutput;
+  /** Its stderr is its stdout: all that it writes comes in order, as stdout. Without a shell in its image the order is the engine's. */
+  readonly joined?: boolean | undefined;
   /** Told in which image it runs, if the executor has images: by the digest in its registry, or by its id. */
   readonly onImage?: (image: string) => void;
   /** It runs on the terminal of this process, for a person: `stdin` and `onOutput` are not used, and the run has no log. */

@@ -2,35 +2,40 @@ import { execFile } from "node:child_process";
 import { constants, openSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { Socket } from "node:net";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { LOG_TAIL_BYTES } from "../../protocol/runner.ts";
+import { LOG_TAIL_BYTES, LogStream } from "../../protocol/runner.ts";
+import type { TakeOutput } from "./executor.ts";
 
-/** How long after the command's end that of its output may come. If it does not, somebody else holds the FIFO. */
+/** How long after the command's end that of its output may come. If it does not, somebody else holds a FIFO. */
 const END_WITHIN_MS = 2000;
 /** A FIFO holds no more at a time. */
 const READ_BYTES = 64 * 1024;
 
 interface Reading<T> {
-  /** Lets a command print into the FIFO until it has ended. */
+  /** Lets a command print into the FIFOs until it has ended. */
   readonly work: () => Promise<T>;
-  readonly onOutput?: ((bytes: Buffer) => void) | undefined;
+  readonly onOutput?: TakeOutput | undefined;
 }
 
+const STREAMS = LogStream.options;
+
 /**
- * A FIFO for the output of one worker's commands, one after the other. The agent reads it itself, as it comes: a command
- * never waits until its log is shipped, and its output crosses no other process.
+ * FIFOs for stdout and stderr of one worker's commands, one after the other. The agent reads them itself, as it comes: a
+ * command never waits until its log is shipped, and its output crosses no other process. The order within each stream is
+ * that of the command; between them it is that in which the agent found them.
  */
-export class LogFifo {
-  readonly path: string;
+export class LogFifos {
+  readonly paths: Readonly<Record<LogStream, string>>;
   readonly #mode: string;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  /** Nobody else has the FIFO open, so that the end of the next command will be the end of its log. */
+  /** Nobody else has a FIFO open, so that the end of the next command will be the end of its log. */
   #clean = false;
 
-  /** The FIFO is made at `path` when it is first needed. `mode`: as for chmod; those who print need `w`. */
-  constructor(path: string, { mode = "600" } = {}) {
-    this.path = path;
+  /** The FIFOs are made in `dir` when they are first needed, by the names of their streams. `mode`: as for chmod; those who print need `w`. */
+  constructor(dir: string, { mode = "600" } = {}) {
+    this.paths = { stdout: join(dir, "stdout"), stderr: join(dir, "stderr") };
     this.#mode = mode;
   }
 
@@ -39,34 +44,37 @@ export class LogFifo {
     if (!this.#clean) await this.#make();
     this.#clean = false;
     const tail = new LogTail();
-    const socket = this.#read((bytes) => {
+    const take: TakeOutput = (bytes, stream) => {
       tail.add(bytes);
-      onOutput?.(bytes);
-    });
-    const ended = new Promise<true>((resolve) => socket.once("close", () => resolve(true)));
+      onOutput?.(bytes, stream);
+    };
+    const sockets: Socket[] = [];
     try {
+      for (const stream of STREAMS) sockets.push(this.#read(stream, take));
+      const ended = Promise.all(sockets.map(closeOf));
       const done = await work();
       this.#clean = await endOf(ended);
       return { done, log: tail.text() };
     } finally {
-      socket.destroy();
+      for (const socket of sockets) socket.destroy();
     }
   }
 
   async #make(): Promise<void> {
-    await rm(this.path, { force: true });
-    await promisify(execFile)("mkfifo", ["-m", this.#mode, this.path]);
+    const paths = Object.values(this.paths);
+    for (const path of paths) await rm(path, { force: true });
+    await promisify(execFile)("mkfifo", ["-m", this.#mode, ...paths]);
   }
 
   /** Opened before there is a writer, it waits for the first one; the end comes when the last one is gone. */
-  #read(take: (bytes: Buffer) => void): Socket {
+  #read(stream: LogStream, take: TakeOutput): Socket {
     const callback = (count: number, buffer: Uint8Array) => {
-      take(Buffer.from(buffer.buffer, buffer.byteOffset, count));
+      take(Buffer.from(buffer.buffer, buffer.byteOffset, count), stream);
       return true;
     };
-    const fd = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK);
-    // One buffer for all reads: new ones for a command that prints a gigabyte would pile up faster than they are
-    // collected.
+    const fd = openSync(this.paths[stream], constants.O_RDONLY | constants.O_NONBLOCK);
+    // One buffer for all reads, of both streams: each is taken before the next one begins. New ones for a command that
+    // prints a gigabyte would pile up faster than they are collected.
     const onread = { buffer: this.#buffer, callback };
     const socket = new Socket({ fd, readable: true, writable: false, onread });
     // After an error there is nothing more to read.
@@ -75,11 +83,15 @@ export class LogFifo {
   }
 }
 
-async function endOf(ended: Promise<true>): Promise<boolean> {
+function closeOf(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once("close", () => resolve()));
+}
+
+async function endOf(ended: Promise<unknown>): Promise<boolean> {
   const waiting = new AbortController();
   const late = delay(END_WITHIN_MS, false, { signal: waiting.signal }).catch(() => false);
   try {
-    return await Promise.race([ended, late]);
+    return await Promise.race([ended.then(() => true), late]);
   } finally {
     waiting.abort();
   }

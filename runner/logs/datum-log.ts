@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import { MAX_LOG_LINE_CHARACTERS } from "../../protocol/runner.ts";
+import { LogStream, MAX_LOG_LINE_CHARACTERS } from "../../protocol/runner.ts";
 
 /** In characters, with LINE_COST for each line: what a datum may print in a burst, and each second after that. */
 const BURST = 256 * 1024;
@@ -17,6 +17,7 @@ const UNFINISHED_MS = 1000;
 interface PrintedLine {
   /** When it was printed, by the writer's clock. */
   readonly at: number;
+  readonly stream: LogStream;
   readonly text: string;
 }
 
@@ -32,21 +33,18 @@ export interface WaitingInAll {
 }
 
 /**
- * What one datum prints, on its way to the gateway: its lines, as far as there is room, and the end of the rest. So
- * its memory is bounded, dropped lines are counted, and its last lines, which say why it failed, are always there.
+ * What one datum prints, on its way to the gateway: its lines, as far as there is room, and of each stream the end of the
+ * rest. So its memory is bounded, dropped lines are counted, and its last lines, which say why it failed, are always there.
  * The caller's clock must not go back.
  */
 export class DatumLog {
   readonly #inAll: WaitingInAll;
   readonly #allowance = new Allowance({ capacity: BURST, perSecond: EACH_SECOND });
-  #splitter = new LineSplitter();
+  readonly #streams: readonly StreamLog[] = LogStream.options.map((stream) => new StreamLog(stream));
   #waiting: (PrintedLine & { readonly dropped: number })[] = [];
   #weight = 0;
-  /** What came while there was no room. The lines before it are shipped first. */
-  #overflow: Overflow | undefined;
   /** Lines that were left out before the next one. */
   #dropped = 0;
-  #writtenAt = 0;
   #closed = false;
 
   constructor(inAll: WaitingInAll) {
@@ -54,39 +52,44 @@ export class DatumLog {
   }
 
   /** Keeps nothing of `bytes` itself. */
-  write(bytes: Buffer, now: number): void {
-    if (this.#closed) return;
-    this.#writtenAt = now;
+  write(bytes: Buffer, { stream, now }: { stream: LogStream; now: number }): void {
+    const of = this.#streams.find((each) => each.stream === stream);
+    if (this.#closed || !of) return;
+    of.writtenAt = now;
     let start = 0;
     while (start < bytes.length && this.#hasRoom(now)) {
-      const { stop, lines } = this.#splitter.next(bytes, start);
-      this.#keep(lines, now);
+      const { stop, lines } = of.splitter.next(bytes, start);
+      this.#keep(lines, { stream, at: now });
       start = stop;
     }
     if (start === bytes.length) return;
-    this.#overflow ??= new Overflow();
-    this.#overflow.add(bytes.subarray(start), now);
+    of.overflow ??= new Overflow();
+    of.overflow.add(bytes.subarray(start), now);
   }
 
   /** Whether there is something to take. */
   get isWaiting(): boolean {
-    return this.#waiting.length > 0 || this.#overflow !== undefined || this.#dropped > 0;
+    return this.#waiting.length > 0 || this.#isOverflowing || this.#dropped > 0;
   }
 
   get isUnfinished(): boolean {
-    return this.#splitter.unfinished;
+    return this.#streams.some(({ splitter }) => splitter.unfinished);
   }
 
-  /** Makes the unfinished line a line of its own, if nothing more of it has come for UNFINISHED_MS. */
+  /** Makes unfinished lines lines of their own, if nothing more of them has come for UNFINISHED_MS. */
   flushUnfinished(now: number): void {
-    if (this.#overflow || now - this.#writtenAt < UNFINISHED_MS) return;
-    this.#keep(this.#splitter.flush(), this.#writtenAt);
+    if (this.#isOverflowing) return;
+    for (const { stream, splitter, writtenAt } of this.#inOrder()) {
+      if (now - writtenAt >= UNFINISHED_MS) this.#keep(splitter.flush(), { stream, at: writtenAt });
+    }
   }
 
-  /** The command has ended: its last line is finished. */
+  /** The command has ended: its last lines are finished. */
   end(): void {
     this.#takeOverflow();
-    this.#keep(this.#splitter.finish(), this.#writtenAt);
+    for (const { stream, splitter, writtenAt } of this.#inOrder()) {
+      this.#keep(splitter.finish(), { stream, at: writtenAt });
+    }
   }
 
   /** Takes the oldest lines, as far as nothing was left out between them, and as many as there may be. */
@@ -94,7 +97,7 @@ export class DatumLog {
     this.#takeOverflow();
     const dropped = this.#waiting[0]?.dropped ?? this.#takeDropped();
     const count = this.#countOf({ lines, characters });
-    const taken = this.#waiting.slice(0, count).map(({ at, text }) => ({ at, text }));
+    const taken = this.#waiting.slice(0, count).map(({ at, stream, text }) => ({ at, stream, text }));
     this.#waiting = this.#waiting.slice(count);
     this.#weigh(-taken.reduce((sum, { text }) => sum + text.length + LINE_COST, 0));
     return { dropped, lines: taken };
@@ -113,48 +116,50 @@ export class DatumLog {
     this.#closed = true;
     this.#weigh(-this.#weight);
     this.#waiting = [];
-    this.#overflow = undefined;
-    this.#splitter = new LineSplitter();
+    for (const of of this.#streams) of.clear();
     this.#dropped = 0;
   }
 
+  /** Something came while there was no room. The lines before it are shipped first. */
+  get #isOverflowing(): boolean {
+    return this.#streams.some(({ overflow }) => overflow !== undefined);
+  }
+
+  /** The stream on which something came last is the last one. */
+  #inOrder(): StreamLog[] {
+    return this.#streams.toSorted((one, other) => one.writtenAt - other.writtenAt);
+  }
+
   #hasRoom(now: number): boolean {
-    if (this.#overflow || this.#weight >= MAX_WAITING) return false;
+    if (this.#isOverflowing || this.#weight >= MAX_WAITING) return false;
     return this.#inAll.weight < MAX_WAITING_IN_ALL && this.#allowance.isLeft(now);
   }
 
-  #keep(lines: readonly string[], at: number): void {
+  #keep(lines: readonly string[], { stream, at }: { stream: LogStream; at: number }): void {
     for (const text of lines) {
-      this.#waiting.push({ at, text, dropped: this.#takeDropped() });
+      this.#waiting.push({ at, stream, text, dropped: this.#takeDropped() });
       this.#weigh(text.length + LINE_COST);
       this.#allowance.spend(text.length + LINE_COST);
     }
   }
 
   #takeOverflow(): void {
-    const overflow = this.#overflow;
-    if (!overflow) return;
-    this.#overflow = undefined;
-    const { bytes, dropped } = overflow.rest();
-    if (dropped > 0) {
-      // The unfinished line is cut off: what follows does not continue it.
-      this.#keep(this.#splitter.flush(), overflow.at);
-      this.#splitter = new LineSplitter();
+    for (const of of this.#inOrder()) {
+      const { stream, overflow } = of;
+      if (!overflow) continue;
+      of.overflow = undefined;
+      const when = { stream, at: overflow.at };
+      const { bytes, dropped } = overflow.rest();
+      if (dropped > 0) {
+        // The unfinished line is cut off: what follows does not continue it.
+        this.#keep(of.splitter.flush(), when);
+        of.splitter = new LineSplitter();
+      }
+      const lines = of.splitter.all(bytes);
+      const last = lines.slice(-LAST_LINES);
+      this.#dropped += dropped + lines.length - last.length;
+      this.#keep(last, when);
     }
-    const lines = this.#linesOf(bytes);
-    const last = lines.slice(-LAST_LINES);
-    this.#dropped += dropped + lines.length - last.length;
-    this.#keep(last, overflow.at);
-  }
-
-  #linesOf(bytes: Buffer): string[] {
-    const all: string[] = [];
-    for (let start = 0; start < bytes.length; ) {
-      const { stop, lines } = this.#splitter.next(bytes, start);
-      all.push(...lines);
-      start = stop;
-    }
-    return all;
   }
 
   #countOf({ lines, characters }: { lines: number; characters: number }): number {
@@ -177,6 +182,25 @@ export class DatumLog {
   #weigh(change: number): void {
     this.#weight += change;
     this.#inAll.weight += change;
+  }
+}
+
+/** One stream of a datum's log. */
+class StreamLog {
+  readonly stream: LogStream;
+  splitter = new LineSplitter();
+  /** What came while there was no room. */
+  overflow: Overflow | undefined;
+  /** When something last came. */
+  writtenAt = 0;
+
+  constructor(stream: LogStream) {
+    this.stream = stream;
+  }
+
+  clear(): void {
+    this.overflow = undefined;
+    this.splitter = new LineSplitter();
   }
 }
 
@@ -305,6 +329,17 @@ export class LineSplitter {
     const lines = this.#cut();
     if (newline < 0) return { stop: end, lines };
     return { stop: end + 1, lines: [...lines, ...this.#end()] };
+  }
+
+  /** Takes all bytes; returns the complete lines. */
+  all(bytes: Buffer): string[] {
+    const all: string[] = [];
+    for (let start = 0; start < bytes.length; ) {
+      const { stop, lines } = this.next(bytes, start);
+      all.push(...lines);
+      start = stop;
+    }
+    return all;
   }
 
   /** Whether there is a line that has not ended. */

@@ -5,6 +5,7 @@ import {
   MAX_LOG_LINES,
   MAX_LOGS_CHARACTERS,
 } from "../../protocol/runner.ts";
+import type { TakeOutput } from "../executors/executor.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
@@ -54,11 +55,11 @@ export class LogShipper {
   }
 
   /** A function that takes the output of a lease's command. Costs nothing until the command prints. */
-  outputOf(lease: string): (bytes: Buffer) => void {
+  outputOf(lease: string): TakeOutput {
     let log: DatumLog | undefined;
-    return (bytes) => {
+    return (bytes, stream) => {
       log ??= this.#logs.open(lease);
-      log.write(bytes, performance.now());
+      log.write(bytes, { stream, now: performance.now() });
       this.#arm();
     };
   }
@@ -173,6 +174,7 @@ function entriesOf(parcel: Parcel, now: number): LogsRequest["entries"] {
     seq,
     dropped,
     lines: lines.map(({ at, text }): [number, string] => [Math.max(0, Math.round(now - at)), text]),
+    stderr: lines.flatMap(({ stream }, place) => (stream === "stderr" ? place : [])),
   }));
 }
 

@@ -162,13 +162,9 @@ async function run(
   const work: DatumWork = {
     datum: { lease: "", job, datum: id, inputs },
     ...{ transform, limited, output, pfs: join(dir, "datum"), signal },
-    onOutput: (bytes) => {
-      for (let start = 0; start < bytes.length; ) {
-        const { stop, lines } = printed.next(bytes, start);
-        lines.forEach(onLine);
-        start = stop;
-      }
-    },
+    onOutput: (bytes) => printed.all(bytes).forEach(onLine),
+    // A person reads it, as on a terminal.
+    joined: true,
     // A person takes the time that it takes.
     datumTimeout: terminal ? undefined : datumTimeout,
   };

@@ -12,6 +12,7 @@ import {
   NodeCondition,
   type Run,
   type Sandbox,
+  type TakeOutput,
 } from "../executors/executor.ts";
 import type { Gateway, Grant, UploadCalls } from "../gateway/gateway.ts";
 import { DatumFault, failedOutcome, lackOf, messageOf } from "../lib/fault.ts";
@@ -48,7 +49,9 @@ export interface DatumWork {
   /** With it inputs are read and outputs sent. */
   readonly grant?: Grant | undefined;
   /** Given what the command prints, as it comes. */
-  readonly onOutput?: (bytes: Buffer) => void;
+  readonly onOutput?: TakeOutput;
+  /** What the command prints comes in order, all of it as stdout. */
+  readonly joined?: boolean;
   /** Stops the work; its result is then of no interest. */
   readonly signal: AbortSignal;
 }
@@ -155,7 +158,7 @@ export class DatumRunner {
     { sandbox, lazy, terminal, secrets }: RunPlace & { readonly secrets: MountedSecret[] },
   ): Promise<Omit<Ran, "millis">> {
     const { cache, pipes, pipeline } = this.#deps;
-    const { datum, transform, pfs, datumTimeout, onOutput, signal: stop } = work;
+    const { datum, transform, pfs, datumTimeout, onOutput, joined, signal: stop } = work;
     const { cmd, workingDir } = transform;
     const env = commandEnv({ pipeline, datum, transform, own: process.env });
     // Their values are only true of this machine: a container has its own PATH and HOME.
@@ -173,6 +176,7 @@ export class DatumRunner {
       ...{ pfs, cmd, stdin, env, machineEnv, secrets, signal },
       ...(workingDir !== undefined && { workingDir }),
       ...(onOutput && { onOutput }),
+      joined,
       ...(terminal && { cmd: terminal.cmd, stdin: null, env: { ...env, ...terminal.env }, terminal: true }),
     };
     const run = await sandbox.run(command).catch(broken);

@@ -81,7 +81,7 @@ _sluice_report ready "$_sluice_tools"
 while read -r _sluice_from _sluice_key <&3; do
   [ "$_sluice_from" = "$_sluice_secret" ] || continue
   (read -r _sluice_key <&3; kill -9 -1) 4>&- &
-  (exec >${CONTROL}/log 2>&1; . ${CONTROL}/order)
+  (exec >${CONTROL}/stdout 2>${CONTROL}/stderr; . ${CONTROL}/order)
   _sluice_code=$?
   kill -9 -1 && wait
   _sluice_tries=0
@@ -104,10 +104,12 @@ export interface OrderRequest {
   readonly env: Readonly<Record<string, string>>;
   /** A path in the container. */
   readonly stdin: string;
+  /** Its stderr is its stdout. */
+  readonly joined?: boolean | undefined;
 }
 
 /** The script of one order. `env` sets the variables, because a shell can't pass on all names, and some mean something to it. */
-export function orderScript({ cmd, workingDir, env, stdin }: OrderRequest): string {
+export function orderScript({ cmd, workingDir, env, stdin, joined }: OrderRequest): string {
   const [name = ""] = cmd;
   const path = env.PATH === undefined ? '"$PATH"' : quoted(env.PATH);
   const variables = Object.entries(env).map(([key, value]) => quoted(`${key}=${value}`));
@@ -116,7 +118,7 @@ export function orderScript({ cmd, workingDir, env, stdin }: OrderRequest): stri
   return [
     ...(workingDir === undefined ? [] : [`_sluice_enter ${quoted(workingDir)}`]),
     `_sluice_find ${quoted(name)} ${path}`,
-    `exec env -- ${[...variables, ...wrapped.map(quoted)].join(" ")} <${stdin} 3<&- 4>&-`,
+    `exec env -- ${[...variables, ...wrapped.map(quoted)].join(" ")} <${stdin} ${joined ? "2>&1 " : ""}3<&- 4>&-`,
     "",
   ].join("\n");
 }

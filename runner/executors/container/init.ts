@@ -18,7 +18,7 @@ import type { Container } from "dockerode";
 import { listening } from "../../lib/concurrency.ts";
 import { errorCode } from "../../lib/fault.ts";
 import { NodeCondition } from "../executor.ts";
-import { LogFifo } from "../log-fifos.ts";
+import { LogFifos } from "../log-fifos.ts";
 import { ask, type Engine, EngineRefusal, isNoProgram, notSeen } from "./engine/engine.ts";
 import { INIT_SCRIPT, NOT_FIRST, type OrderRequest, orderScript } from "./init-script.ts";
 
@@ -163,7 +163,7 @@ const MAX_LINE = 4096;
 export class Control {
   readonly dir: string;
   /** What commands print into. */
-  readonly log: LogFifo;
+  readonly log: LogFifos;
   readonly #orders: number;
   readonly #secret = newKey();
   readonly #report: Socket;
@@ -174,7 +174,7 @@ export class Control {
 
   private constructor(dir: string) {
     this.dir = dir;
-    this.log = new LogFifo(join(dir, "log"), { mode: "622" });
+    this.log = new LogFifos(dir, { mode: "622" });
     // Opened to read as well, so that it needs no reader. The agent is the only writer: the end of `orders` is its death.
     this.#orders = openSync(join(dir, "orders"), O_RDWR | O_NONBLOCK);
     const fd = openSync(join(dir, "report"), O_RDONLY | O_NONBLOCK);

@@ -85,11 +85,11 @@ export class KeptContainer {
   /** Runs a command, whose `/pfs` was moved in. Afterwards it has to be removed if it is not fit any more. */
   async run(command: Command): Promise<Run> {
     const { control, made } = this.#parts;
-    const { cmd, workingDir, stdin, onOutput, signal } = command;
+    const { cmd, workingDir, stdin, onOutput, joined, signal } = command;
     command.onImage?.(made.image);
     await this.#writeStdin(stdin);
     const order = {
-      ...{ cmd, env: imageEnv(command), signal },
+      ...{ cmd, env: imageEnv(command), joined, signal },
       ...{ stdin: stdin === null ? "/dev/null" : `${CONTROL}/stdin` },
       ...(workingDir !== undefined && { workingDir }),
     };

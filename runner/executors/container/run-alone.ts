@@ -8,9 +8,18 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Container, ContainerCreateOptions } from "dockerode";
 import { z } from "zod";
 import { jsonOf } from "../../../protocol/json.ts";
+import type { LogStream } from "../../../protocol/runner.ts";
 import { errorCode, messageOf } from "../../lib/fault.ts";
 import { outOfMemory } from "../../limits/limits.ts";
-import { type Command, KILLED, NodeCondition, noCommand, noFolder, type Run } from "../executor.ts";
+import {
+  type Command,
+  KILLED,
+  NodeCondition,
+  noCommand,
+  noFolder,
+  type Run,
+  type TakeOutput,
+} from "../executor.ts";
 import { LogTail } from "../log-fifos.ts";
 import { seesAllFiles } from "./engine/disposal.ts";
 import { asCondition, ask, type Engine, EngineRefusal, isNoProgram, refused } from "./engine/engine.ts";
@@ -104,7 +113,7 @@ const MODE_FOLDER = 2 ** 31;
 async function runIn(
   { engine, limits, owner }: AgentEngine,
   { container }: Made,
-  { cmd, stdin, onOutput, terminal, signal }: Command,
+  { cmd, stdin, onOutput, joined, terminal, signal }: Command,
 ): Promise<Run> {
   const tail = new LogTail();
   const kill = () => void ask(engine, () => container.kill()).catch(() => undefined);
@@ -114,9 +123,9 @@ async function runIn(
     const output = await attach(engine, { id: container.id, streams: "stdout=1&stderr=1" });
     const printed = terminal
       ? endOf(output)
-      : readAll(output, (bytes) => {
+      : readAll(output, (bytes, stream) => {
           tail.add(bytes);
-          onOutput?.(bytes);
+          onOutput?.(bytes, joined ? "stdout" : stream);
         });
     input = await attach(engine, { id: container.id, streams: "stdin=1" });
     // A command that ends before it has read its input is no fault.
@@ -148,7 +157,7 @@ async function runIn(
   }
 }
 
-function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<void> {
+function readAll(output: Socket, onOutput: TakeOutput): Promise<void> {
   const frames = new Frames(onOutput);
   output.on("data", (bytes: Buffer) => frames.add(bytes));
   return endOf(output);
@@ -198,6 +207,8 @@ function showOnTerminal(
 }
 
 const HEADER_BYTES = 8;
+/** The first byte of a frame's header, if it is of stderr. */
+const OF_STDERR = 2;
 
 /**
  * Connects to the stdin or to the output of a container that has not been started yet. By hand, because the library
@@ -239,9 +250,10 @@ class Frames {
   #pending: Buffer = Buffer.alloc(0);
   /** Bytes of the present frame that are still to come. */
   #left = 0;
-  readonly #onOutput: (bytes: Buffer) => void;
+  #stream: LogStream = "stdout";
+  readonly #onOutput: TakeOutput;
 
-  constructor(onOutput: (bytes: Buffer) => void) {
+  constructor(onOutput: TakeOutput) {
     this.#onOutput = onOutput;
   }
 
@@ -251,10 +263,11 @@ class Frames {
       if (this.#left === 0) {
         if (rest.length < HEADER_BYTES) break;
         this.#left = rest.readUInt32BE(4);
+        this.#stream = rest[0] === OF_STDERR ? "stderr" : "stdout";
         rest = rest.subarray(HEADER_BYTES);
       }
       const part = rest.subarray(0, this.#left);
-      if (part.length > 0) this.#onOutput(part);
+      if (part.length > 0) this.#onOutput(part, this.#stream);
       this.#left -= part.length;
       rest = rest.subarray(part.length);
     }

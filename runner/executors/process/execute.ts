@@ -4,6 +4,7 @@ import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
+import type { LogStream } from "../../../protocol/runner.ts";
 import { listening } from "../../lib/concurrency.ts";
 import { findTool, killProcess } from "../../lib/system-calls.ts";
 import type { LauncherOptions } from "../../limits/confinement.ts";
@@ -22,8 +23,10 @@ export interface Ended {
 }
 
 export interface ExecuteOptions {
-  /** A FIFO whose reader is there: what is printed goes into it. */
-  readonly log: string;
+  /** FIFOs whose readers are there: what is printed on each stream goes into its own. */
+  readonly output: Readonly<Record<LogStream, string>>;
+  /** What is printed on stderr goes to that of stdout. */
+  readonly joined?: boolean | undefined;
   readonly stdin: string;
   readonly signal: AbortSignal;
 }
@@ -31,11 +34,11 @@ export interface ExecuteOptions {
 /**
  * Starts the tool and waits until it has ended.
  *
- * The command's stdin is a file and its stdout a FIFO, opened anew each time: what Node makes for "pipe" are
+ * The command's stdin is a file, its stdout and stderr are FIFOs, all opened anew each time: what Node makes for "pipe" are
  * sockets, which a script can't open as /dev/stdin or /dev/stderr.
  */
-export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
-  const child = start(launch, { log, stdin });
+export async function execute(launch: Launch, { signal, ...files }: ExecuteOptions): Promise<Ended> {
+  const child = start(launch, files);
   if (child instanceof Error) return { code: null, report: "", refused: child.message };
   await mustHaveFiles(child);
   writeData(child, launch);
@@ -107,26 +110,33 @@ function spawned(file: string, args: readonly string[], options: SpawnOptions): 
  * Spawns it in a session of its own, so that Ctrl-C in the runner's terminal asks the runner to stop, and kills no
  * command. Our ends of its files are closed when this returns: the end of the command is then the end of the log.
  */
-function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): ChildProcess | Error {
+function start(
+  launch: Launch,
+  { output, stdin, joined }: Omit<ExecuteOptions, "signal">,
+): ChildProcess | Error {
   const opened: number[] = [];
   try {
-    const input = openSync(stdin, constants.O_RDONLY);
-    opened.push(input);
-    const output = openLog(log);
-    opened.push(output);
+    const open = (descriptor: number): number => {
+      opened.push(descriptor);
+      return descriptor;
+    };
+    const input = open(openSync(stdin, constants.O_RDONLY));
+    const out = open(openOutput(output.stdout));
+    // If nothing is to come there, it is opened all the same: its reader has its end when it is closed.
+    const err = open(openOutput(output.stderr));
     const { file, args, env, data } = launch;
-    const stdio = [input, output, output, PIPE, ...data.map(() => PIPE)] satisfies StdioOptions;
+    const stdio = [input, out, joined ? out : err, PIPE, ...data.map(() => PIPE)] satisfies StdioOptions;
     return spawned(file, args, { env, stdio, detached: true });
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
   }
 }
 
-/** Opens the log to write. Its reader is the agent. A reader of our own keeps the open from waiting for ever if the agent has just died. */
-function openLog(log: string): number {
-  const reader = openSync(log, constants.O_RDONLY | constants.O_NONBLOCK);
+/** Opens a FIFO to write. Its reader is the agent. A reader of our own keeps the open from waiting for ever if the agent has just died. */
+function openOutput(path: string): number {
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    return openSync(log, constants.O_WRONLY);
+    return openSync(path, constants.O_WRONLY);
   } finally {
     closeSync(reader);
   }

@@ -44,7 +44,7 @@ export class Launcher {
   }
 
   /** Like `execute`, in that process. */
-  async execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
+  async execute(launch: Launch, { signal, ...files }: ExecuteOptions): Promise<Ended> {
     this.#process ??= this.#start();
     const child = this.#process;
     const there = this.#there.promise;
@@ -54,7 +54,7 @@ export class Launcher {
     const kill = () => void there.then(() => send(child, { do: "kill", id }), call.reject);
     this.#pending.set(id, call);
     child.channel?.ref();
-    void there.then(() => send(child, { do: "execute", id, launch, files: { log, stdin } }), call.reject);
+    void there.then(() => send(child, { do: "execute", id, launch, files }), call.reject);
     return await listening({ signal, onAbort: kill }, () => call.promise).finally(() => {
       this.#pending.delete(id);
       if (this.#pending.size === 0) child.channel?.unref();

@@ -21,7 +21,7 @@ import {
   type Run,
   type Sandbox,
 } from "../executor.ts";
-import { LogFifo } from "../log-fifos.ts";
+import { LogFifos } from "../log-fifos.ts";
 import { Unmountable } from "../mounted-secrets.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
 import { type Jail, type Place, permitted, type Started } from "./jail.ts";
@@ -66,12 +66,12 @@ interface SandboxParts {
 
 class ProcessSandbox implements Sandbox {
   readonly #parts: SandboxParts;
-  readonly #log: LogFifo;
+  readonly #log: LogFifos;
   #stdin: string | null = null;
 
   constructor(parts: SandboxParts) {
     this.#parts = parts;
-    this.#log = new LogFifo(join(parts.place.dir, "log"));
+    this.#log = new LogFifos(parts.place.dir);
   }
 
   async run(command: Command): Promise<Run> {
@@ -91,7 +91,7 @@ class ProcessSandbox implements Sandbox {
   }
 
   async #run(command: Command): Promise<Run> {
-    const { pfs, cmd, workingDir = "/", stdin, secrets = [], onOutput, signal } = command;
+    const { pfs, cmd, workingDir = "/", stdin, secrets = [], onOutput, joined, signal } = command;
     const { jail, place, launcher } = this.#parts;
     const found = await findHidden(jail.hidden);
     const hidden = outOfDevices(found);
@@ -114,9 +114,9 @@ class ProcessSandbox implements Sandbox {
         )
       : this.#writeStdin(stdin).then(() => {
           const files = {
-            log: this.#log.path,
+            output: this.#log.paths,
             stdin: stdin === null ? "/dev/null" : this.#stdinFile,
-            signal,
+            ...{ joined, signal },
           };
           return this.#log.during({ work: () => launcher.execute(launch, files), onOutput });
         });

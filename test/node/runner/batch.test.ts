@@ -94,7 +94,7 @@ describe("a batch", () => {
     const condition = new NodeCondition("the engine is away");
     const answered = await batch(["a", "b", "c", "d"], async ({ onOutput }, index) => {
       if (index === 0) return good;
-      onOutput?.(Buffer.from("printed before the condition\n"));
+      onOutput?.(Buffer.from("printed before the condition\n"), "stdout");
       throw condition;
     });
     expect(answered).toBe(condition);
@@ -118,7 +118,7 @@ describe("a batch", () => {
   test("whose node has a condition says nothing of a datum whose lease was lost meanwhile", async () => {
     const condition = new NodeCondition("the engine is away");
     const answered = await batch(["a", "b"], async ({ onOutput }) => {
-      onOutput?.(Buffer.from("printed\n"));
+      onOutput?.(Buffer.from("printed\n"), "stdout");
       const [first = ""] = leases.ids;
       gateway.lose(first);
       leases.stop(first, "lost");

@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { NodeCondition } from "../../../../runner/executors/executor.ts";
+import { NodeCondition, type TakeOutput } from "../../../../runner/executors/executor.ts";
 import { collect } from "../../../../runner/pfs/collect.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { freePort } from "../../../support/ports.ts";
@@ -146,6 +146,15 @@ for (const subject of subjects) {
       };
       await bench.run(["head", "-c", "20000000", "/dev/zero"], { onOutput });
       expect(count).toBe(20_000_000);
+    });
+
+    needs(`${name}: tells what is printed on stderr from what is printed on stdout`, async () => {
+      const came = { stdout: "", stderr: "" };
+      const onOutput: TakeOutput = (bytes, stream) => {
+        came[stream] += bytes;
+      };
+      await bench.run(["cat", "/pfs/in/file", "/none"], { onOutput });
+      expect(came).toEqual({ stdout: "given", stderr: expect.stringMatching(/\/none/) });
     });
 
     needs(`${name}: an abort kills it`, async () => {

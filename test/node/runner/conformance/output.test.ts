@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../../protocol/runner.ts";
+import type { TakeOutput } from "../../../../runner/executors/executor.ts";
 import { soon } from "../support/running.ts";
 import { findSubjects } from "./subjects.ts";
 import { workbench } from "./workbench.ts";
@@ -13,9 +14,33 @@ for (const subject of await findSubjects()) {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
 
-    needs(`${name}: keeps what comes on stdout and stderr in order, /dev/stderr too`, async () => {
-      const run = await bench.sh("echo one; echo two >&2; echo three > /dev/stderr; echo four > /dev/stdout");
-      expect(run.log).toBe("one\ntwo\nthree\nfour\n");
+    needs(`${name}: tells stdout from stderr, /dev/stderr too, and keeps the order of each`, async () => {
+      const came = { stdout: "", stderr: "" };
+      const onOutput: TakeOutput = (bytes, stream) => {
+        came[stream] += bytes;
+      };
+      const script = "echo one; echo two >&2; echo three > /dev/stderr; echo four > /dev/stdout";
+      const { log } = await bench.sh(script, { onOutput });
+      expect(came).toEqual({ stdout: "one\nfour\n", stderr: "two\nthree\n" });
+      expect(log.split("\n").sort()).toEqual(["", "four", "one", "three", "two"]);
+    });
+
+    needs(`${name}: keeps the order of both where the command joins them`, async () => {
+      const joined = "{ echo one; echo two >&2; echo three > /dev/stderr; echo four > /dev/stdout; } 2>&1";
+      expect((await bench.sh(joined)).log).toBe("one\ntwo\nthree\nfour\n");
+    });
+
+    needs(`${name}: keeps the order of both where they are to be joined, and has it as stdout`, async () => {
+      const came: string[] = [];
+      const onOutput: TakeOutput = (bytes, stream) => {
+        came.push(`${stream} ${bytes}`);
+      };
+      const script = "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; done";
+      const { log } = await bench.sh(script, { onOutput, joined: true });
+      const wanted = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `out ${n}\nerr ${n}\n`).join("");
+      expect(log).toBe(wanted);
+      expect(came.every((each) => each.startsWith("stdout "))).toBe(true);
+      expect((await bench.sh("echo one; echo two >&2")).log.split("\n").sort()).toEqual(["", "one", "two"]);
     });
 
     needs(`${name}: keeps the end of a long log`, async () => {

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Command, Executor, Run, Sandbox } from "../../../../runner/executors/executor.ts";
+import { LogStream } from "../../../../protocol/runner.ts";
+import type { Command, Executor, Run, Sandbox, TakeOutput } from "../../../../runner/executors/executor.ts";
 import { readRootEntries } from "../../../../runner/executors/process/machine.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
@@ -48,11 +49,13 @@ for (const { name, options, find, absent } of JAILS) {
     const until = (gate: string) => `while [ ! -e /pfs/in/${gate} ]; do sleep 0.02; done`;
 
     needs(
-      `${name}: comes while it runs, stdout and stderr in order, and whole before it has ended`,
+      `${name}: comes while it runs, as it is printed on stdout and on stderr, and whole before it has ended`,
       async () => {
         let text = "";
-        const onOutput = (bytes: Buffer) => {
+        const came: string[] = [];
+        const onOutput: TakeOutput = (bytes, stream) => {
           text += bytes.toString();
+          came.push(`${stream}: ${bytes}`);
         };
         const running = sh(`echo one; ${until("a")}; printf two >&2; ${until("b")}; echo three`, {
           onOutput,
@@ -63,6 +66,7 @@ for (const { name, options, find, absent } of JAILS) {
         await allow("b");
         expect(await running).toEqual({ kind: "exited", code: 0, log: "one\ntwothree\n" });
         expect(text).toBe("one\ntwothree\n");
+        expect(came).toEqual(["stdout: one\n", "stderr: two", "stdout: three\n"]);
       },
     );
 
@@ -78,28 +82,29 @@ for (const { name, options, find, absent } of JAILS) {
       expect(last).toBe("\0\nthe end\n");
     });
 
-    needs(
-      `${name}: ends with the command, whoever else holds the log open, and the next log is a new one`,
-      async () => {
-        const running = sh(`echo one; ${until("a")}; echo two`);
-        let stray = -1;
-        await soon(() => {
-          stray = openLog();
-          return stray;
-        }).toBeGreaterThan(0);
-        await allow("a");
-        expect(await running).toEqual({ kind: "exited", code: 0, log: "one\ntwo\n" });
-        const next = sh(`echo three; ${until("b")}`);
-        expect(() => writeSync(stray, "not of this command\n")).toThrow("EPIPE");
-        closeSync(stray);
-        await allow("b");
-        expect(await next).toEqual({ kind: "exited", code: 0, log: "three\n" });
-      },
-    );
-    /** Opens the log for writing; -1 while nobody reads it. */
-    const openLog = () => {
+    for (const stream of LogStream.options)
+      needs(
+        `${name}: ends with the command, whoever else holds its ${stream} open, and the next log is a new one`,
+        async () => {
+          const running = sh(`echo one; ${until("a")}; echo two`);
+          let stray = -1;
+          await soon(() => {
+            stray = openStream(stream);
+            return stray;
+          }).toBeGreaterThan(0);
+          await allow("a");
+          expect(await running).toEqual({ kind: "exited", code: 0, log: "one\ntwo\n" });
+          const next = sh(`echo three; ${until("b")}`);
+          expect(() => writeSync(stray, "not of this command\n")).toThrow("EPIPE");
+          closeSync(stray);
+          await allow("b");
+          expect(await next).toEqual({ kind: "exited", code: 0, log: "three\n" });
+        },
+      );
+    /** Opens it for writing; -1 while nobody reads it. */
+    const openStream = (stream: LogStream) => {
       try {
-        return openSync(join(dir, "worker", "log"), constants.O_WRONLY | constants.O_NONBLOCK);
+        return openSync(join(dir, "worker", stream), constants.O_WRONLY | constants.O_NONBLOCK);
       } catch {
         return -1;
       }

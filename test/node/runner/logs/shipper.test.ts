@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LogsRequest, MAX_LOG_LINES, type Outcome } from "../../../../protocol/runner.ts";
+import type { TakeOutput } from "../../../../runner/executors/executor.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { Leases } from "../../../../runner/worker/leases.ts";
@@ -15,7 +16,7 @@ let client: Client;
 let kill: AbortController;
 let reporter: Reporter;
 /** The functions that take what the commands of leases print. */
-let outputs: Map<string, (bytes: Buffer) => void>;
+let outputs: Map<string, TakeOutput>;
 
 beforeEach(async () => {
   gateway = new FakeGateway();
@@ -41,7 +42,7 @@ function hold(...leases: string[]): void {
 function print(lease: string, ...texts: string[]): void {
   const output = outputs.get(lease) ?? reporter.logs.outputOf(lease);
   outputs.set(lease, output);
-  for (const text of texts) output(Buffer.from(text));
+  for (const text of texts) output(Buffer.from(text), "stdout");
 }
 
 function success(lease: string): Outcome {
@@ -65,11 +66,11 @@ describe("logs", () => {
     hold("a");
     const output = reporter.logs.outputOf("a");
     const before = Date.now();
-    output(Buffer.from("first\n"));
+    output(Buffer.from("first\n"), "stdout");
     await soon(() => texts()).toEqual(["first"]);
-    output(Buffer.from("second\nunfin"));
+    output(Buffer.from("second\nunfin"), "stdout");
     await soon(() => texts()).toEqual(["first", "second", "unfin"]);
-    output(Buffer.from("ished\n"));
+    output(Buffer.from("ished\n"), "stdout");
     await soon(() => texts()).toEqual(["first", "second", "unfin", "ished"]);
     const times = gateway.lines.map(({ at }) => at);
     expect(times).toEqual([...times].sort((a, b) => a - b));
@@ -89,6 +90,22 @@ describe("logs", () => {
     expect(gateway.requests).toEqual([LOGS, FINISH]);
     expect(texts()).toEqual(leases.flatMap((lease) => [`printed by ${lease}`, "the last"]));
     expect(gateway.outcomes).toHaveLength(64);
+  });
+
+  test("say of each line whether it came on stderr", async () => {
+    hold("a");
+    const output = reporter.logs.outputOf("a");
+    output(Buffer.from("one\n"), "stdout");
+    output(Buffer.from("two\nthree\n"), "stderr");
+    output(Buffer.from("four\n"), "stdout");
+    reporter.add(success("a"));
+    await reporter.flush();
+    expect(gateway.lines.map(({ text, stream }) => [text, stream])).toEqual([
+      ["one", "stdout"],
+      ["two", "stderr"],
+      ["three", "stderr"],
+      ["four", "stdout"],
+    ]);
   });
 
   test("cost no call where nothing was printed", async () => {

@@ -17,6 +17,7 @@ import {
   Heartbeat,
   type LeasedDatum,
   LeaseRequest,
+  type LogStream,
   LogsRequest,
   MAX_ERASED,
   type NodeBounds,
@@ -64,6 +65,7 @@ export function refusal(status: number, message: string): Answer {
 export interface ShippedLine {
   readonly lease: string;
   readonly at: number;
+  readonly stream: LogStream;
   readonly text: string;
   readonly dropped: number;
 }
@@ -324,16 +326,16 @@ export class FakeGateway {
 
   #takeLogs({ entries }: LogsRequest): string[] {
     const now = Date.now();
-    for (const { lease, seq, dropped, lines } of entries) {
+    for (const { lease, seq, dropped, lines, stderr = [] } of entries) {
       if (!this.held.has(lease) || seq <= (this.#logEntries.get(lease) ?? -1)) continue;
       this.#logEntries.set(lease, seq);
       // How long calls are on their way differs: a lease's lines never go back in time, as in the real one.
       let last = this.lines.findLast((line) => line.lease === lease)?.at ?? 0;
-      const taken = lines.map(([age, text]) => {
+      const taken = lines.map(([age, text], place): ShippedLine => {
         last = Math.max(last, now - age);
-        return { lease, at: last, text, dropped: 0 };
+        return { lease, at: last, stream: stderr.includes(place) ? "stderr" : "stdout", text, dropped: 0 };
       });
-      const [first = { lease, at: now, text: "" }, ...others] = taken;
+      const [first = { lease, at: now, stream: "stdout" as const, text: "" }, ...others] = taken;
       if (taken.length > 0 || dropped > 0) this.lines.push({ ...first, dropped }, ...others);
     }
     return entries.map(({ lease }) => lease).filter((lease) => !this.held.has(lease));
