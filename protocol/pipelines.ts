@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ContentId } from "./content.ts";
-import { LeasedInput } from "./runner.ts";
+import { LeasedInput, LogStream } from "./runner.ts";
 import { PipelineSpec, Transform } from "./spec.ts";
 
 /** `egressing`: its output is committed and is being pushed to the external store. `killed`: it was stopped, by itself or with its pipeline. */
@@ -290,6 +290,8 @@ export const LogLine = z.object({
   at: z.int(),
   /** Null: nothing that is kept follows what was left out. */
   line: z.string().nullable(),
+  /** Where it was written. Absent: it is not known. */
+  stream: LogStream.optional(),
   /** What the datum reads: in the first line of each datum, at least. Absent there: it is not kept any more. */
   inputs: DatumInputs.optional(),
   /** So many lines before this one were left out, as the datum printed more than is kept. */

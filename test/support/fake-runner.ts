@@ -77,12 +77,17 @@ export class FakeRunner {
     return { leased: restOf(chunks).then((rest) => Lease.parse(JSON.parse(first.value + rest))) };
   }
 
-  /** Sends what a datum's command printed just now, as the entry `seq` of its lease; answers the leases that are lost. */
+  /** Sends what a datum's command printed just now, as the entry `seq` of its lease, with the places of its lines that came on stderr; answers the leases that are lost. */
   async print(
     pipeline: string,
-    { lease, seq, lines }: { lease: string; seq: number; lines: readonly string[] },
+    {
+      lease,
+      seq,
+      lines,
+      stderr,
+    }: { lease: string; seq: number; lines: readonly string[]; stderr?: readonly number[] },
   ): Promise<string[]> {
-    const entry = { lease, seq, dropped: 0, lines: lines.map((line) => [0, line]) };
+    const entry = { lease, seq, dropped: 0, lines: lines.map((line) => [0, line]), stderr };
     const body = { pipeline, worker: this.#worker, entries: [entry] };
     return (await this.#control.call("POST", "/runner/logs", { body, answers: LogsTaken })).lost;
   }

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { LogLine } from "../../protocol/pipelines.ts";
+import { LogStream } from "../../protocol/runner.ts";
 import { hasExpired } from "../keys/expiry.ts";
-import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
+import type { LogChunk, LogPage, LogsCall, PipelineApi } from "../pipeline/contract.ts";
 import { type ApiError, apiError } from "./answer/errors.ts";
 import { slowLines } from "./answer/slow.ts";
 import { jobInPath, noSuchJob } from "./jobs.ts";
@@ -21,28 +22,34 @@ const LogsQuery = z.strictObject({
   after: z.string().optional(),
   follow: z.enum(["true", "false"]).default("false"),
   tail: z.coerce.number().int().min(1).max(MAX_TAIL).optional(),
+  stream: LogStream.optional(),
 });
 
 /**
- * `GET /jobs/{id}/logs?datum=&follow=&after=&tail=`: a line of JSON for each line that the job's datums printed, in the order
- * in which they came. `datum` is the beginning of a datum's id, and leaves only that datum's lines. With `follow=true` the
+ * `GET /jobs/{id}/logs?datum=&stream=&follow=&after=&tail=`: a line of JSON for each line that the job's datums printed, in the order
+ * in which they came. `datum` is the beginning of a datum's id, and leaves only that datum's lines; `stream` leaves those of
+ * which it is known that they came on it. With `follow=true` the
  * answer goes on until the job has ended, with an empty line now and then while nothing comes. If it breaks off, `after`
- * with the `next` of its last line continues it. `tail` begins so many lines before the end. It breaks off soon after the key of the request was deleted or has expired.
+ * with the `next` of its last line continues it. `tail` begins so many lines before the end, of
+ * that stream if one is asked for. It breaks off soon after the key of the request was deleted or has expired.
  */
 export async function readLogs(asked: ApiRequest): Promise<Response> {
-  const { datum, after = null, follow, tail } = readQuery(asked, LogsQuery);
+  const { datum, after = null, follow, tail, stream } = readQuery(asked, LogsQuery);
   if (tail !== undefined && after !== null) {
     throw invalidField("tail", "counts from the end, and 'after' says where to begin: give one of them");
   }
   const { id: job, pipeline } = await jobInPath(asked);
-  const which = { job, ...(datum !== undefined && { datum }) };
+  const which = { job, ...(datum !== undefined && { datum }), ...(stream && { stream }) };
   const call = { pipeline, which, follows: follow === "true" };
   // The first page finds what is wrong with the request, before the answer begins.
   const first = await pageOf(call, { after, waitMs: 0, ...(tail !== undefined && { tail }) });
   if (!first.ok) throw refusal(first.reason, { job, datum });
-  return new Response(slowLines(textOf(first, call), { mayGoOn: () => isKeyThere(asked) }), {
-    headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
-  });
+  return new Response(
+    slowLines(textOf(first, { call, records: new Records(stream) }), { mayGoOn: () => isKeyThere(asked) }),
+    {
+      headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
+    },
+  );
 }
 
 /** If D1 can't be asked, the answer goes on: the key was good when it began. When it expires is known without D1. */
@@ -57,7 +64,7 @@ async function isKeyThere({ caller, context }: ApiRequest): Promise<boolean> {
 
 interface Call {
   readonly pipeline: PipelineApi;
-  readonly which: { readonly job: string; readonly datum?: string };
+  readonly which: Pick<LogsCall, "job" | "datum" | "stream">;
   readonly follows: boolean;
 }
 
@@ -71,29 +78,55 @@ async function pageOf(
 }
 
 /** The first page and those behind it. A job that goes away with its pipeline has no more. */
-async function* textOf(first: LogPage, call: Call): AsyncGenerator<string, undefined> {
+async function* textOf(
+  first: LogPage,
+  { call, records }: { call: Call; records: Records },
+): AsyncGenerator<string, undefined> {
   for (let page: Answer = { ok: true, ...first }; page.ok; ) {
     const { chunks, after, rest } = page;
-    if (chunks.length > 0) yield chunks.map(renderChunk).join("");
+    if (chunks.length > 0) yield chunks.map((chunk) => records.of(chunk)).join("");
     if (rest === "none") return;
     if (rest === "later") await scheduler.wait(PAUSE_MS);
     page = await pageOf(call, { after, waitMs: WAIT_MS });
   }
 }
 
-function renderChunk({ place, datum, inputs, node, at, dropped, lines, seen }: LogChunk): string {
-  const before = dropped > 0 ? { dropped } : {};
-  const read = inputs && { inputs };
-  if (lines.length === 0)
-    return record({ datum, ...read, node, at, line: null, ...before, next: `${place}.1` });
-  return lines
-    .slice(seen)
-    .map(([afterMs, line], index) => {
-      const count = seen + index + 1;
-      const first = { ...(index === 0 && read), ...(count === 1 && before) };
-      return record({ datum, node, at: at + afterMs, line, ...first, next: `${place}.${count}` });
-    })
-    .join("");
+/** Makes the answer's lines of chunks, one after the other. */
+class Records {
+  readonly #stream: LogStream | undefined;
+  /** What datums read of which no line was shown since it was told. */
+  readonly #untold = new Map<string, LogLine["inputs"]>();
+
+  /** With a stream, only of lines that came on it. */
+  constructor(stream: LogStream | undefined) {
+    this.#stream = stream;
+  }
+
+  of(chunk: LogChunk): string {
+    const { place, datum, inputs, node, at, lines, seen } = chunk;
+    if (inputs) this.#untold.set(datum, inputs);
+    // What is missing is missing before the first line, whoever has read that has been told.
+    let dropped = seen === 0 ? chunk.dropped : 0;
+    let text = "";
+    const add = (line: Pick<LogLine, "at" | "line" | "stream">, count: number) => {
+      const before = dropped > 0 ? { dropped } : {};
+      text += record({ datum, ...this.#take(datum), node, ...line, ...before, next: `${place}.${count}` });
+      dropped = 0;
+    };
+    for (const [index, [afterMs, line, number]] of lines.entries()) {
+      const stream = number && LogStream.options[number - 1];
+      const isAsked = this.#stream === undefined || stream === this.#stream;
+      if (index >= seen && isAsked) add({ at: at + afterMs, line, ...(stream && { stream }) }, index + 1);
+    }
+    if (dropped > 0) add({ at, line: null }, Math.max(1, lines.length));
+    return text;
+  }
+
+  #take(datum: string): Pick<LogLine, "inputs"> {
+    const inputs = this.#untold.get(datum);
+    this.#untold.delete(datum);
+    return inputs ? { inputs } : {};
+  }
 }
 
 function record(line: LogLine): string {

@@ -13,7 +13,7 @@ import type {
   Pipeline as PipelineInfo,
   PipelineVersion,
 } from "../../protocol/pipelines.ts";
-import type { Lease, LogsRequest, Outcome, RenewRequest } from "../../protocol/runner.ts";
+import type { Lease, LogStream, LogsRequest, Outcome, RenewRequest } from "../../protocol/runner.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract/answers.ts";
 import type { FileSpans } from "../branch/contract/erasures.ts";
@@ -341,6 +341,8 @@ export interface LogsCall {
   readonly waitMs: number | null;
   /** Without `after`: begins so many lines before the end. */
   readonly tail?: number;
+  /** `tail` counts the lines that came on it. Chunks come whole all the same. */
+  readonly stream?: LogStream;
 }
 
 /** What came together of one datum. */
@@ -354,8 +356,11 @@ export interface LogChunk {
   readonly at: number;
   /** Lines before the first that are not kept. */
   readonly dropped: number;
-  /** Each with the milliseconds after `at`; none: it only tells what was left out. */
-  readonly lines: readonly (readonly [afterMs: number, text: string])[];
+  /**
+   * Each with the milliseconds after `at` and, if it is known, with its stream's number: 1 for stdout, 2 for stderr. None: it
+   * only tells what was left out.
+   */
+  readonly lines: readonly (readonly [afterMs: number, text: string, stream?: 1 | 2])[];
   /** So many of the lines were asked for before. */
   readonly seen: number;
 }

@@ -139,7 +139,7 @@ export const FUZZED_ROUTES: Readonly<Record<string, FuzzedRoute>> = {
   "GET /jobs/:job/datums": { query: ["why", "state", ...PAGE] },
   "GET /jobs/:job/datums/:datum": {},
   "GET /jobs/:job/datums/:datum/outputs": { query: [...PAGE] },
-  "GET /jobs/:job/logs": { query: ["datum", "after", "tail"] },
+  "GET /jobs/:job/logs": { query: ["datum", "stream", "after", "tail"] },
   "POST /uploads": { body: OpenUpload },
   "POST /uploads/:upload/reserve": { body: ReserveContents },
   "POST /uploads/:upload/compose": { body: ComposeContent },

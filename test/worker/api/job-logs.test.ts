@@ -112,6 +112,8 @@ describe("POST /runner/logs", () => {
       [call({ ...entry, lines: [[-1, "x"]] }), "entries[0].lines[0][0]"],
       [call({ ...entry, lines: [[0, `${long}x`]] }), "entries[0].lines[0][1]"],
       [call({ ...entry, lines: Array(MAX_LOG_LINES + 1).fill([0, ""]) }), "entries[0].lines"],
+      [call({ ...entry, stderr: [-1] }), "entries[0].stderr[0]"],
+      [call({ ...entry, stderr: Array(MAX_LOG_LINES + 1).fill(0) }), "entries[0].stderr"],
     ] as const)
       expect(await failed("POST /runner/logs", body)).toMatchObject({ status: 400, issues: [{ path }] });
   });
@@ -133,6 +135,78 @@ describe("GET /jobs/{id}/logs", () => {
       expect(rest).toEqual(all.slice(all.indexOf(line ?? "") + 1));
     }
     expect(await failed(`${logs}?datum=${"f".repeat(64)}`)).toMatchObject({ status: 404, code: "NotFound" });
+  });
+
+  test("shows what came on one stream, which it tells of each line, from the start and from the end", async () => {
+    const [a, b] = await running("streams");
+    if (!a || !b) throw new Error("too few datums");
+    const entry = {
+      lease: a.lease,
+      seq: 0,
+      dropped: 2,
+      lines: ["o1", "e1", "o2", "e2"].map((text) => [0, text]),
+    };
+    const of = (body: object[]) =>
+      good("POST /runner/logs", { body: { pipeline: "streams", worker: "w", entries: body } });
+    await of([{ ...entry, stderr: [1, 3, 9] }]);
+    // An older runner's, which does not tell.
+    await print("streams", b, 0, "b1");
+    await of([{ ...entry, seq: 1, dropped: 3, lines: [[0, "o3"]], stderr: [] }]);
+    const logs = `GET /jobs/${a.job}/logs`;
+    const all = await allOf(await api(logs));
+    expect(all.map(({ line, stream }) => [line, stream])).toEqual([
+      ["o1", "stdout"],
+      ["e1", "stderr"],
+      ["o2", "stdout"],
+      ["e2", "stderr"],
+      ["b1", undefined],
+      ["o3", "stdout"],
+    ]);
+    const inputs = [{ name: "streams-in", path: a.inputs[0]?.path }];
+    const told = ({ line, stream, inputs: read, dropped }: LogLine) => ({ line, stream, read, dropped });
+    const onStderr = await allOf(await api(`${logs}?stream=stderr`));
+    expect(onStderr.map(told)).toEqual([
+      { line: "e1", stream: "stderr", read: inputs, dropped: 2 },
+      { line: "e2", stream: "stderr", read: undefined, dropped: undefined },
+      // Nothing of it is on stderr, but nobody knows where those before it came.
+      { line: null, stream: undefined, read: undefined, dropped: 3 },
+    ]);
+    for (const { next = "" } of all) {
+      const behind = all.slice(all.findIndex((each) => each.next === next) + 1);
+      const wanted = behind.filter(({ stream }) => stream === "stdout").map(({ line }) => line);
+      const shown = await allOf(await api(`${logs}?stream=stdout&after=${next}`));
+      expect(shown.map(({ line }) => line)).toEqual(wanted);
+    }
+    const last = async (query: string) =>
+      (await textsOf(await api(`${logs}?${query}`))).filter((line) => line !== null);
+    expect(await last("stream=stdout&tail=2")).toEqual(["o2", "o3"]);
+    expect(await last("stream=stderr&tail=1")).toEqual(["e2"]);
+    expect(await last("stream=stderr&tail=9")).toEqual(["e1", "e2"]);
+    expect(await last(`stream=stderr&tail=1&datum=${a.datum}`)).toEqual(["e2"]);
+    expect(await failed(`${logs}?stream=stdin`)).toMatchObject({ status: 400, issues: [{ path: "stream" }] });
+  });
+
+  test("follows one stream of a job until it has ended, over what comes on the other", async () => {
+    const [a, b] = await running("one-stream");
+    if (!a || !b) throw new Error("too few datums");
+    const send = (seq: number, text: string, stderr: number[]) =>
+      good("POST /runner/logs", {
+        body: {
+          ...{ pipeline: "one-stream", worker: "w" },
+          entries: [{ lease: a.lease, seq, dropped: 0, lines: [[0, text]], stderr }],
+        },
+      });
+    await send(0, "out", []);
+    const lines = linesOf(await api(`GET /jobs/${a.job}/logs?follow=true&stream=stderr`));
+    const first = lines.next();
+    await send(1, "more out", []);
+    await send(2, "err", [0]);
+    expect((await first).value).toMatchObject({
+      ...{ line: "err", stream: "stderr" },
+      inputs: [{ name: "one-stream-in" }],
+    });
+    await finish("one-stream", [a, b]);
+    expect((await lines.next()).done).toBe(true);
   });
 
   test("follows a job until it has ended, also where it is asked to go on", async () => {

@@ -542,7 +542,7 @@ const SCHEMA = `
     count INTEGER NOT NULL,
     -- of the row, about
     bytes INTEGER NOT NULL,
-    -- JSON: [[milliseconds after at, line], …]
+    -- JSON: [[milliseconds after at, line, 1 for stdout or 2 for stderr if it is known], …]
     lines TEXT NOT NULL
   );
   CREATE INDEX log_chunks_by_job ON log_chunks (job, seq);
@@ -569,5 +569,10 @@ const SCHEMA = `
   );
 ${OUTBOX}`;
 
+const LOG_STREAMS = `
+  -- How many of a chunk's lines came on stderr; null: it is not known.
+  ALTER TABLE log_chunks ADD stderr INTEGER;
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA];
+export const MIGRATIONS: readonly string[] = [SCHEMA, LOG_STREAMS];

@@ -1,3 +1,4 @@
+import type { LogStream } from "../../../protocol/runner.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { Tx } from "../../objects/transaction.ts";
@@ -19,8 +20,13 @@ const ROW_BYTES = 100;
 /** Most rows that go when one entry comes: more than an entry brings rows, so that a bound that is passed is met again. */
 const MAX_EVICTED = 500;
 
-/** A line, and how many milliseconds after the first of its chunk it was printed. */
-type ChunkLine = readonly [afterMs: number, text: string];
+/** As POSIX numbers them. */
+const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const satisfies Record<LogStream, number>;
+
+type StreamNumber = (typeof STREAM_NUMBERS)[LogStream];
+
+/** A line, how many milliseconds after the first of its chunk it was printed, and on which stream, if that is known. */
+export type ChunkLine = readonly [afterMs: number, text: string, stream?: StreamNumber];
 
 /** A try that prints. */
 export interface Printer {
@@ -37,6 +43,8 @@ export interface LogEntry {
   readonly seq: number;
   readonly dropped: number;
   readonly lines: readonly (readonly [ageMs: number, text: string])[];
+  /** The places of lines that came on stderr. Absent: it is not known of any. */
+  readonly stderr?: readonly number[] | undefined;
 }
 
 interface Taken {
@@ -67,7 +75,7 @@ export class LogStore extends Store {
   }
 
   /** Keeps an entry. Does nothing if it, or one after it, was kept before. */
-  add(_: Tx, printer: Printer, { seq, dropped, lines, now }: LogEntry & { now: number }): void {
+  add(_: Tx, printer: Printer, { seq, dropped, lines, stderr, now }: LogEntry & { now: number }): void {
     const { job, datum, lease, since } = printer;
     const before = this.sql.first<Taken>`
       SELECT bytes, lease, entry, at FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
@@ -75,9 +83,10 @@ export class LogStore extends Store {
     if (last && seq <= last.entry) return;
     // A lease's lines never go back in time, however late an entry comes.
     let at = Math.max(last?.at ?? 0, since);
-    const printed = lines.map(([ageMs, text]) => {
+    const places = stderr && new Set(stderr);
+    const printed = lines.map(([ageMs, text], place): Printed => {
       at = Math.max(at, now - ageMs);
-      return { at, text };
+      return { at, text, ...(places && { stream: STREAM_NUMBERS[places.has(place) ? "stderr" : "stdout"] }) };
     });
     if (printed.length === 0) at = Math.max(at, now);
     const bytes = this.#insert(printer, { dropped, printed, at });
@@ -129,21 +138,25 @@ export class LogStore extends Store {
     };
   }
 
-  /** Where the last lines begin of what the datums of a job printed, or one of them: in which chunk, and behind how many of its lines. */
+  /**
+   * Where the last lines begin of what the datums of a job printed, or one of them, on a stream or on both: in which chunk,
+   * and behind how many of its lines.
+   */
   end(
     job: number,
-    { datum, lines }: { datum?: string; lines: number },
+    { datum, stream, lines }: { datum?: string; stream?: LogStream | undefined; lines: number },
   ): { readonly seq: number; readonly seen: number } {
     const place = placeOf(job, datum);
+    const counted = COUNTED[stream ?? "both"];
     let left = lines;
     for (let before = Number.MAX_SAFE_INTEGER; ; ) {
       const rows = this.sql.query<{ seq: number; count: number }>(
-        `SELECT c.seq, c.count FROM log_chunks AS c ${place.where} AND c.seq < ? ORDER BY c.seq DESC LIMIT ${PAGE_ROWS}`,
+        `SELECT c.seq, ${counted} AS count FROM log_chunks AS c ${place.where} AND c.seq < ? ORDER BY c.seq DESC LIMIT ${PAGE_ROWS}`,
         [...place.values, before],
       );
       for (const { seq, count } of rows) {
         left -= count;
-        if (left <= 0) return { seq, seen: -left };
+        if (left <= 0) return { seq, seen: stream ? this.#behind(seq, { stream, lines: -left }) : -left };
       }
       const first = rows.at(-1)?.seq;
       if (first === undefined || rows.length < PAGE_ROWS) return { seq: 0, seen: 0 };
@@ -182,12 +195,12 @@ export class LogStore extends Store {
     let all = 0;
     for (const [index, part] of parts.entries()) {
       const from = part[0]?.at ?? at;
-      const text = JSON.stringify(part.map((line): ChunkLine => [line.at - from, line.text]));
+      const text = JSON.stringify(part.map((line) => chunkLine(line, from)));
       const bytes = ROW_BYTES + new TextEncoder().encode(text).length;
       this.sql.run`
-        INSERT INTO log_chunks (seq, job, datum, node, at, dropped, count, bytes, lines)
+        INSERT INTO log_chunks (seq, job, datum, node, at, dropped, count, stderr, bytes, lines)
         VALUES (${seq++}, ${job}, ${datum}, ${node}, ${from}, ${index === 0 ? dropped : 0}, ${part.length},
-          ${bytes}, ${text})`;
+          ${onStderr(part)}, ${bytes}, ${text})`;
       all += bytes;
     }
     if (parts.length > 0) {
@@ -215,6 +228,15 @@ export class LogStore extends Store {
     this.#evict(enough(oldest, over));
   }
 
+  /** How many lines of a chunk there are up to so many of a stream. */
+  #behind(seq: number, { stream, lines }: { stream: LogStream; lines: number }): number {
+    const row = this.sql.first<Pick<ChunkRow, "lines">>`SELECT lines FROM log_chunks WHERE seq = ${seq}`;
+    const all: readonly ChunkLine[] = row ? JSON.parse(row.lines) : [];
+    let left = lines;
+    const next = all.findIndex(([, , number]) => number === STREAM_NUMBERS[stream] && left-- === 0);
+    return next < 0 ? all.length : next;
+  }
+
   #evict(chunks: readonly Evicted[]): void {
     for (const { seq, job, datum, bytes, lines } of chunks) {
       this.sql.run`DELETE FROM log_chunks WHERE seq = ${seq}`;
@@ -233,6 +255,17 @@ export class LogStore extends Store {
 interface Printed {
   readonly at: number;
   readonly text: string;
+  readonly stream?: StreamNumber;
+}
+
+/** How many of them came on stderr; null if it is not known. */
+function onStderr(lines: readonly Printed[]): number | null {
+  if (lines.some(({ stream }) => stream === undefined)) return null;
+  return lines.filter(({ stream }) => stream === STREAM_NUMBERS.stderr).length;
+}
+
+function chunkLine({ at, text, stream }: Printed, from: number): ChunkLine {
+  return stream === undefined ? [at - from, text] : [at - from, text, stream];
 }
 
 /** Lines in as many rows as they need; a row holds one at least. */
@@ -265,6 +298,13 @@ function enough(chunks: readonly Evicted[], bytes: number): Evicted[] {
 function sum(chunks: readonly { readonly bytes: number }[]): number {
   return chunks.reduce((total, { bytes }) => total + bytes, 0);
 }
+
+/** How many lines of a chunk are of a stream, or of both. */
+const COUNTED = {
+  both: "c.count",
+  stdout: "coalesce(c.count - c.stderr, 0)",
+  stderr: "coalesce(c.stderr, 0)",
+};
 
 /** About the most bytes of one page, more than a row has, and the most rows. */
 const PAGE_BYTES = 512 * 1024;

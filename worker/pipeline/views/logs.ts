@@ -1,9 +1,10 @@
+import type { LogStream } from "../../../protocol/runner.ts";
 import { WaitTime } from "../../objects/waiters.ts";
 import type { PipelineContext } from "../context.ts";
 import type { LogCalls, LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { KeptChunk, Tail } from "../logs/log-store.ts";
+import type { ChunkLine, KeptChunk, Tail } from "../logs/log-store.ts";
 import { findDatum } from "./datums.ts";
 import { inputsOf } from "./said.ts";
 
@@ -15,13 +16,13 @@ const FIRST_TAIL = "t.0";
 /** A page of what a job printed. If the job is followed and has nothing more, waits for more or for its end. */
 export async function answerLogs(
   { ledger, peers, memory }: PipelineContext,
-  { job: id, datum, after, waitMs, tail }: LogsCall,
+  { job: id, datum, after, waitMs, tail, stream }: LogsCall,
 ): ReturnType<LogCalls["read"]> {
   const time = new WaitTime(waitMs ?? 0, peers.now);
   for (;;) {
     const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
-    const page = readLogs(ledger, { job, datum, after, tail, follows: waitMs !== null });
+    const page = readLogs(ledger, { job, datum, after, tail, stream, follows: waitMs !== null });
     if (typeof page === "string") return { ok: false, reason: page };
     const { leftMs } = time;
     if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
@@ -42,6 +43,8 @@ interface Question {
   readonly after: string | null;
   /** Without a place: so many of the last lines. */
   readonly tail: number | undefined;
+  /** On which the last lines came; undefined: on both. */
+  readonly stream: LogStream | undefined;
   /** Whether what will yet be printed is asked for, too. */
   readonly follows: boolean;
 }
@@ -52,7 +55,7 @@ interface Question {
  */
 function readLogs(
   ledger: Ledger,
-  { job, datum, after, tail, follows }: Question,
+  { job, datum, after, tail, stream, follows }: Question,
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
   const asked = parsePlace(after);
   if (!asked) return "no-such-place";
@@ -63,7 +66,7 @@ function readLogs(
       ? { job: job.n }
       : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
   const place =
-    after === null && tail !== undefined ? ledger.logs.end(at.job, { ...at, lines: tail }) : asked;
+    after === null && tail !== undefined ? ledger.logs.end(at.job, { ...at, stream, lines: tail }) : asked;
   return withInputs(
     ledger,
     at.job,
@@ -163,7 +166,7 @@ function ownTail(
 
 function tailChunk({ id, node, finishedAt, log, gone }: Tail): LogChunk {
   const text = log.endsWith("\n") ? log.slice(0, -1) : log;
-  const lines = text === "" ? [] : text.split("\n").map((line): readonly [number, string] => [0, line]);
+  const lines = text === "" ? [] : text.split("\n").map((line): ChunkLine => [0, line]);
   return { place: `t${id}`, datum: id, node, at: finishedAt, dropped: gone, lines, seen: 0 };
 }
 
