@@ -1,4 +1,6 @@
+import { Option } from "commander";
 import type { LogLine } from "../../../protocol/pipelines.ts";
+import { LogStream } from "../../../protocol/runner.ts";
 import { type Command, withClient } from "../../command.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobNamed } from "../../gateway/ids/ids.ts";
@@ -9,6 +11,7 @@ import { count, printJson, printLine, printNote, printOutput } from "../../outpu
 
 interface Options extends JobOptions {
   readonly datum?: string;
+  readonly stream?: LogStream;
   readonly failed?: true;
   /** Lines. */
   readonly tail?: number;
@@ -30,6 +33,9 @@ export function addJobLogs(group: Command): void {
     )
     .jobArgument()
     .option("--datum <id>", "only this datum, as in 'sluice job datums'; the first digits are enough")
+    .addOption(
+      new Option("--stream <stream>", "only what came on stdout, or on stderr").choices(LogStream.options),
+    )
     .option("--failed", "only the datums that failed, one after the other")
     .option(
       "--tail <number>",
@@ -52,6 +58,7 @@ export function addJobLogs(group: Command): void {
       "sluice job logs 01KAR… --follow",
       "sluice job logs --pipeline edges --failed --tail 5",
       "sluice job logs 01KAR… --datum 3f2a --timestamps",
+      "sluice job logs 01KAR… --stream stderr",
       "sluice job logs 01KAR… --json | jq -r .line",
     );
 }
@@ -63,11 +70,12 @@ interface Show {
 }
 
 async function logs(client: Client, { job, printer, options }: Show): Promise<void> {
-  const { datum, tail, follow = false } = options;
-  const after = tail === undefined ? undefined : await printEnd(client, { job, datum, tail, printer });
+  const { datum, stream, tail, follow = false } = options;
+  const after =
+    tail === undefined ? undefined : await printEnd(client, { job, datum, stream, tail, printer });
   if (tail !== undefined && !follow) return;
   const print = (line: LogLine) => printer.add(line);
-  await readLogs(client, { job, datum, follow, after, print, lost: noteLost });
+  await readLogs(client, { job, datum, stream, follow, after, print, lost: noteLost });
 }
 
 function noteLost(why: string): void {
@@ -80,10 +88,13 @@ async function failedLogs(client: Client, { job, printer, options }: Show): Prom
   let isSilent = failed.datums.length > 0;
   for (const { id: datum } of failed.datums) {
     const tail = options.tail ?? Number.POSITIVE_INFINITY;
-    if ((await printEnd(client, { job, datum, tail, printer })) !== undefined) isSilent = false;
+    const { stream } = options;
+    if ((await printEnd(client, { job, datum, stream, tail, printer })) !== undefined) isSilent = false;
   }
   if (isSilent)
-    printNote("what failed printed nothing: what a command writes into a file is not in its logs");
+    printNote(
+      `what failed printed nothing${options.stream ? ` on ${options.stream}` : ""}: what a command writes into a file is not in its logs`,
+    );
   if (failed.next !== null) printNote(`only the first ${MOST_FAILED} datums that failed are shown`);
 }
 
@@ -93,14 +104,21 @@ async function printEnd(
   {
     job,
     datum,
+    stream,
     tail,
     printer,
-  }: { job: string; datum: string | undefined; tail: number; printer: LogPrinter },
+  }: {
+    job: string;
+    datum: string | undefined;
+    stream: LogStream | undefined;
+    tail: number;
+    printer: LogPrinter;
+  },
 ): Promise<string | undefined> {
   let lines: LogLine[] = [];
   let after: string | undefined;
   await readLogs(client, {
-    ...{ job, datum, follow: false },
+    ...{ job, datum, stream, follow: false },
     print(line) {
       lines.push(line);
       after = line.next ?? after;

@@ -1,5 +1,6 @@
 import { DatumPage, type JobDatum, LogLine } from "../../../protocol/pipelines.ts";
 import { encodePath } from "../../../protocol/requests.ts";
+import type { LogStream } from "../../../protocol/runner.ts";
 import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { CliError } from "../../output/failure.ts";
 import { type Client, GatewayError, patiently } from "../client.ts";
@@ -146,6 +147,8 @@ function pathsText({ inputs }: JobDatum): string {
 export interface LogsRequest {
   readonly job: string;
   readonly datum: string | undefined;
+  /** Absent: both. */
+  readonly stream?: LogStream | undefined;
   readonly follow: boolean;
   /** Only what is behind this place. */
   readonly after?: string | undefined;
@@ -181,11 +184,11 @@ export async function readLogs(client: Client, request: LogsRequest): Promise<vo
 
 type Bytes = AsyncIterable<Uint8Array>;
 
-async function openLogs(client: Client, { job, datum, follow, after }: LogsRequest): Promise<Bytes> {
+async function openLogs(client: Client, { job, datum, stream, follow, after }: LogsRequest): Promise<Bytes> {
   const answer = await client.send({
     method: "GET",
     path: `/api/v1/jobs/${encodePath(job)}/logs`,
-    query: { datum, follow: follow || undefined, after },
+    query: { datum, stream, follow: follow || undefined, after },
   });
   return answer.body;
 }

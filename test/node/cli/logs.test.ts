@@ -91,6 +91,24 @@ describe("sluice job logs", () => {
     expect({ code, stderr }).toEqual({ code: 7, stderr: expect.stringContaining("has no datum 'ffff0000'") });
   });
 
+  test("shows what came on one stream, of the last lines and of what failed, too", async () => {
+    const a = datumOf(await running("streams", "a"), "a");
+    const lines = ["reading", "no such column", "reading on", "gave up"];
+    await runner.print("streams", { lease: a.lease, seq: 0, lines, stderr: [1, 3] });
+    const logs = (...args: string[]) => sluiceOk(server, "job", "logs", a.job, ...args);
+    expect(await logs("--stream", "stderr")).toBe("/a  no such column\n/a  gave up\n");
+    expect(await logs("--stream", "stdout", "--tail", "1")).toBe("/a  reading on\n");
+    const json = (await logs("--json")).trimEnd().split("\n");
+    expect(json.map((line) => LogLine.parse(parseCliJson(line)).stream)).toEqual([
+      "stdout",
+      "stderr",
+      "stdout",
+      "stderr",
+    ]);
+    const { code, stderr } = await sluice(server, "job", "logs", a.job, "--stream", "stdin");
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("stdout, stderr") });
+  });
+
   test("follows a job live, through the death of the gateway, without a line lost or shown twice", {
     timeout: 180_000,
   }, async () => {
