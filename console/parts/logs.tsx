@@ -8,6 +8,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import type { DatumPage, Job, LogLine } from "../../protocol/pipelines.ts";
+import type { LogStream } from "../../protocol/runner.ts";
 import { type Gateway, isAway, pause } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.ts";
 import { CliLine, command } from "./cli-line.tsx";
@@ -24,6 +25,7 @@ const GULP_MS = 200;
 const AGAIN_MS = 5000;
 /** How many characters of a datum's id tell it from others to a person, and to the gateway. */
 const SHORT_ID = 12;
+const STREAMS: readonly LogStream[] = ["stdout", "stderr"];
 /** Pieces of output before a line that an address names, so that it is not without what led to it. */
 const BEFORE_MARKED = 20;
 
@@ -43,6 +45,7 @@ export interface LogsProps {
 export function Logs({ job, known, datum, marked, choose }: LogsProps) {
   const [typed, setTyped] = useState("");
   const [filter, setFilter] = useState("");
+  const [stream, setStream] = useState<LogStream>();
   const learned = useRef(new Map<string, string>());
   const nameOf = (id: string): string | undefined => known.get(id) ?? learned.current.get(id);
   const { isBusy, submit, fault } = useSubmission(async (gateway) => {
@@ -50,7 +53,7 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
     choose(DATUM_ID_START.test(typed) ? typed : await datumAt(gateway, job.id, typed));
     setTyped("");
   });
-  const download = useAct((gateway) => saveLines(gateway, { job, datum, nameOf }));
+  const download = useAct((gateway) => saveLines(gateway, { job, datum, stream, nameOf }));
   // Where the address leads when it is opened. A line that is marked later is one that is shown already.
   const [entry, setEntry] = useState({ datum, from: marked });
   const from = entry.datum === datum ? entry.from : undefined;
@@ -75,19 +78,32 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
         <span className="pair">
           <SearchField label="Lines with" value={filter} set={setFilter} placeholder="a text or a file" />
         </span>
+        <label>
+          Printed on{" "}
+          <select
+            value={stream ?? ""}
+            onChange={({ target }) => setStream(STREAMS.find((each) => each === target.value))}
+          >
+            <option value="">stdout and stderr</option>
+            {STREAMS.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
         <Button disabled={download.isBusy} act={download.run}>
           {download.isBusy ? "Downloading…" : "Download"}
         </Button>
         <CliLine
-          line={command`sluice job logs ${job.id}${datum ? command` --datum ${datum.slice(0, SHORT_ID)}` : []}${job.finishedAt === null ? command` --follow` : []}`}
+          line={command`sluice job logs ${job.id}${datum ? command` --datum ${datum.slice(0, SHORT_ID)}` : []}${stream ? command` --stream ${stream}` : []}${job.finishedAt === null ? command` --follow` : []}`}
         />
       </form>
       {fault}
       <Fault words={download.fault} />
       <Lines
-        key={`${job.id} ${datum ?? ""} ${from ?? ""}`}
+        key={`${job.id} ${datum ?? ""} ${stream ?? ""} ${from ?? ""}`}
         job={job}
         datum={datum}
+        stream={stream}
         from={from}
         marked={marked}
         choose={choose}
@@ -132,40 +148,50 @@ async function datumAt(gateway: Gateway, job: string, file: string): Promise<str
 interface Saved {
   readonly job: Job;
   readonly datum: string | undefined;
+  readonly stream: LogStream | undefined;
   nameOf(datum: string): string | undefined;
 }
 
-/** Saves all lines that are kept, each with its time, its node and its file. */
-async function saveLines(gateway: Gateway, { job: { id, pipeline }, datum, nameOf }: Saved): Promise<void> {
+/** Saves all lines that are kept, each with its time, its node, its file and its stream. */
+async function saveLines(
+  gateway: Gateway,
+  { job: { id, pipeline }, datum, stream, nameOf }: Saved,
+): Promise<void> {
   const names = new Map<string, string>();
   const parts: string[] = [];
   const lines = gateway.lines<LogLine>(`/jobs/${encodeURIComponent(id)}/logs`, {
-    query: { datum },
+    query: { datum, stream },
     opened() {},
   });
-  for await (const { datum: own, inputs, node, at, line, dropped } of lines) {
+  for await (const { datum: own, inputs, node, at, line, stream: on, dropped } of lines) {
     if (inputs) names.set(own, inputsText(inputs));
     const before = `${new Date(at).toISOString()} ${node ?? "-"} ${names.get(own) ?? nameOf(own) ?? own}`;
     if (dropped !== undefined) parts.push(`${before} [${dropped} lines are not kept]\n`);
-    if (line !== null) parts.push(`${before} ${line}\n`);
+    if (line !== null) parts.push(`${before} ${on ?? "-"} ${line}\n`);
   }
-  save(new Blob(parts), `${pipeline}-${id}${datum ? `-${datum.slice(0, SHORT_ID)}` : ""}.log`);
+  save(
+    new Blob(parts),
+    `${pipeline}-${id}${datum ? `-${datum.slice(0, SHORT_ID)}` : ""}${stream ? `-${stream}` : ""}.log`,
+  );
 }
 
-function waitText({ reason, finishedAt, datums }: Job): string {
+function waitText({ reason, finishedAt, datums }: Job, stream: LogStream | undefined): string {
+  const nothing = `Nothing ${finishedAt === null ? "is" : "was"} printed${stream ? ` on ${stream}` : ""}`;
   if (finishedAt !== null) {
     return datums.processed + datums.failed === 0
-      ? "Nothing was printed: no datum ran in this job."
-      : "Nothing was printed, or it is kept no more.";
+      ? `${nothing}: no datum ran in this job.`
+      : `${nothing}, or it is kept no more.`;
   }
   return reason === null
-    ? "Nothing is printed yet. Its datums run."
-    : `Nothing is printed yet. The job says: ${reason}.`;
+    ? `${nothing} yet. Its datums run.`
+    : `${nothing} yet. The job says: ${reason}.`;
 }
 
 interface LinesProps extends Omit<LogsProps, "known"> {
   /** In small letters: only lines that hold it, or whose file does. */
   readonly filter: string;
+  /** Only lines that came on it; undefined: of both. */
+  readonly stream: LogStream | undefined;
   nameOf(datum: string): string | undefined;
   /** Hears what a datum is called. */
   learn(datum: string, name: string): void;
@@ -174,7 +200,7 @@ interface LinesProps extends Omit<LogsProps, "known"> {
   toEnd(): void;
 }
 
-function Lines({ job, datum, from, marked, choose, filter, nameOf, learn, toEnd }: LinesProps) {
+function Lines({ job, datum, stream, from, marked, choose, filter, nameOf, learn, toEnd }: LinesProps) {
   const session = useSession();
   const [{ lines: read, isCut }, setShown] = useState<Shown>(NOTHING);
   const lines =
@@ -205,7 +231,7 @@ function Lines({ job, datum, from, marked, choose, filter, nameOf, learn, toEnd 
     const keepsFirst = from !== undefined;
     const gulps = inGulps((more) => setShown((before) => after(before, more, { keepsFirst })));
     const reading: Reading = {
-      ...{ gateway: session.gateway, job: id, datum, next },
+      ...{ gateway: session.gateway, job: id, datum, stream, next },
       isOver: () => isOver.current,
       signal: stopping.signal,
       add(line) {
@@ -227,7 +253,7 @@ function Lines({ job, datum, from, marked, choose, filter, nameOf, learn, toEnd 
       stopping.abort();
       gulps.hand();
     };
-  }, [session, id, datum, from, isSeen, isRead]);
+  }, [session, id, datum, stream, from, isSeen, isRead]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new line moves the end.
   useLayoutEffect(() => {
@@ -253,7 +279,9 @@ function Lines({ job, datum, from, marked, choose, filter, nameOf, learn, toEnd 
         </p>
       )}
       {lines.length === 0 && read.length > 0 ? null : lines.length === 0 ? (
-        <p className="quiet">{isRead || job.finishedAt === null ? waitText(job) : "Reading the lines…"}</p>
+        <p className="quiet">
+          {isRead || job.finishedAt === null ? waitText(job, stream) : "Reading the lines…"}
+        </p>
       ) : (
         <div
           ref={box}
@@ -319,16 +347,16 @@ interface LineProps {
 
 /** Its time leads to it; of all datums' lines, each leads to the others of its datum. */
 const Line = memo(function Line({ line: record, isMarked, isEntry, datum, name, choose }: LineProps) {
-  const { line, at, next, dropped, datum: own, node } = record;
+  const { line, at, stream, next, dropped, datum: own, node } = record;
   return (
-    <li className={isMarked ? "marked" : undefined}>
+    <li className={`${isMarked ? "marked" : ""} ${stream ?? ""}`}>
       {dropped !== undefined && (
         <p className="quiet">{countText(dropped)} lines before this one are not kept</p>
       )}
       <Button
         className="plain at"
         tabIndex={isEntry ? 0 : -1}
-        title={`${exactText(at)}${node === null ? "" : ` on ${node}`}. Puts the line into the address.`}
+        title={`${exactText(at)}${node === null ? "" : ` on ${node}`}${stream ? `, ${stream}` : ""}. Puts the line into the address.`}
         act={() => choose(datum, next)}
       >
         {TIME.format(at)}
@@ -414,6 +442,7 @@ interface Reading {
   readonly gateway: Gateway;
   readonly job: string;
   readonly datum: string | undefined;
+  readonly stream: LogStream | undefined;
   /** Where it begins; moved behind each line that came. */
   readonly next: { current: Begin };
   readonly signal: AbortSignal;
@@ -425,12 +454,13 @@ interface Reading {
 }
 
 /** Reads the lines until the job has ended. What breaks off is gone on with from behind its last line. */
-async function readLines({ gateway, job, datum, next, signal, isOver, add, broke }: Reading): Promise<void> {
+async function readLines(reading: Reading): Promise<void> {
+  const { gateway, job, datum, stream, next, signal, isOver, add, broke } = reading;
   for (;;) {
     const follow = !isOver();
     try {
       const lines = gateway.lines<LogLine>(`/jobs/${encodeURIComponent(job)}/logs`, {
-        query: { datum, follow, ...next.current },
+        query: { datum, stream, follow, ...next.current },
         signal,
         opened: () => broke(false),
       });

@@ -274,7 +274,7 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     await page.getByRole("log", { name: "What /b.txt printed" }).getByText("at b.txt").waitFor();
   });
 
-  test("its logs name the files, and are filtered by text and by file, and downloaded", async () => {
+  test("its logs name the files, and are filtered by text, by file and by stream, and downloaded", async () => {
     await logIn(`/jobs/${mendedJob}?datum=all`);
     const log = page.getByRole("log");
     await log.getByRole("button", { name: "/c.txt" }).first().waitFor();
@@ -291,8 +291,26 @@ describe.skipIf(!HAS_CHROMIUM)("the page of a job", () => {
     expect(download.suggestedFilename()).toBe(`kitchen-${mendedJob}.log`);
     const text = await readFile(await download.path(), "utf8");
     expect(text.trimEnd().split("\n")).toHaveLength(9);
-    expect(text).toMatch(/^20\S+Z edge-1 \/b\.txt at b\.txt$/m);
+    expect(text).toMatch(/^20\S+Z edge-1 \/b\.txt stdout at b\.txt$/m);
     await page.getByLabel("Lines with").fill("");
+    await page.getByLabel("Printed on").selectOption("stderr");
+    await eventually("only lines of stderr are shown", async () => {
+      const shown = await log.locator("code").allInnerTexts();
+      return shown.length === 3 && shown.every((line) => line === "no soup today");
+    });
+    await page.getByRole("button", { name: /^Copy: sluice job logs \S+ --stream stderr$/ }).waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    const [part] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    expect(part.suggestedFilename()).toBe(`kitchen-${mendedJob}-stderr.log`);
+    expect((await readFile(await part.path(), "utf8")).trimEnd().split("\n")).toHaveLength(3);
+    await page.getByLabel("Printed on").selectOption("stdout");
+    await log.getByText("at b.txt").waitFor();
+    expect(await log.getByText("no soup today").count()).toBe(0);
+    await page.getByLabel("Printed on").selectOption("stdout and stderr");
+    await log.getByText("no soup today").first().waitFor();
     await page.getByLabel("Of the datum").fill("/b.txt");
     await page.getByRole("button", { name: "Show" }).click();
     await page.getByRole("log", { name: "What /b.txt printed" }).waitFor();
