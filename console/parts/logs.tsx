@@ -182,9 +182,8 @@ function waitText({ reason, finishedAt, datums }: Job, stream: LogStream | undef
       ? `${nothing}: no datum ran in this job.`
       : `${nothing}, or it is kept no more.`;
   }
-  return reason === null
-    ? `${nothing} yet. Its datums run.`
-    : `${nothing} yet. The job says: ${reason}.`;
+  // Why, the top of the page says.
+  return `${nothing} yet. ${reason === null ? "Its datums run." : "Its datums do not run yet."}`;
 }
 
 interface LinesProps extends Omit<LogsProps, "known"> {
