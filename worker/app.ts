@@ -1,6 +1,6 @@
 import { exports as entrypoints } from "cloudflare:workers";
 import { type BranchAddress, bucketName, parseBucketName } from "../protocol/names.ts";
-import { branchMarker } from "./blobs/blob-name.ts";
+import { branchMarker, pipelineMarker } from "./blobs/blob-name.ts";
 import { type BlobCache, EntrypointCache, NearReads } from "./blobs/near/near.ts";
 import type { BlobReader, BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
@@ -128,7 +128,7 @@ function openShared(env: Env, config: Config): Shared {
     isMade: env.BRANCH_FILES
       ? onDisk(env.BRANCH, env.BRANCH_FILES)
       : config.probesBuckets
-        ? isKnownTo({ catalogue, blobs })
+        ? isKnownTo({ blobs, find: findBranch(catalogue) })
         : undefined,
     makers: ["lifecycle.create", "lifecycle.fork", "imports.begin", "feed.subscribe", "output.claim"],
     unasked: answerOfNoBranch,
@@ -136,8 +136,13 @@ function openShared(env: Env, config: Config): Shared {
     explain,
   });
   const pipelines = madeObjects<PipelineApi>(objectsOf(env, "PIPELINE"), {
-    isMade: env.PIPELINE_FILES && onDisk(env.PIPELINE, env.PIPELINE_FILES),
+    isMade: env.PIPELINE_FILES
+      ? onDisk(env.PIPELINE, env.PIPELINE_FILES)
+      : config.probesBuckets
+        ? isKnownTo({ blobs, find: findPipeline(catalogue) })
+        : undefined,
     makers: ["lifecycle.create"],
+    unasked: answerOfNoPipeline,
     unmade,
     explain,
   });
@@ -176,28 +181,53 @@ function openShared(env: Env, config: Config): Shared {
   };
 }
 
-/** D1 is near or it is away: a bucket's first call of an isolate waits for no more than this; milliseconds. */
+/** D1 is near or it is away: an object's first call of an isolate waits for no more than this; milliseconds. */
 const PROBE_MS = 2000;
 
-/**
- * Whether a branch was ever made, by the catalogue, and if that does not know it, by its marker, which is there before the first row
- * of its object is, and stays (branch/calls/facet.ts): so no gateway finds missing what another one has found, also while it is
- * made or imported, and while D1 is lost and not rebuilt yet. Undefined: one of the two can't be asked.
- */
-function isKnownTo({ catalogue, blobs }: Pick<Shared, "catalogue" | "blobs">) {
-  return async (bucket: string): Promise<boolean | undefined> => {
+/** What tells whether an object of some name was ever made. */
+interface Traces {
+  /** Whether the catalogue knows it. */
+  readonly known: () => Promise<boolean>;
+  /** The blob that is there before the first row of the object is. */
+  readonly marker: string;
+}
+
+const findBranch =
+  ({ branches }: Catalogue) =>
+  (bucket: string): Traces | undefined => {
     const address = parseBucketName(bucket);
-    if (!address) return true;
+    return address && { known: () => branches.isKnown(address), marker: branchMarker(address) };
+  };
+
+const findPipeline =
+  ({ pipelines }: Catalogue) =>
+  (name: string): Traces => ({ known: () => pipelines.isKnown(name), marker: pipelineMarker(name) });
+
+/**
+ * Whether a branch or a pipeline was ever made, by the catalogue, and if that does not know it, by its marker, which is there before
+ * the first row of its object is (branch/calls/facet.ts, pipeline/work/saga/create.ts), and for as long as the catalogue may not
+ * know it: so no gateway finds missing what another one has found, also while it is made or imported, and while D1 is lost and not
+ * rebuilt yet. Undefined: one of the two can't be asked.
+ */
+function isKnownTo({
+  blobs,
+  find,
+}: Pick<Shared, "blobs"> & { find: (name: string) => Traces | undefined }): (
+  name: string,
+) => Promise<boolean | undefined> {
+  return async (name) => {
+    const traces = find(name);
+    if (!traces) return true;
     const ask = async (): Promise<boolean> => {
-      if (await catalogue.branches.isKnown(address)) return true;
-      const marker = await blobs.get(branchMarker(address), { offset: 0, length: 1 });
+      if (await traces.known()) return true;
+      const marker = await blobs.get(traces.marker, { offset: 0, length: 1 });
       await marker?.cancel();
       return marker !== null;
     };
     try {
       return await inTime(ask(), PROBE_MS);
     } catch (error) {
-      console.warn(`whether there is a branch ${bucket} can't be found out before it is called:`, error);
+      console.warn(`whether ${name} was ever made can't be found out before it is called:`, error);
       return undefined;
     }
   };
@@ -215,6 +245,11 @@ function answerOfNoBranch(call: CallName<BranchApi>, [request]: readonly unknown
   const isOfHead = openCommit === undefined && commit === undefined && lease === undefined;
   if (!isOfHead || !OF_NO_BRANCH.includes(call)) return undefined;
   return refused(publicOnly ? "not-public" : "no-such-branch");
+}
+
+/** The same of a pipeline that was never made: tools ask for one before they make it. */
+function answerOfNoPipeline(call: CallName<PipelineApi>): unknown {
+  return call === "lifecycle.inspect" ? refused("no-such-pipeline") : undefined;
 }
 
 /** Through what a request reads the bytes of files: a cache near the reader, if there is one. The log is told where the first came from. */

@@ -1,16 +1,19 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { bucketName } from "../../protocol/names.ts";
+import { PipelineSpec } from "../../protocol/spec.ts";
 import { type Context, openContext } from "../../worker/app.ts";
 import type { BranchApi } from "../../worker/branch/contract/api.ts";
 import { openCatalogue } from "../../worker/catalogue/catalogue.ts";
+import { placeOfRegion } from "../../worker/core/places.ts";
 import { clientOf } from "../../worker/objects/facets.ts";
+import type { PipelineApi } from "../../worker/pipeline/contract.ts";
 import { handleS3 } from "../../worker/s3/gateway.ts";
 import { contentOf } from "./pipeline/support.ts";
 import { CONFIG, s3 as elsewhere, failure, signed } from "./s3/support.ts";
 
 /*
- * What an isolate asks before its first call of a bucket. The objects, D1 and R2 are real ones.
+ * What an isolate asks before its first call of a bucket or a pipeline. The objects, D1 and R2 are real ones.
  */
 
 type Env = Parameters<typeof openContext>[0];
@@ -89,6 +92,14 @@ async function madeElsewhere(): Promise<string> {
   return bucket;
 }
 
+const AWAY = "D1_ERROR: Network connection lost";
+const d1Away = {
+  prepare: () => {
+    throw new Error(AWAY);
+  },
+  batch: () => Promise.reject(new Error(AWAY)),
+} as unknown as D1Database;
+
 describe("an isolate's first call of a bucket", () => {
   test("is made once D1 knows of it, and then nothing is asked again", async () => {
     const bucket = await madeElsewhere();
@@ -145,13 +156,93 @@ describe("an isolate's first call of a bucket", () => {
   });
 });
 
-/** What happens to the markers that are written of repos whose names begin so. */
-function marking(repos: string, happens: (write: () => Promise<unknown>) => Promise<unknown>): void {
+describe("an isolate's first call of a pipeline", () => {
+  const none = { ok: false, reason: "no-such-pipeline" };
+  let pipelines = 0;
+  /** The object of a pipeline that nobody made, and of the branch that it is to read. */
+  const fresh = async () => {
+    const name = `first-pipeline-${++pipelines}`;
+    const repo = `${name}-in`;
+    await elsewhere(`PUT /master.${repo}`);
+    const spec = PipelineSpec.parse({
+      pipeline: { name },
+      transform: { image: "busybox", cmd: ["true"] },
+      inputs: [{ repo: { name: repo }, glob: "/*" }],
+    });
+    watch();
+    return { name, spec, object: clientOf<PipelineApi>(env.PIPELINE.getByName(name)) };
+  };
+
+  test("is not made if there never was one: what tools ask before they make it neither calls nor places it", async () => {
+    const { name, spec } = await fresh();
+    const { context } = isolate();
+    expect(await context().pipeline(name).lifecycle.inspect()).toEqual(none);
+    expect(await context().pipeline(name).lifecycle.destroy({ keepOutput: false })).toEqual(none);
+    expect([names(), asked]).toEqual([[".nobody"], { d1: 2, r2: 2 }]);
+    watch();
+    const made = await context().pipeline(name, placeOfRegion("eu-west-1")).lifecycle.create(spec);
+    expect(made).toMatchObject({ ok: true });
+    expect(called.filter(([called]) => called === name)).toEqual([[name, { locationHint: "weur" }]]);
+    watch();
+    expect(await context().pipeline(name).lifecycle.inspect()).toMatchObject({ ok: true });
+    expect([names(), asked]).toEqual([[name], { d1: 0, r2: 0 }]);
+  });
+
+  test("is made of one that D1 knows, that is deleted, or that has its marker alone", async () => {
+    const { name, spec, object } = await fresh();
+    await object.lifecycle.create(spec);
+    watch();
+    expect(await isolate().context().pipeline(name).lifecycle.inspect()).toMatchObject({ ok: true });
+    expect([names(), asked]).toEqual([[name], { d1: 1, r2: 0 }]);
+    await env.DB.prepare("DELETE FROM pipelines WHERE name = ?").bind(name).run();
+    watch();
+    expect(await isolate().context().pipeline(name).lifecycle.inspect()).toMatchObject({ ok: true });
+    expect([names(), asked]).toEqual([[name], { d1: 1, r2: 1 }]);
+    await object.lifecycle.destroy({ keepOutput: false });
+    watch();
+    expect(await isolate().context().pipeline(name).lifecycle.inspect()).toEqual(none);
+    expect(names()).toEqual([name]);
+  });
+
+  test("finds one that is being made as soon as anybody does, and leaves nothing if its marker can't be written", async () => {
+    const { name, spec, object } = await fresh();
+    const inspected = () =>
+      Promise.all(
+        [object, isolate().context().pipeline(name)].map(async ({ admin }) => (await admin.loops()) !== null),
+      );
+    marking("m/pipelines/", () => Promise.reject(new Error("R2 is away")));
+    expect(await object.lifecycle.create(spec)).toEqual({ ok: false, reason: "catalogue-unavailable" });
+    expect(await inspected()).toEqual([false, false]);
+    vi.restoreAllMocks();
+    const { begun, release } = holdMarkers(`m/pipelines/${name}`);
+    const making = object.lifecycle.create(spec);
+    await expect.poll(begun).toBe(true);
+    expect(await inspected()).toEqual([false, false]);
+    release();
+    expect(await making).toMatchObject({ ok: true });
+    await env.DB.prepare("DELETE FROM pipelines WHERE name = ?").bind(name).run();
+    expect(await inspected()).toEqual([true, true]);
+  });
+
+  test("is made of all if D1 is away, or if nothing is looked for", async () => {
+    const { name } = await fresh();
+    const away = isolate({ DB: d1Away }).context().pipeline(name);
+    expect(await away.lifecycle.inspect()).toEqual(none);
+    expect(names()).toEqual([name]);
+    watch();
+    const unasked = isolate({}, { probesBuckets: false }).context().pipeline(name);
+    expect(await unasked.lifecycle.inspect()).toEqual(none);
+    expect([names(), asked]).toEqual([[name], { d1: 0, r2: 0 }]);
+  });
+});
+
+/** What happens to the markers that are written whose names begin so. */
+function marking(begin: string, happens: (write: () => Promise<unknown>) => Promise<unknown>): void {
   const bucket = Object.getPrototypeOf(env.BLOBS);
   const { put } = bucket;
   vi.spyOn(bucket, "put").mockImplementation(function (this: unknown, ...args: unknown[]) {
     const write = () => put.apply(this, args);
-    return String(args[0]).startsWith(`m/branches/${repos}`) ? happens(write) : write();
+    return String(args[0]).startsWith(begin) ? happens(write) : write();
   });
 }
 
@@ -159,9 +250,9 @@ function marking(repos: string, happens: (write: () => Promise<unknown>) => Prom
  * From here on they wait for `release`. `begun`: whether one is to be written. Objects and tests resume nothing of each other: each
  * looks by itself.
  */
-function holdMarkers(repos: string): { begun: () => boolean; release: () => void } {
+function holdMarkers(begin: string): { begun: () => boolean; release: () => void } {
   const is = { begun: false, held: true };
-  marking(repos, async (write) => {
+  marking(begin, async (write) => {
     is.begun = true;
     while (is.held) await scheduler.wait(1);
     return await write();
@@ -178,7 +269,7 @@ test("a branch that only pipelines knew, and left no marker, leaves one before i
   await object.feed.subscribe({ uid: "uid", pipeline: "reads" });
   // As before, when only a creation left one.
   await env.BLOBS.delete("m/branches/first-followed/master");
-  const { begun, release } = holdMarkers(address.repo);
+  const { begun, release } = holdMarkers(`m/branches/${address.repo}`);
   const making = object.lifecycle.create();
   await expect.poll(begun).toBe(true);
   const none = { ok: false, reason: "no-such-branch" };
@@ -193,7 +284,7 @@ test("a branch that was deleted and is made again is found by the marker of its 
   const { lifecycle } = clientOf<BranchApi>(env.BRANCH.getByName(bucketName(address)));
   await lifecycle.create();
   await lifecycle.destroy();
-  marking(address.repo, () => Promise.reject(new Error("R2 is away")));
+  marking(`m/branches/${address.repo}`, () => Promise.reject(new Error("R2 is away")));
   const made = await lifecycle.create();
   expect(made).toEqual({ ok: false, reason: "catalogue-unavailable" });
   await env.DB.prepare("DELETE FROM branches WHERE repo = ?").bind(address.repo).run();
@@ -206,7 +297,7 @@ test("what a pipeline takes, and gives back before the marker is there, is given
   const address = { repo: "first-given-back", branch: "master" };
   const stub = env.BRANCH.getByName(bucketName(address));
   const { feed, output, lifecycle } = clientOf<BranchApi>(stub);
-  const { begun, release } = holdMarkers(address.repo);
+  const { begun, release } = holdMarkers(`m/branches/${address.repo}`);
   const uid = "uid";
   const taking = [output.claim({ uid, pipeline: "gone" }), feed.subscribe({ uid, pipeline: "gone" })];
   await expect.poll(begun).toBe(true);
@@ -253,7 +344,7 @@ describe.each(Object.keys(MAKERS))("a branch that %s makes", (name) => {
 
   test("is there for every isolate as soon as it is for one, whatever D1 knows", async () => {
     const { address, object, found } = fresh();
-    const { begun, release } = holdMarkers(address.repo);
+    const { begun, release } = holdMarkers(`m/branches/${address.repo}`);
     let isMade = false;
     const making = make(object).finally(() => {
       isMade = true;
@@ -268,7 +359,7 @@ describe.each(Object.keys(MAKERS))("a branch that %s makes", (name) => {
 
   test("leaves nothing if its marker can't be written, and is made once it can", async () => {
     const { address, object, found } = fresh();
-    marking(address.repo, () => Promise.reject(new Error("R2 is away")));
+    marking(`m/branches/${address.repo}`, () => Promise.reject(new Error("R2 is away")));
     const refused = await make(object).catch(() => ({ ok: false }));
     expect(refused).toMatchObject({ ok: false });
     expect(await found()).toEqual([false, false]);
@@ -276,14 +367,6 @@ describe.each(Object.keys(MAKERS))("a branch that %s makes", (name) => {
     expect(await make(object)).toMatchObject({ ok: true });
   });
 });
-
-const AWAY = "D1_ERROR: Network connection lost";
-const d1Away = {
-  prepare: () => {
-    throw new Error(AWAY);
-  },
-  batch: () => Promise.reject(new Error(AWAY)),
-} as unknown as D1Database;
 
 describe("if D1 is", () => {
   test("lost, and not rebuilt yet, a bucket is found by its marker, and is read and written on", async () => {

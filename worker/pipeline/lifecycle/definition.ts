@@ -110,8 +110,3 @@ function viewsOf(inputs: readonly InputRule[]): View[] {
 export function errorsOf({ name }: Pick<Definition, "name">): BranchAddress {
   return { repo: name, branch: ERRORS_BRANCH };
 }
-
-/** Where a pipeline leaves its trace outside of the catalogue, so that it can be found should that be lost. */
-export function markerName(pipeline: string): string {
-  return `m/pipelines/${pipeline}`;
-}

@@ -1,8 +1,8 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
+import { pipelineMarker } from "../../../blobs/blob-name.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { markerName } from "../../lifecycle/definition.ts";
 import { flushPage, pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { releaseErrors } from "./propose.ts";
@@ -44,7 +44,7 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
     pipelineRecord(ledger, definition, { state: "deleting", deleted: true }),
   );
   await peers.fleet.wake();
-  await peers.blobs.delete([markerName(name)]);
+  await peers.blobs.delete([pipelineMarker(name)]);
   whileIn(ledger, { uid, state: "deleting", work: () => ledger.pipeline.setState("purging") });
 }
 
