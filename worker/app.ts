@@ -1,6 +1,6 @@
 import { exports as entrypoints } from "cloudflare:workers";
 import { type BranchAddress, bucketName, parseBucketName } from "../protocol/names.ts";
-import { branchMarker, pipelineMarker } from "./blobs/blob-name.ts";
+import { branchMarker } from "./blobs/blob-name.ts";
 import { type BlobCache, EntrypointCache, NearReads } from "./blobs/near/near.ts";
 import type { BlobReader, BlobStore } from "./blobs/port.ts";
 import { ReadHold } from "./blobs/read/read-hold.ts";
@@ -24,6 +24,7 @@ import { NearFiles } from "./near-files.ts";
 import type { CallName } from "./objects/facets.ts";
 import { madeObjects, onDisk } from "./objects/made-objects.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
+import { pipelineMarker } from "./pipeline/lifecycle/definition.ts";
 import type { RequestEvent } from "./request-log.ts";
 
 /** The sender of a request whose signature is good, or of one that needs none. */

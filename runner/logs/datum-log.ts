@@ -236,7 +236,7 @@ const KEPT_BYTES = 16 * 1024;
 const NEWLINE = 10;
 
 /** What a command prints beyond its room. Only newlines are counted, lines are not made, so that a gigabyte costs little. */
-export class Overflow {
+class Overflow {
   readonly #ring = new ByteRing(KEPT_BYTES);
   #newlines = 0;
   #at = 0;

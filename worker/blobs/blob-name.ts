@@ -70,11 +70,6 @@ export function branchMarker({ repo, branch }: BranchAddress): string {
   return `${BRANCH_MARKERS}${repo}/${branch}`;
 }
 
-/** The marker of a pipeline, which is there before its object has a row of it. It goes when the pipeline is deleted: the catalogue knows that one. */
-export function pipelineMarker(pipeline: string): string {
-  return `m/pipelines/${pipeline}`;
-}
-
 /** How many folders the blobs of a branch are in, by the first two digits of their digests. */
 export const BLOB_FOLDERS = 256;
 

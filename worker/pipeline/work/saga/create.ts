@@ -22,14 +22,13 @@
  */
 
 import { type PipelineSpec, skipsBadDatums } from "../../../../protocol/spec.ts";
-import { pipelineMarker } from "../../../blobs/blob-name.ts";
 import { UnwrittenBlobError } from "../../../blobs/port.ts";
 import { checkSpec } from "../../../core/spec.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { CreationRefused, Submitter } from "../../contract.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Definition } from "../../lifecycle/definition.ts";
+import { type Definition, pipelineMarker } from "../../lifecycle/definition.ts";
 import { pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { findStarts } from "../inputs/starts.ts";

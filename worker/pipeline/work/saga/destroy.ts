@@ -1,8 +1,8 @@
 import { type BranchAddress, bucketName } from "../../../../protocol/names.ts";
-import { pipelineMarker } from "../../../blobs/blob-name.ts";
 import { yieldToOthers } from "../../../objects/turns.ts";
 import type { PipelineContext } from "../../context.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import { pipelineMarker } from "../../lifecycle/definition.ts";
 import { flushPage, pipelineRecord } from "../catalogue.ts";
 import { whileIn } from "../guards.ts";
 import { releaseErrors } from "./propose.ts";
