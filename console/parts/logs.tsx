@@ -78,7 +78,7 @@ export function Logs({ job, known, datum, marked, choose }: LogsProps) {
         <span className="pair">
           <SearchField label="Lines with" value={filter} set={setFilter} placeholder="a text or a file" />
         </span>
-        <label>
+        <label className="pair">
           Printed on{" "}
           <select
             value={stream ?? ""}

@@ -72,6 +72,16 @@ export const PAGES: readonly PicturedPage[] = [
     },
   },
   {
+    name: "job-stream",
+    path: whenFailing(({ jobs }) => `/jobs/${jobs.failed}?datum=all`),
+    async pose(page) {
+      await page.getByLabel("Printed on").selectOption("stderr");
+      const log = page.getByRole("log");
+      await log.locator(".stderr").first().waitFor();
+      return log;
+    },
+  },
+  {
     name: "job-retry",
     path: whenFailing(({ jobs }) => `/jobs/${jobs.failed}`),
     async pose(page) {
