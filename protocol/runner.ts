@@ -368,6 +368,9 @@ export const MAX_LOGS_CHARACTERS = 512 * 1024;
 export const LogStream = z.enum(["stdout", "stderr"]);
 export type LogStream = z.infer<typeof LogStream>;
 
+/** As POSIX numbers them. */
+export const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const satisfies Record<LogStream, number>;
+
 /**
  * `POST /api/v1/runner/logs`: what commands printed since the last call. Sent while the lease is held, and before its
  * outcome. A repeated call is told by `seq`, so that no line is kept twice.
@@ -386,8 +389,15 @@ export const LogsRequest = z.object({
       lines: list(z.tuple([z.int().nonnegative(), z.string().max(MAX_LOG_LINE_CHARACTERS)])).max(
         MAX_LOG_LINES,
       ),
-      /** Which of the lines came on stderr: their places among `lines`, from 0. Absent: it is not known, as older runners can't tell. */
-      stderr: list(z.int().nonnegative()).max(MAX_LOG_LINES).optional(),
+      /**
+       * The streams of the lines, a character each: `1` for stdout, `2` for stderr. One text, and not a value for each line,
+       * since gateways bound the values of a call. Absent: they are not known, as older runners can't tell them.
+       */
+      streams: z
+        .string()
+        .regex(/^[12]*$/, { error: "has a character other than '1' and '2'" })
+        .max(MAX_LOG_LINES)
+        .optional(),
     }),
   )
     .min(1)

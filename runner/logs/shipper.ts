@@ -4,6 +4,7 @@ import {
   MAX_LOG_LINE_CHARACTERS,
   MAX_LOG_LINES,
   MAX_LOGS_CHARACTERS,
+  STREAM_NUMBERS,
 } from "../../protocol/runner.ts";
 import type { TakeOutput } from "../executors/executor.ts";
 import { failureOf } from "../gateway/client.ts";
@@ -174,7 +175,7 @@ function entriesOf(parcel: Parcel, now: number): LogsRequest["entries"] {
     seq,
     dropped,
     lines: lines.map(({ at, text }): [number, string] => [Math.max(0, Math.round(now - at)), text]),
-    stderr: lines.flatMap(({ stream }, place) => (stream === "stderr" ? place : [])),
+    streams: lines.map(({ stream }) => STREAM_NUMBERS[stream]).join(""),
   }));
 }
 

@@ -87,7 +87,8 @@ export class FakeRunner {
       stderr,
     }: { lease: string; seq: number; lines: readonly string[]; stderr?: readonly number[] },
   ): Promise<string[]> {
-    const entry = { lease, seq, dropped: 0, lines: lines.map((line) => [0, line]), stderr };
+    const streams = stderr && lines.map((_, place) => (stderr.includes(place) ? 2 : 1)).join("");
+    const entry = { lease, seq, dropped: 0, lines: lines.map((line) => [0, line]), streams };
     const body = { pipeline, worker: this.#worker, entries: [entry] };
     return (await this.#control.call("POST", "/runner/logs", { body, answers: LogsTaken })).lost;
   }

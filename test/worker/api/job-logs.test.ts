@@ -102,6 +102,13 @@ describe("POST /runner/logs", () => {
     // As JSON: half a character can't be shown where this fails.
     expect(JSON.stringify(texts.slice(0, 3))).toBe(JSON.stringify([wild, "", long]));
     expect(texts).toHaveLength(MAX_LOG_LINES);
+    const share = Math.floor(MAX_LOG_LINES / MAX_BATCH);
+    const full = Array.from({ length: MAX_BATCH }, (_, n) => ({
+      ...{ lease: a.lease, seq: n + 1, dropped: 1 },
+      ...{ lines: Array(share).fill([0, "z"]), streams: "2".repeat(share) },
+    }));
+    const body = { pipeline: "most", worker: "w", entries: full };
+    expect(await good("POST /runner/logs", { body })).toEqual({ lost: [] });
     const entry = { lease: a.lease, seq: 1, dropped: 0, lines: [[0, "x"]] };
     const call = (...entries: object[]) => ({ body: { pipeline: "most", worker: "w", entries } });
     for (const [body, path] of [
@@ -112,8 +119,8 @@ describe("POST /runner/logs", () => {
       [call({ ...entry, lines: [[-1, "x"]] }), "entries[0].lines[0][0]"],
       [call({ ...entry, lines: [[0, `${long}x`]] }), "entries[0].lines[0][1]"],
       [call({ ...entry, lines: Array(MAX_LOG_LINES + 1).fill([0, ""]) }), "entries[0].lines"],
-      [call({ ...entry, stderr: [-1] }), "entries[0].stderr[0]"],
-      [call({ ...entry, stderr: Array(MAX_LOG_LINES + 1).fill(0) }), "entries[0].stderr"],
+      [call({ ...entry, streams: "3" }), "entries[0].streams"],
+      [call({ ...entry, streams: "1".repeat(MAX_LOG_LINES + 1) }), "entries[0].streams"],
     ] as const)
       expect(await failed("POST /runner/logs", body)).toMatchObject({ status: 400, issues: [{ path }] });
   });
@@ -148,10 +155,10 @@ describe("GET /jobs/{id}/logs", () => {
     };
     const of = (body: object[]) =>
       good("POST /runner/logs", { body: { pipeline: "streams", worker: "w", entries: body } });
-    await of([{ ...entry, stderr: [1, 3, 9] }]);
+    await of([{ ...entry, streams: "1212" }]);
     // An older runner's, which does not tell.
     await print("streams", b, 0, "b1");
-    await of([{ ...entry, seq: 1, dropped: 3, lines: [[0, "o3"]], stderr: [] }]);
+    await of([{ ...entry, seq: 1, dropped: 3, lines: [[0, "o3"]], streams: "1" }]);
     const logs = `GET /jobs/${a.job}/logs`;
     const all = await allOf(await api(logs));
     expect(all.map(({ line, stream }) => [line, stream])).toEqual([
@@ -189,18 +196,18 @@ describe("GET /jobs/{id}/logs", () => {
   test("follows one stream of a job until it has ended, over what comes on the other", async () => {
     const [a, b] = await running("one-stream");
     if (!a || !b) throw new Error("too few datums");
-    const send = (seq: number, text: string, stderr: number[]) =>
+    const send = (seq: number, text: string, streams: string) =>
       good("POST /runner/logs", {
         body: {
           ...{ pipeline: "one-stream", worker: "w" },
-          entries: [{ lease: a.lease, seq, dropped: 0, lines: [[0, text]], stderr }],
+          entries: [{ lease: a.lease, seq, dropped: 0, lines: [[0, text]], streams }],
         },
       });
-    await send(0, "out", []);
+    await send(0, "out", "1");
     const lines = linesOf(await api(`GET /jobs/${a.job}/logs?follow=true&stream=stderr`));
     const first = lines.next();
-    await send(1, "more out", []);
-    await send(2, "err", [0]);
+    await send(1, "more out", "1");
+    await send(2, "err", "2");
     expect((await first).value).toMatchObject({
       ...{ line: "err", stream: "stderr" },
       inputs: [{ name: "one-stream-in" }],

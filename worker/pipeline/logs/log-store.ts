@@ -1,4 +1,4 @@
-import type { LogStream } from "../../../protocol/runner.ts";
+import { type LogStream, STREAM_NUMBERS } from "../../../protocol/runner.ts";
 import type { Sql } from "../../objects/sql.ts";
 import { Store } from "../../objects/store.ts";
 import type { Tx } from "../../objects/transaction.ts";
@@ -20,9 +20,6 @@ const ROW_BYTES = 100;
 /** Most rows that go when one entry comes: more than an entry brings rows, so that a bound that is passed is met again. */
 const MAX_EVICTED = 500;
 
-/** As POSIX numbers them. */
-const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const satisfies Record<LogStream, number>;
-
 type StreamNumber = (typeof STREAM_NUMBERS)[LogStream];
 
 /** A line, how many milliseconds after the first of its chunk it was printed, and on which stream, if that is known. */
@@ -43,8 +40,8 @@ export interface LogEntry {
   readonly seq: number;
   readonly dropped: number;
   readonly lines: readonly (readonly [ageMs: number, text: string])[];
-  /** The places of lines that came on stderr. Absent: it is not known of any. */
-  readonly stderr?: readonly number[] | undefined;
+  /** A character for each line: the number of its stream. Absent: none of them is known. */
+  readonly streams?: string | undefined;
 }
 
 interface Taken {
@@ -75,7 +72,7 @@ export class LogStore extends Store {
   }
 
   /** Keeps an entry. Does nothing if it, or one after it, was kept before. */
-  add(_: Tx, printer: Printer, { seq, dropped, lines, stderr, now }: LogEntry & { now: number }): void {
+  add(_: Tx, printer: Printer, { seq, dropped, lines, streams, now }: LogEntry & { now: number }): void {
     const { job, datum, lease, since } = printer;
     const before = this.sql.first<Taken>`
       SELECT bytes, lease, entry, at FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
@@ -83,10 +80,10 @@ export class LogStore extends Store {
     if (last && seq <= last.entry) return;
     // A lease's lines never go back in time, however late an entry comes.
     let at = Math.max(last?.at ?? 0, since);
-    const places = stderr && new Set(stderr);
     const printed = lines.map(([ageMs, text], place): Printed => {
       at = Math.max(at, now - ageMs);
-      return { at, text, ...(places && { stream: STREAM_NUMBERS[places.has(place) ? "stderr" : "stdout"] }) };
+      const stream = streamOf(streams?.[place]);
+      return { at, text, ...(stream && { stream }) };
     });
     if (printed.length === 0) at = Math.max(at, now);
     const bytes = this.#insert(printer, { dropped, printed, at });
@@ -256,6 +253,10 @@ interface Printed {
   readonly at: number;
   readonly text: string;
   readonly stream?: StreamNumber;
+}
+
+function streamOf(character: string | undefined): StreamNumber | undefined {
+  return Object.values(STREAM_NUMBERS).find((number) => String(number) === character);
 }
 
 /** How many of them came on stderr; null if it is not known. */

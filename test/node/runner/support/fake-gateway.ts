@@ -326,14 +326,14 @@ export class FakeGateway {
 
   #takeLogs({ entries }: LogsRequest): string[] {
     const now = Date.now();
-    for (const { lease, seq, dropped, lines, stderr = [] } of entries) {
+    for (const { lease, seq, dropped, lines, streams = "" } of entries) {
       if (!this.held.has(lease) || seq <= (this.#logEntries.get(lease) ?? -1)) continue;
       this.#logEntries.set(lease, seq);
       // How long calls are on their way differs: a lease's lines never go back in time, as in the real one.
       let last = this.lines.findLast((line) => line.lease === lease)?.at ?? 0;
       const taken = lines.map(([age, text], place): ShippedLine => {
         last = Math.max(last, now - age);
-        return { lease, at: last, stream: stderr.includes(place) ? "stderr" : "stdout", text, dropped: 0 };
+        return { lease, at: last, stream: streams[place] === "2" ? "stderr" : "stdout", text, dropped: 0 };
       });
       const [first = { lease, at: now, stream: "stdout" as const, text: "" }, ...others] = taken;
       if (taken.length > 0 || dropped > 0) this.lines.push({ ...first, dropped }, ...others);
