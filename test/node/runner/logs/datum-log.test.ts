@@ -109,6 +109,16 @@ describe("the log of a datum", () => {
     expect(takeAll(log)).toEqual([{ dropped: 0, lines: [{ at: 10_000, stream: "stdout", text: "later" }] }]);
   });
 
+  test("has what comes once there is room again behind what came while there was none, on both streams", () => {
+    const log = datumLog();
+    log.write(Buffer.from(`${"x".repeat(4000)}\n`.repeat(65)), { stream: "stdout", now: 0 });
+    takeAll(log);
+    log.write(Buffer.from("beyond\n"), { stream: "stdout", now: 0 });
+    log.write(Buffer.from("later\n"), { stream: "stdout", now: 10_000 });
+    log.write(Buffer.from("aside\n"), { stream: "stderr", now: 20_000 });
+    expect(textsOf(takeAll(log))).toEqual(["beyond", "later", "aside"]);
+  });
+
   test("keeps the end of an endless line", () => {
     const log = datumLog();
     for (let i = 0; i < 100; i += 1) log.write(Buffer.alloc(65_536, "x"), { stream: "stdout", now: 0 });
