@@ -1,13 +1,15 @@
 // @module-tag rest
 import { env } from "cloudflare:test";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { viewBucket } from "../../protocol/names.ts";
 import type { LeasedDatum } from "../../protocol/runner.ts";
 import { type Bill, billsOf, dollarsOf, pricesOf } from "../support/cost/bill.ts";
+import { committed } from "./branch/support.ts";
 import { ask, read, send } from "./cost/gateway.ts";
 import { billOf, least } from "./cost/meter.ts";
 import { comeToRest } from "./cost/rest.ts";
-import { commit, contentOf, makePipeline, makeRepo } from "./pipeline/support.ts";
+import { commit, contentOf, makePipeline, makeRepo, master } from "./pipeline/support.ts";
 
 const PAGE = env.TEST_COST_PAGE;
 /** By the names of the first columns. */
@@ -198,6 +200,34 @@ async function run(pipeline: string, datums: number): Promise<void> {
   }
 }
 
+const FILES_OF_A_PART = 1000;
+const HOUR_MS = 3_600_000;
+
+/** One commit of more files than a call takes, by an open commit. */
+async function commitInParts(
+  repo: string,
+  files: readonly (readonly [path: string, text: string])[],
+): Promise<void> {
+  const branch = master(repo);
+  const begun = await branch.openCommits.start({ ttlMs: HOUR_MS });
+  if (!begun.ok) throw new Error(begun.reason);
+  const { openCommit } = begun;
+  for (let start = 0; start < files.length; start += FILES_OF_A_PART) {
+    const part = files
+      .slice(start, start + FILES_OF_A_PART)
+      .map(([put, text]) => ({ put, ...contentOf(text) }));
+    const opened = await branch.uploads.open({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const { upload } = opened;
+    await branch.uploads.add({ upload, contents: part.map(({ put, ...content }) => content) });
+    const operations = part.map(({ put, digest, size }) => ({ put, digest, size }));
+    committed(await branch.files.commit({ openCommit, upload, operations }));
+  }
+  await expect
+    .poll(() => branch.openCommits.finish({ openCommit }), { interval: 5 })
+    .toMatchObject({ ok: true, state: "finished" });
+}
+
 /** A job of so many datums, from the commit that makes it until nothing is left to do. */
 async function billOfJob(datums: number, { times = 1 } = {}): Promise<Bill> {
   const [from, to] = [`in-${datums}`, `out-${datums}`];
@@ -212,12 +242,13 @@ async function billOfJob(datums: number, { times = 1 } = {}): Promise<Bill> {
   await commit(from, { used: "before" });
   await run(to, 1);
   await comeToRest(objects);
-  const files = Array.from({ length: datums }, (_, n) => [`file-${n}`, `content ${n}`]);
+  const files = Array.from({ length: datums }, (_, n): [string, string] => [`file-${n}`, `content ${n}`]);
   const bills: Bill[] = [];
   for (let n = 0; n < times; n++) {
     const bill = await billOf(async () => {
       if (datums === 1) await send(`PUT /${from}/file-${n}`, { body: `content ${n}` });
-      else await commit(from, Object.fromEntries(files));
+      else if (datums <= MAX_COMMIT_OPERATIONS) await commit(from, Object.fromEntries(files));
+      else await commitInParts(from, files);
       await run(to, datums);
       await comeToRest(objects);
     });
@@ -228,7 +259,8 @@ async function billOfJob(datums: number, { times = 1 } = {}): Promise<Bill> {
   return least(bills);
 }
 
-const MANY = 10_000;
+/** More than one commit takes at once: the files come in an open commit, and so does what the job makes. */
+const MANY = 12_000;
 
 /** Each with how many of what its row is about it makes. */
 const FOLLOWED: Record<string, readonly [of: number, bill: () => Promise<Bill>]> = {
@@ -262,7 +294,7 @@ const FOLLOWED: Record<string, readonly [of: number, bill: () => Promise<Bill>]>
   ],
   "a file of 1 KiB, and the job of one datum that it makes": [1, () => billOfJob(1, { times: 5 })],
   "one of the 100 datums of a job, with its file": [100, () => billOfJob(100)],
-  "one of the 10,000 datums of a job, with its file": [MANY, () => billOfJob(MANY)],
+  "one of the 12,000 datums of a job, with its file": [MANY, () => billOfJob(MANY)],
 };
 
 /** What goes on beside the calls is put together as it comes, so that it is not the same each time: so much more is none. */

@@ -30,7 +30,7 @@ const PLAN_DOLLARS = 5;
 /** What a file takes in its branch's object, more than measured with 10 million small ones. */
 const FILE_BYTES = 300;
 
-const DATUM = "one of the 10,000 datums of a job, with its file";
+const DATUM = "one of the 12,000 datums of a job, with its file";
 
 /** 20 nodes and 100 pipelines: rows that D1 reads for each heartbeat are more, and cost next to nothing. */
 const FLEET = { row: "2 nodes, and 10 pipelines of one worker each", times: 10 };
