@@ -49,13 +49,18 @@ export function stageChanges(
   const holding = takePreconditions(ledger, { live, openCommit, request });
   if (!holding.ok) return holding;
   const { preconditions } = holding;
+  const { gen } = live;
+  const { now } = staging.moment;
   const staged = stageBatch(tx, ledger, {
     openCommit,
     states: finalState(holding.operations),
     preconditions,
+    ...(upload !== undefined && {
+      handOver: (kept: Kept) => ledger.uploads.handOver(upload, { kept, gen, now }),
+    }),
   });
   if (!staged.ok) return staged;
-  const answer = concludeStaging(tx, ledger, { ...staging, added: staged.added, upload });
+  const answer = concludeStaging(tx, ledger, { ...staging, added: staged.added, upload: undefined });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
@@ -71,6 +76,9 @@ export function concludeStaging(
   contents.removeReleased(now);
   return { ok: true, commit: null, modifiedAt: Math.max(live.head.modifiedAt, now) };
 }
+
+/** How many puts have each content, by name. */
+type Kept = ReadonlyMap<string, number>;
 
 /** Most operations, and about the most text, that one statement takes. */
 const OPERATIONS = 500;
@@ -114,7 +122,8 @@ type Deletion = readonly [path: string, precondition: number | null];
 
 /**
  * Stages many operations whose contents are in the branch, all or none. `preconditions`: what HEAD must still have at paths with
- * conditions. `added`: how many paths more the open commit has.
+ * conditions. `handOver`: has an upload give what it holds to so many puts of each content. `added`: how many paths more the open
+ * commit has.
  */
 export function stageBatch(
   _: Tx,
@@ -123,12 +132,18 @@ export function stageBatch(
     openCommit,
     states,
     preconditions,
-  }: { openCommit: OpenCommit; states: FinalState; preconditions: ReadonlyMap<string, number> },
+    handOver,
+  }: {
+    openCommit: OpenCommit;
+    states: FinalState;
+    preconditions: ReadonlyMap<string, number>;
+    handOver?: (kept: Kept) => void;
+  },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
     state ? [putOf(path, { state, precondition: preconditions.get(path) ?? null })] : [],
   );
-  const missing = keepContents(ledger, { gen: openCommit.gen, puts });
+  const missing = keepContents(ledger, { gen: openCommit.gen, puts, handOver });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
   const deletes = [...states].flatMap(([path, state]): Deletion[] =>
     state ? [] : [[path, preconditions.get(path) ?? null]],
@@ -154,10 +169,14 @@ function putOf(
   return [path, state.digest, state.size, state.attributes, precondition, state.bytesAt ?? null];
 }
 
-/** One more ref for each file that is put, or for none if a content is not there. Returns the path of that. */
+/** Has each file that is put keep its content, or none if a content is not there. Returns the path of that. */
 function keepContents(
   { contents }: Ledger,
-  { gen, puts }: { gen: number; puts: readonly Put[] },
+  {
+    gen,
+    puts,
+    handOver,
+  }: { gen: number; puts: readonly Put[]; handOver: ((kept: Kept) => void) | undefined },
 ): string | undefined {
   const refs = new Map<string, number>();
   for (const put of puts) {
@@ -172,7 +191,8 @@ function keepContents(
     );
     if (lacking !== undefined) return puts.find((put) => nameOf(put) === lacking)?.[0];
   }
-  for (const some of kept) contents.keepMany(some, { gen, named: 1 });
+  if (handOver) handOver(refs);
+  else for (const some of kept) contents.keepMany(some, { gen, named: 1 });
   return undefined;
 }
 
