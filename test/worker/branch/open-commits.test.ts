@@ -1,5 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
+import { expectRefsRight } from "./large-support.ts";
 import {
   type BranchStub,
   begin,
@@ -190,6 +191,50 @@ describe("an open commit", () => {
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[3, 1]], uploads: 0, holds: 0, condemned: [] });
     await finished(branch, openCommit);
     expect(await ledgerOf(branch)).toMatchObject({ refs: [[3, 1]], blobs: [["b/1", 1]] });
+  });
+
+  test("keeps a content of an upload once for each path that is staged with it, however it was kept before", async () => {
+    const branch = await freshBranch();
+    const openCommit = await startOpenCommit(branch);
+    const texts = { a: inline("a"), bb: inline("bb"), ccc: inline("ccc") };
+    /** Stages paths with the texts of these names, out of an upload that brings some of them. */
+    const stageFrom = async (brought: (keyof typeof texts)[], puts: Record<string, keyof typeof texts>) => {
+      const opened = await branch.uploads.open({});
+      if (!opened.ok) throw new Error(opened.reason);
+      const { upload } = opened;
+      await branch.uploads.add({ upload, contents: brought.map((name) => texts[name]) });
+      const operations = Object.entries(puts).map(([path, name]) => {
+        const { digest, size } = texts[name];
+        return { put: path, digest, size };
+      });
+      committed(await branch.files.commit({ openCommit, upload, operations }));
+      await expectRefsRight(branch);
+      return (await ledgerOf(branch)).refs;
+    };
+    expect(await stageFrom(["a", "bb", "ccc"], { x: "a", y: "a", z: "bb" })).toEqual([
+      [1, 2],
+      [2, 1],
+    ]);
+    // The same bytes again at the same path; what is at another path already; what only the path has that is replaced.
+    expect(await stageFrom(["a"], { x: "a" })).toEqual([
+      [1, 2],
+      [2, 1],
+    ]);
+    expect(await stageFrom(["ccc"], { v: "bb", w: "ccc" })).toEqual([
+      [1, 2],
+      [2, 2],
+      [3, 1],
+    ]);
+    expect(await stageFrom(["a"], { w: "bb", x: "ccc", y: "ccc" })).toEqual([
+      [2, 3],
+      [3, 2],
+    ]);
+    await finished(branch, openCommit);
+    await expectRefsRight(branch);
+    expect((await ledgerOf(branch)).refs).toEqual([
+      [2, 3],
+      [3, 2],
+    ]);
   });
 
   test("refuses paths that can't be, and more than one call takes", async () => {
