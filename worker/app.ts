@@ -140,7 +140,7 @@ function openShared(env: Env, config: Config): Shared {
     isMade: env.PIPELINE_FILES
       ? onDisk(env.PIPELINE, env.PIPELINE_FILES)
       : config.probesBuckets
-        ? isKnownTo({ blobs, find: findPipeline(catalogue) })
+        ? butForDeletions(isKnownTo({ blobs, find: findPipeline(catalogue) }))
         : undefined,
     makers: ["lifecycle.create"],
     unasked: answerOfNoPipeline,
@@ -189,7 +189,7 @@ const PROBE_MS = 2000;
 interface Traces {
   /** Whether the catalogue knows it. */
   readonly known: () => Promise<boolean>;
-  /** The blob that is there before the first row of the object is. */
+  /** The blob that is there for as long as the catalogue may not know it. */
   readonly marker: string;
 }
 
@@ -205,17 +205,15 @@ const findPipeline =
   (name: string): Traces => ({ known: () => pipelines.isKnown(name), marker: pipelineMarker(name) });
 
 /**
- * Whether a branch or a pipeline was ever made, by the catalogue, and if that does not know it, by its marker, which is there before
- * the first row of its object is (branch/calls/facet.ts, pipeline/work/saga/create.ts), and for as long as the catalogue may not
- * know it: so no gateway finds missing what another one has found, also while it is made or imported, and while D1 is lost and not
- * rebuilt yet. Undefined: one of the two can't be asked.
+ * Whether a branch or a pipeline was ever made, by the catalogue, and if that does not know it, by its marker. That of a branch is
+ * there before the first row of its object is (branch/calls/facet.ts): so no gateway finds missing what another one has found, also
+ * while it is made or imported, and while D1 is lost and not rebuilt yet. That of a pipeline is there before its maker is told that it
+ * is made. Undefined: one of the two can't be asked.
  */
 function isKnownTo({
   blobs,
   find,
-}: Pick<Shared, "blobs"> & { find: (name: string) => Traces | undefined }): (
-  name: string,
-) => Promise<boolean | undefined> {
+}: Pick<Shared, "blobs"> & { find: (name: string) => Traces | undefined }): IsMade {
   return async (name) => {
     const traces = find(name);
     if (!traces) return true;
@@ -232,6 +230,13 @@ function isKnownTo({
       return undefined;
     }
   };
+}
+
+type IsMade = (name: string, call: string) => Promise<boolean | undefined>;
+
+/** A deletion is not asked about: a creation that stands still halfway, of which nobody else knows yet, can be taken back. */
+function butForDeletions(isMade: IsMade): IsMade {
+  return async (name, call) => (call === "lifecycle.destroy" ? undefined : await isMade(name, call));
 }
 
 /** What tools ask of buckets before they make them, and what they do with one that is gone. */

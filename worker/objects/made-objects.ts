@@ -21,7 +21,7 @@ export function mustNotBeNobody(name: string | undefined): void {
 
 export interface Made<Call> {
   /** Whether an object was made; undefined: that can't be found out, and it is called. Absent: each is. */
-  readonly isMade: ((name: string) => Promise<boolean | undefined>) | undefined;
+  readonly isMade: ((name: string, call: Call) => Promise<boolean | undefined>) | undefined;
   /** The calls that make an object. */
   readonly makers: readonly Call[];
   /** What a call answers of every object that was not made, if nobody need be asked for that. */
@@ -66,9 +66,9 @@ export function madeObjects<Api>(
     found.add(name);
   };
   /** Whether it is known that there is no such object. */
-  const isMissing = async (name: string): Promise<boolean> => {
+  const isMissing = async (name: string, call: CallName<Api>): Promise<boolean> => {
     if (!isMade || found.has(name)) return false;
-    if ((await isMade(name)) === false) return true;
+    if ((await isMade(name, call)) === false) return true;
     remember(name);
     return false;
   };
@@ -90,7 +90,7 @@ export function madeObjects<Api>(
         const call = called as CallName<Api>;
         try {
           if (makers.includes(call)) return await make(own, { name, call, args });
-          return await ((await isMissing(name)) ? asNobody(call, args) : own.call(call, args));
+          return await ((await isMissing(name, call)) ? asNobody(call, args) : own.call(call, args));
         } catch (error) {
           throw explain ? await explain(error) : error;
         }

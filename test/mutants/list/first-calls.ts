@@ -3,7 +3,6 @@ import { HISTORIES } from "./shared-reads.ts";
 
 const APP = "worker/app.ts";
 const FACET = "worker/branch/calls/facet.ts";
-const CREATION = "worker/pipeline/work/saga/create.ts";
 const AHEAD = "worker/s3/auth/read-ahead.ts";
 const GATEWAY = "worker/s3/gateway.ts";
 const VERIFY = "worker/s3/auth/verify.ts";
@@ -11,7 +10,7 @@ const VERIFY = "worker/s3/auth/verify.ts";
 const FIRST = inWorker("first-call");
 const KEYS = inWorker("s3/auth/read-ahead");
 
-/** A bucket or a pipeline is missing to one gateway only if it is missing to all. */
+/** A bucket is missing to one gateway only if it is missing to all. */
 export const FIRST_CALLS: Invariant = {
   id: "2c",
   mutants: [
@@ -60,22 +59,8 @@ export const FIRST_CALLS: Invariant = {
     {
       name: "A bucket that was missing once is not looked for again",
       file: "worker/objects/made-objects.ts",
-      text: "    if ((await isMade(name)) === false) return true;\n    remember(name);\n    return false;\n",
-      replacement: "    const made = await isMade(name);\n    remember(name);\n    return made === false;\n",
-      tests: [FIRST],
-    },
-    {
-      name: "The first row of a pipeline is there before its marker",
-      file: CREATION,
-      text: `  if (isFree(ledger) && !(await isMarked(context, spec.pipeline.name))) return "catalogue-unavailable";\n`,
-      replacement: "",
-      tests: [FIRST],
-    },
-    {
-      name: "A pipeline is made although its marker can't be written",
-      file: CREATION,
-      text: "could not be left:`, error);\n    return false;\n",
-      replacement: "could not be left:`, error);\n    return true;\n",
+      text: "    if ((await isMade(name, call)) === false) return true;\n    remember(name);\n    return false;\n",
+      replacement: "    const made = await isMade(name, call);\n    remember(name);\n    return made === false;\n",
       tests: [FIRST],
     },
     {

@@ -111,7 +111,7 @@ export function errorsOf({ name }: Pick<Definition, "name">): BranchAddress {
   return { repo: name, branch: ERRORS_BRANCH };
 }
 
-/** The marker of a pipeline, which is there before its object has a row of it. It goes when the pipeline is deleted: the catalogue knows that one. */
+/** The marker of a pipeline, which is there before anybody is told that it is made. It goes when the pipeline is deleted: the catalogue knows that one. */
 export function pipelineMarker(pipeline: string): string {
   return `m/pipelines/${pipeline}`;
 }

@@ -22,7 +22,6 @@
  */
 
 import { type PipelineSpec, skipsBadDatums } from "../../../../protocol/spec.ts";
-import { UnwrittenBlobError } from "../../../blobs/port.ts";
 import { checkSpec } from "../../../core/spec.ts";
 import type { Tx } from "../../../objects/transaction.ts";
 import type { PipelineContext } from "../../context.ts";
@@ -42,7 +41,7 @@ interface Creation extends Submitter {
 }
 
 /** `already-exists`: there is such a pipeline; one that is still being made is gone on with. */
-export type CreationBegun = "begun" | "already-exists" | "no-such-commit" | "catalogue-unavailable";
+export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
 export async function beginCreation(
@@ -54,11 +53,8 @@ export async function beginCreation(
   const checked = checkSpec(spec);
   const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
   if (!starts) return "no-such-commit";
-  if (ledger.exists) await purge(context);
-  // Before there is anything of it: a gateway that does not know the pipeline looks for the marker (worker/app.ts), and must not
-  // find it missing while others have it.
-  if (isFree(ledger) && !(await isMarked(context, spec.pipeline.name))) return "catalogue-unavailable";
   ledger.makeTables();
+  await purge(context);
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
@@ -66,7 +62,7 @@ export async function beginCreation(
       ledger.pipeline.resubmit({ limited, by });
       return "begun";
     }
-    if (!isFree(ledger)) return "already-exists";
+    if (state !== undefined && state !== "deleted") return "already-exists";
     // Later than the one before of the name, so that its leases are told from ours (branch/calls/uploads.ts).
     const uid = peers.id(ledger.pipeline.uid());
     ledger.pipeline.begin({ spec, starts, limited }, { uid, by, now: peers.now() });
@@ -98,8 +94,8 @@ export async function continueCreation(context: PipelineContext): Promise<Creati
     refuse(ledger, definition);
     return { ok: false, reason: "errors-exist" };
   }
-  // Once more: a creation that an earlier release began has left none.
-  await leaveMarker(context, definition.name);
+  const marker = JSON.stringify({ pipeline: definition.name, uid: definition.uid });
+  await peers.blobs.put(pipelineMarker(definition.name), new TextEncoder().encode(marker));
   for (const source of ledger.sources.unsubscribed()) {
     await subscribe(context, { definition, state: "creating", source });
   }
@@ -115,29 +111,6 @@ export async function continueCreation(context: PipelineContext): Promise<Creati
   });
   await peers.fleet.wake();
   return "done";
-}
-
-/** Whether there is no pipeline, not one that is being deleted either. */
-function isFree(ledger: Ledger): boolean {
-  const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
-  return state === undefined || state === "deleted";
-}
-
-/** Whether its marker could be left. Throws if the disk is full. */
-async function isMarked(context: PipelineContext, pipeline: string): Promise<boolean> {
-  try {
-    await leaveMarker(context, pipeline);
-    return true;
-  } catch (error) {
-    if (error instanceof UnwrittenBlobError && error.isDiskFull) throw error;
-    console.warn(`the marker of the pipeline ${pipeline} could not be left:`, error);
-    return false;
-  }
-}
-
-async function leaveMarker({ peers }: PipelineContext, pipeline: string): Promise<void> {
-  const marker = JSON.stringify({ pipeline });
-  await peers.blobs.put(pipelineMarker(pipeline), new TextEncoder().encode(marker));
 }
 
 /** Undone as a deletion is: a creation that a crash interrupted may have come further the first time. */
@@ -160,7 +133,6 @@ async function claim({ ledger, peers }: PipelineContext, definition: Definition)
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
     throw new Error("the catalogue can't be reached");
   }
-  if (!claimed.ok) await peers.blobs.delete([pipelineMarker(name)]);
   whileIn(ledger, {
     uid,
     state: "creating",
