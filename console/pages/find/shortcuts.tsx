@@ -12,7 +12,7 @@ export function Shortcuts() {
     const press = (event: KeyboardEvent): void => {
       const opens = { "/": "search", "?": "keys" } as const;
       const next = opens[event.key as keyof typeof opens];
-      if (!next || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (!next || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
       event.preventDefault();
       show(next);
     };
@@ -39,7 +39,9 @@ export function Shortcuts() {
 }
 
 /** Whether a key is a letter of something that is written, or of a dialog. */
-function isTyping(target: EventTarget | null): boolean {
+function isTyping(event: KeyboardEvent): boolean {
+  // In a shadow, such as the editor's, the event's own target is what the shadow hangs on.
+  const [target = null] = event.composedPath();
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || target.closest("input, textarea, select, dialog") !== null;
 }

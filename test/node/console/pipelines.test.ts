@@ -142,6 +142,17 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
     expect(asked.slice(before)).toEqual([]);
   });
 
+  test("take what is typed into the editor as text, also the keys that each page knows", async () => {
+    await logIn("/new/pipeline");
+    await write('{ "inputs": [] }');
+    await page.keyboard.press("End");
+    await page.keyboard.type("/?/");
+    await expect
+      .poll(() => page.getByRole("textbox", { name: "Specification, in JSON" }).innerText())
+      .toBe('{ "inputs": [] }/?/');
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
   test("complete by the schema, with the keyboard alone", async () => {
     await logIn("/new/pipeline");
     await write("{ ");
