@@ -201,6 +201,48 @@ describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
       .toMatch(/repo: \{ name: photos \}\s+branch: master$/);
   });
 
+  test("offer in YAML the names of fields, too, of what is inside of others as it is opened", async () => {
+    await logIn("/new/pipeline");
+    await write("transform: { image: busybox, cmd: ['true'] }\n");
+    const editor = page.getByRole("textbox", { name: "Specification, in YAML" });
+    await editor.waitFor();
+    const options = page.getByRole("option");
+    const choose = async (typed: string, name: string): Promise<void> => {
+      await page.keyboard.type(typed);
+      await options.first().waitFor();
+      await page.getByRole("option", { name: new RegExp(`^${name}`) }).click();
+    };
+    await choose("pipe", "pipeline");
+    await choose("", "name");
+    await page.keyboard.type("by-names\n");
+    // Out of the pipeline.
+    await page.keyboard.press("Backspace");
+    await choose("inp", "inputs");
+    // What is needed comes first, with what it is for.
+    await page.locator(".cm-completionInfo").getByText("applied to the root of the repo").waitFor();
+    await choose("", "glob");
+    await page.keyboard.type("/\n");
+    await choose("re", "repo");
+    await choose("", "name");
+    await page.keyboard.press("Control+Space");
+    await page.getByRole("option", { name: "photos" }).click();
+    await page
+      .getByRole("region", { name: "Dry run" })
+      .getByText("by-names is good.", { exact: false })
+      .waitFor();
+    expect((await editor.innerText()).replaceAll(/\n+/g, "\n")).toBe(
+      [
+        "transform: { image: busybox, cmd: ['true'] }",
+        "pipeline:",
+        "  name: by-names",
+        "inputs:",
+        "  - glob: /",
+        "    repo:",
+        "      name: photos",
+      ].join("\n"),
+    );
+  });
+
   test("show nothing as wrong before a key is pressed, neither of a new one nor of one that would be refused now", async () => {
     await page.clock.install();
     const marks = page.locator(".cm-lintRange, .cm-lint-marker, .problems li");

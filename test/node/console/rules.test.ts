@@ -18,7 +18,7 @@ import { editable, languageOf } from "../../../console/pages/pipelines/spec/lang
 import { placeAt, rangeOf } from "../../../console/pages/pipelines/spec/place.ts";
 import { offersAt } from "../../../console/pages/pipelines/spec/schema.ts";
 import { finderIn, readWritten } from "../../../console/pages/pipelines/spec/written.ts";
-import { inYaml, valuePlaceAt } from "../../../console/pages/pipelines/spec/yaml-place.ts";
+import { inYaml, namePlaceAt, valuePlaceAt } from "../../../console/pages/pipelines/spec/yaml-place.ts";
 import { command } from "../../../console/parts/cli-line.tsx";
 
 function pipeline(name: string, inputs: readonly string[], more: Partial<Listed> = {}): Listed {
@@ -366,12 +366,112 @@ describe("the editor of specifications", () => {
 
   test("spells what is offered in YAML with the quotes that it needs, or that are there", () => {
     const spelled = (label: string, written: string) =>
-      inYaml({ label, text: `${label}^`, detail: "", info: undefined, isRequired: false }, written).text;
+      inYaml(
+        { label, text: `${label}^`, detail: "", info: undefined, isRequired: false },
+        { before: "", written },
+      ).text;
     expect(spelled('"photos"', "pho")).toBe("photos^");
     expect(spelled('"photos"', '"pho')).toBe('"photos"^');
     expect(spelled('"photos"', "'pho")).toBe("'photos'^");
     expect(spelled('"1"', "")).toBe('"1"^');
     expect(spelled("true", "")).toBe("true^");
+  });
+
+  /** The names that are offered in YAML where `|` is, with what is written for each. */
+  function namesInYaml(marked: string): Record<string, string> {
+    const text = marked.replace("|", "");
+    const place = namePlaceAt(text, marked.indexOf("|"));
+    if (!place) return {};
+    const around = { before: text.slice(0, place.from), written: text.slice(place.from, place.to) };
+    return Object.fromEntries(
+      offersAt(place).map((offer) => [offer.label, inYaml(offer, around).text] as const),
+    );
+  }
+
+  test.each([
+    ["of the whole that is begun", "pipe|", ["pipeline", "transform", "inputs", "$schema"], []],
+    [
+      "of the whole, at its end",
+      "pipeline: { name: a }\ninputs: []\n|",
+      ["transform"],
+      ["pipeline", "inputs"],
+    ],
+    ["before others", "|\npipeline: { name: a }\n", ["transform"], ["pipeline"]],
+    [
+      "between others",
+      "pipeline:\n  name: a\n|\ntransform:\n  image: x\n",
+      ["inputs"],
+      ["pipeline", "transform"],
+    ],
+    ["of an object with nothing in it", "transform:\n  |", ["image", "cmd"], ["pipeline"]],
+    [
+      "of one with something in it",
+      "transform:\n  image: x\n  |\ninputs: []\n",
+      ["cmd"],
+      ["image", "inputs"],
+    ],
+    ["of one that is begun", "transform:\n  image: x\n  cm|\n  env: {}\n", ["cmd"], ["image", "env"]],
+    ["of an object in a list", "inputs:\n  - |", ["repo", "glob", "branch"], ["inputs"]],
+    ["of one that is begun, in a list", "inputs:\n- gl|", ["glob", "repo"], []],
+    [
+      "of the second line of one",
+      "inputs:\n  - glob: /\n    |\n    lazy: true\n",
+      ["repo"],
+      ["glob", "lazy"],
+    ],
+    ["of the second one", "inputs:\n  - glob: /\n  - |", ["glob", "repo"], []],
+    ["deep in a list", "inputs:\n  - glob: /\n    repo:\n      na|", ["name"], ["glob"]],
+    ["in braces", "inputs:\n  - repo: { | }\n", ["name"], ["glob"]],
+    ["in braces without an end", "inputs: [{ glob: /, |", ["repo"], ["glob", "inputs"]],
+    ["in braces over lines", "inputs: [\n  {\n    glob: /,\n    re|\n  }\n]\n", ["repo"], ["glob"]],
+    ["that has its value", "transform:\n  im|: x\n  cmd: []\n", ["image", "env"], ["cmd"]],
+    ["behind a text that ends with a comma", "description: in short,\ntr|", ["transform"], ["description"]],
+    ["behind a comment", "transform: # what runs\n  # in\n  |", ["image"], []],
+    [
+      "of both ways to say how many workers",
+      "parallelism_spec:\n  |",
+      ["strategy", "constant", "coefficient"],
+      [],
+    ],
+  ])("offers the names in YAML %s", (_, text, offers, lacks) => {
+    const names = Object.keys(namesInYaml(text));
+    expect(names).toEqual(expect.arrayContaining(offers));
+    expect(names.filter((name) => lacks.includes(name))).toEqual([]);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test.each([
+    ["a value", "transform:\n  image: im|"],
+    ["what is too far to the right", "transform:\n  image: x\n      |"],
+    ["what is between an object and its list", "inputs:\n  - glob: /\n  |"],
+    ["a list", "inputs:\n  |"],
+    ["a list in brackets", "inputs: [|]"],
+    ["names of one's own", "transform:\n  env:\n    |"],
+    ["a list of words", "transform:\n  cmd:\n    - |"],
+    ["a comment", "# pipe|"],
+    ["a text over lines", "description: >\n  pipe|"],
+    ["a text in quotes over lines", 'description: "a\n  pipe|"'],
+    ["what nobody knows", "other:\n  |"],
+    ["a dash without a space", "inputs:\n  -|"],
+    ["a word that goes on", "pipe|-line"],
+  ])("offers no name in YAML for %s", (_, text) => {
+    expect(namesInYaml(text)).toEqual({});
+  });
+
+  test("writes a name in YAML with its colon, and what is inside of it in lines of its own", () => {
+    const top = namesInYaml("pi|");
+    expect(top.pipeline).toBe("pipeline:\n  ^");
+    expect(top.inputs).toBe("inputs:\n  - ^");
+    expect(top.description).toBe("description: ^");
+    expect(top.datumTries).toBe("datumTries: 3^");
+    expect(top.onDatumFailure).toBe("onDatumFailure: fail^");
+    expect(namesInYaml("inputs:\n  - |").repo).toBe("repo:\n      ^");
+    expect(namesInYaml("transform:\n  |").cmd).toBe("cmd:\n    - ^");
+    const inBraces = namesInYaml("inputs: [{ | }]");
+    expect(inBraces.repo).toBe("repo: { ^ }");
+    expect(inBraces.branch).toBe("branch: master^");
+    expect(namesInYaml("transform: { |").cmd).toBe("cmd: [^]");
+    expect(namesInYaml("tr|: {}\n").transform).toBe("transform^");
   });
 
   test("offers no field twice, none that is unknown, and nothing outside", () => {

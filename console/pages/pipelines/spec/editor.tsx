@@ -6,6 +6,7 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
+  pickedCompletion,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
@@ -23,7 +24,7 @@ import { type Language, languageOf } from "./language.ts";
 import { placeAt } from "./place.ts";
 import { inputOffers, type Offer, offersAt } from "./schema.ts";
 import { finderIn } from "./written.ts";
-import { inYaml, valuePlaceAt } from "./yaml-place.ts";
+import { inYaml, namePlaceAt, valuePlaceAt } from "./yaml-place.ts";
 
 /** What a page does with the editor beside what it shows. */
 export interface Editing {
@@ -126,7 +127,11 @@ function extensionsFor(begin: string, latest: () => Pick<SpecEditorProps, "chang
       return before === after || !after ? null : { effects: language.reconfigure(inLanguage(after)) };
     }),
     syntaxHighlighting(classHighlighter),
-    autocompletion({ override: [(context) => complete(context, latest().repos)], icons: false }),
+    autocompletion({
+      override: [(context) => complete(context, latest().repos)],
+      icons: false,
+      activateOnCompletion: ({ type }) => type === OPENING,
+    }),
     // Tab goes on to the next element of the page, as everywhere.
     keymap.of([
       ...closeBracketsKeymap,
@@ -142,32 +147,38 @@ function extensionsFor(begin: string, latest: () => Pick<SpecEditorProps, "chang
   ];
 }
 
-/** Offers what the schema knows, and for an input the repos and branches that are there; in YAML values alone. */
+/** Offers what the schema knows, and for an input the repos and branches that are there. */
 function complete(
   { state, pos, explicit }: CompletionContext,
   repos: RepoList["repos"],
 ): CompletionResult | null {
   const text = state.doc.toString();
   const isJson = languageOf(text) === "json";
-  const place = isJson ? placeAt(text, pos) : valuePlaceAt(text, pos);
-  if (!place) return null;
-  const isEmpty = place.from === place.to;
-  // Nothing is offered unasked where nothing was written, but behind a colon.
-  if (isEmpty && !explicit && !/[:{[,]\s*$/.test(text.slice(0, pos))) return null;
-  const known = inputOffers(place, repos) ?? offersAt(place);
-  if (known.length === 0) return null;
-  const written = text.slice(place.from, place.to);
-  const offers = isJson ? known : known.map((offer) => inYaml(offer, written));
+  // A word of YAML on a line of its own may be a value, or become a name.
+  const places = isJson ? [placeAt(text, pos)] : [namePlaceAt(text, pos), valuePlaceAt(text, pos)];
+  const [found] = places.flatMap((place) => {
+    const known = place && (inputOffers(place, repos) ?? offersAt(place));
+    return known && known.length > 0 ? [{ place, known }] : [];
+  });
+  if (!found) return null;
+  const { place, known } = found;
+  const { from, to } = place;
+  // Nothing is offered unasked where nothing was written, but behind what opens something.
+  if (from === to && !explicit && !/[:{[,]\s*$|- +$/.test(text.slice(0, pos))) return null;
+  const [before, written] = [text.slice(0, from), text.slice(from, to)];
+  const offers = isJson ? known : known.map((offer) => inYaml(offer, { before, written }));
   return {
-    from: place.from,
-    to: place.to,
+    ...{ from, to },
     options: offers.map((offer) => completionOf(offer, { isQuoted: written.startsWith('"') })),
     validFor: /^["']?[\w$]*["']?$/,
   };
 }
 
+/** The type of what has more inside, which is offered next. */
+const OPENING = "opening";
+
 function completionOf(
-  { label, detail, info, text, isRequired }: Offer,
+  { label, detail, info, text, blank = "", isRequired }: Offer,
   { isQuoted }: { readonly isQuoted: boolean },
 ): Completion {
   const cursor = text.indexOf("^");
@@ -178,12 +189,15 @@ function completionOf(
     displayLabel: label,
     detail,
     ...(info !== undefined && { info }),
+    ...(/^[{[]/.test(blank) && { type: OPENING }),
     boost: isRequired ? 1 : 0,
-    apply(view, _, from, to) {
+    apply(view, picked, from, to) {
       view.dispatch({
         changes: { from, to, insert: written },
         selection: { anchor: from + (cursor < 0 ? written.length : cursor) },
         userEvent: "input.complete",
+        // What is offered next is asked for by this.
+        annotations: pickedCompletion.of(picked),
       });
     },
   };

@@ -27,8 +27,10 @@ export interface Offer {
   readonly detail: string;
   /** What it is for. */
   readonly info: string | undefined;
-  /** What is written: `^` is where the cursor goes on. */
+  /** What is written, as JSON has it: `^` is where the cursor goes on. */
   readonly text: string;
+  /** Of that what stands behind a name. Absent: it is a value, or a name that has one. */
+  readonly blank?: string;
   /** What the object can't do without. */
   readonly isRequired: boolean;
 }
@@ -90,13 +92,14 @@ function nameOffers(
     .filter(([name]) => !names.includes(name))
     .map(([name, property]) => {
       const isRequired = required.includes(name);
-      return {
+      const offer = {
         label: name,
         detail: isRequired ? `${typeOf(property)}, needed` : typeOf(property),
         info: property.description,
-        text: hasValue ? `"${name}"^` : `"${name}": ${blankOf(property)}`,
         isRequired,
       };
+      const blank = blankOf(property);
+      return hasValue ? { ...offer, text: `"${name}"^` } : { ...offer, text: `"${name}": ${blank}`, blank };
     });
 }
 

@@ -27,7 +27,39 @@ export function valuePlaceAt(text: string, position: number): Place | undefined 
 
 const SCALARS: ReadonlySet<string> = new Set(["Literal", "QuotedLiteral"]);
 
-/** The names and numbers of all that is around a value. */
+/**
+ * Where a name is written, or may be. Undefined: another place. A name that is still to come has no colon, and what has none
+ * is a value to the parser, if it is anything: so it is asked what the text would be with a name and a colon there.
+ */
+export function namePlaceAt(text: string, position: number): Place | undefined {
+  const [left = ""] = /[\w$]*$/.exec(text.slice(0, position)) ?? [];
+  const [right = ""] = /^[\w$]*/.exec(text.slice(position)) ?? [];
+  const [from, to] = [position - left.length, position + right.length];
+  const [before, written, behind] = [text.slice(0, from), text.slice(from, to), text.slice(to)];
+  if (/^[^\s:,}]/.test(behind)) return undefined;
+  const hasValue = /^ *:(?!\S)/.test(behind);
+  const whole = hasValue ? text : `${before}${written || "x"}: ${behind}`;
+  const key = yamlLanguage.parser.parse(whole).resolveInner(from, 1).parent;
+  const pair = key?.parent;
+  const mapping = pair?.parent;
+  if (key?.name !== "Key" || !pair || !mapping) return undefined;
+  // A list may have a pair without braces, and what stands too far to the left is taken for the beginning of another name.
+  const isIn =
+    mapping.name === "FlowMapping"
+      ? IN_BRACES.test(before) && whole[mapping.from] === "{"
+      : AT_BEGIN.test(before) && mapping.parent?.name !== "Key";
+  if (!isIn) return undefined;
+  const others = mapping.getChildren("Pair").filter((other) => other.from !== pair.from);
+  const names = others.map((other) => nameOf(other, whole));
+  return { path: pathTo(pair, whole).slice(0, -1), kind: "name", from, to, names, hasValue };
+}
+
+/** Before a name in braces. */
+const IN_BRACES = /[{,]\s*$/;
+/** Before a name that begins its line, or an object of a list. */
+const AT_BEGIN = /(?:^|\n) *(?:- +)*$/;
+
+/** The names and numbers of all that is around a value, or a name. */
 function pathTo(pair: SyntaxNode, text: string): (string | number)[] {
   const path: (string | number)[] = [];
   let node: SyntaxNode | null = pair;
@@ -51,11 +83,32 @@ function nameOf(pair: SyntaxNode, text: string): string {
   return key ? text.slice(key.from, key.to).replace(/^(["'])(.*)\1$/, "$2") : "";
 }
 
-/** What is offered as JSON, as YAML has it: in the quotes that are there, or in those that it needs. */
-export function inYaml(offer: Offer, written: string): Offer {
-  if (!offer.label.startsWith('"')) return offer;
-  const value: string = JSON.parse(offer.label);
+interface Around {
+  /** The text before what is written. */
+  readonly before: string;
+  readonly written: string;
+}
+
+/** What is offered as JSON, as YAML has it: a name without quotes, a value in those that are there, or in those that it needs. */
+export function inYaml(offer: Offer, { before, written }: Around): Offer {
+  const { label: name, text, blank } = offer;
+  if (blank !== undefined) return { ...offer, text: `${name}:${behindName(blank, before)}` };
+  if (text === `"${name}"^`) return { ...offer, text: `${name}^` };
+  if (!name.startsWith('"')) return offer;
   const [quote = ""] = /^["']/.exec(written) ?? [];
-  const label = quote ? `${quote}${value}${quote}` : stringify(value).trimEnd();
+  const label = quote ? `${quote}${JSON.parse(name)}${quote}` : unquoted(name);
   return { ...offer, label, text: `${label}^` };
+}
+
+/** What is inside of an object or of a list stands in lines of its own, unless the name is in braces. */
+function behindName(blank: string, before: string): string {
+  if (blank.startsWith('"')) return ` ${blank === '"^"' ? "^" : `${unquoted(blank.slice(0, -1))}^`}`;
+  const isOpened = blank.startsWith("{") || blank.startsWith("[");
+  if (!isOpened || IN_BRACES.test(before)) return ` ${blank}`;
+  const column = before.length - before.lastIndexOf("\n") - 1;
+  return `\n${" ".repeat(column + 2)}${blank.startsWith("[") ? "- " : ""}^`;
+}
+
+function unquoted(json: string): string {
+  return stringify(JSON.parse(json)).trimEnd();
 }
