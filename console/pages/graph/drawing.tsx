@@ -19,8 +19,8 @@ import {
   holds,
   type Layout,
   meets,
+  NARROW,
   NODE_HEIGHT,
-  NODE_WIDTH,
   nodeBox,
   type PlacedEdge,
   type Point,
@@ -33,15 +33,17 @@ const LEAST_SCALE = 0.02;
 const MOST_SCALE = 2;
 /** A graph whose names could not be read if all of it was shown is first shown in part, at this scale. */
 const FIRST_SCALE = 0.5;
-/** On a phone letters of half the size are none that one reads: a graph that would have them is first shown in part, too. */
-const PHONE_WIDTH = 640;
-const PHONE_SCALE = 0.85;
 const MARGIN = 24;
+/** On a phone smaller letters are none that one reads: a graph that would have them is first shown in part, two columns of it. */
+const PHONE_SCALE = 1;
+const PHONE_MARGIN = 8;
 /** So much more than what is seen is drawn, to each side, so that a small move draws nothing. */
 const BEYOND = 0.5;
 const PAN_PIXELS = 80;
 const ZOOM_STEP = 1.3;
-const LABEL_CHARACTERS = 24;
+/** Where a name begins beside the shape of its state, and how wide a letter is. */
+const LABEL_LEFT = 34;
+const LETTER_WIDTH = 6.75;
 
 interface DrawingProps {
   readonly graph: Graph;
@@ -145,7 +147,11 @@ export function Drawing({ graph, layout, neighbours, chosen, found, open, choose
     (ids: readonly string[]): void => {
       const to = ids.map((id) => layout.places.get(id)).find((found) => found !== undefined);
       // What is seen already is not moved.
-      if (!to || !svg.current || holds(viewOf(zoomTransform(svg.current), sizeOf(svg.current)), nodeBox(to)))
+      if (
+        !to ||
+        !svg.current ||
+        holds(viewOf(zoomTransform(svg.current), sizeOf(svg.current)), nodeBox(to, layout))
+      )
         return;
       move((zooming, element) => select(element).call(zooming.translateTo, to.x, to.y));
     },
@@ -279,9 +285,10 @@ interface NodesProps {
 }
 
 const Nodes = memo(function Nodes({ graph, layout, drawn, chosen, at, names, open, choose }: NodesProps) {
+  const { nodeWidth } = layout;
   return graph.nodes.map((node) => {
     const place = layout.places.get(node.id);
-    if (!place || !meets(nodeBox(place), drawn.box)) return null;
+    if (!place || !meets(nodeBox(place, layout), drawn.box)) return null;
     const isFaint = chosen !== undefined && !chosen.has(node.id);
     const classes = ["node", node.kind, node.mark, isFaint && "faint", at === node.id && "at"];
     return (
@@ -291,25 +298,29 @@ const Nodes = memo(function Nodes({ graph, layout, drawn, chosen, at, names, ope
         key={node.id}
         id={domId(names, node.id)}
         className={classes.filter(Boolean).join(" ")}
-        transform={`translate(${place.x - NODE_WIDTH / 2} ${place.y - NODE_HEIGHT / 2})`}
+        transform={`translate(${place.x - nodeWidth / 2} ${place.y - NODE_HEIGHT / 2})`}
         onClick={({ shiftKey }) => (shiftKey ? choose(node) : open(node))}
         data-node={node.id}
       >
-        {drawn.isReadable ? <Readable node={node} /> : <Block mark={node.mark} />}
+        {drawn.isReadable ? (
+          <Readable node={node} nodeWidth={nodeWidth} />
+        ) : (
+          <Block mark={node.mark} nodeWidth={nodeWidth} />
+        )}
       </g>
     );
   });
 });
 
 /** A node from afar. Those that want a look have a shape in it. */
-function Block({ mark }: Pick<GraphNode, "mark">) {
+function Block({ mark, nodeWidth }: Pick<GraphNode, "mark"> & Pick<Layout, "nodeWidth">) {
   return (
     <>
-      <rect className="block" width={NODE_WIDTH} height={NODE_HEIGHT} rx="6" />
+      <rect className="block" width={nodeWidth} height={NODE_HEIGHT} rx="6" />
       {(mark === "failure" || mark === "waiting" || mark === "killed") && (
         <svg
           className="shape"
-          {...{ x: (NODE_WIDTH - NODE_HEIGHT) / 2, width: NODE_HEIGHT, height: NODE_HEIGHT }}
+          {...{ x: (nodeWidth - NODE_HEIGHT) / 2, width: NODE_HEIGHT, height: NODE_HEIGHT }}
           viewBox="-2 -2 20 20"
           aria-hidden="true"
         >
@@ -320,7 +331,12 @@ function Block({ mark }: Pick<GraphNode, "mark">) {
   );
 }
 
-function Readable({ node: { kind, label, mark, members } }: { readonly node: GraphNode }) {
+interface ReadableProps extends Pick<Layout, "nodeWidth"> {
+  readonly node: GraphNode;
+}
+
+function Readable({ node: { kind, label, mark, members }, nodeWidth }: ReadableProps) {
+  const letters = Math.floor((nodeWidth - LABEL_LEFT) / LETTER_WIDTH);
   const below = belowOf({ kind, members });
   const words = mark && MARK_WORDS[mark];
   const reason = kind === "pipeline" ? members[0]?.underWay?.reason : undefined;
@@ -328,20 +344,20 @@ function Readable({ node: { kind, label, mark, members } }: { readonly node: Gra
     <>
       <title>{[label, below, words, reason].filter((part) => part).join(": ")}</title>
       {kind === "fold" && (
-        <rect className="behind" x="5" y="5" width={NODE_WIDTH} height={NODE_HEIGHT} rx="6" />
+        <rect className="behind" x="5" y="5" width={nodeWidth} height={NODE_HEIGHT} rx="6" />
       )}
-      <rect width={NODE_WIDTH} height={NODE_HEIGHT} rx={kind === "bucket" ? NODE_HEIGHT / 2 : 6} />
+      <rect width={nodeWidth} height={NODE_HEIGHT} rx={kind === "bucket" ? NODE_HEIGHT / 2 : 6} />
       {mark && (
         <svg className="shape" x="10" y="11" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
           <MarkShape mark={mark} />
         </svg>
       )}
-      <text x={mark ? 34 : 16} y={below ? 16 : 24}>
-        {shortened(label)}
+      <text x={mark ? LABEL_LEFT : 16} y={below ? 16 : 24}>
+        {shortened(label, letters)}
       </text>
       {below && (
-        <text className="below" x="34" y="30">
-          {below}
+        <text className="below" x={LABEL_LEFT} y="30">
+          {nodeWidth === NARROW.nodeWidth ? shortened(below.replace(/, took .*/, ""), letters) : below}
         </text>
       )}
     </>
@@ -362,9 +378,9 @@ function belowOf({ kind, members }: Pick<GraphNode, "kind" | "members">): string
 }
 
 /** The end of a name tells it from its neighbours as often as its beginning. */
-function shortened(label: string): string {
-  if (label.length <= LABEL_CHARACTERS) return label;
-  const half = Math.floor((LABEL_CHARACTERS - 1) / 2);
+function shortened(label: string, most: number): string {
+  if (label.length <= most) return label;
+  const half = Math.floor((most - 1) / 2);
   return `${label.slice(0, half)}…${label.slice(-half)}`;
 }
 
@@ -445,9 +461,9 @@ function wholeTransform({ width, height }: Layout, size: Size): ZoomTransform {
 /** All of it if its names can then be read, else where data comes in: the first of what is farthest to the left. */
 function firstTransform(layout: Layout, size: Size): ZoomTransform {
   const whole = wholeTransform(layout, size);
-  const isPhone = size.width < PHONE_WIDTH;
+  const isPhone = layout.nodeWidth === NARROW.nodeWidth;
   if (whole.k >= (isPhone ? PHONE_SCALE : READABLE)) return whole;
-  const scale = isPhone ? PHONE_SCALE : FIRST_SCALE;
+  const [scale, left] = isPhone ? [PHONE_SCALE, PHONE_MARGIN] : [FIRST_SCALE, MARGIN];
   const [margin, seen] = [MARGIN / scale, size.height / scale];
   const places = [...layout.places.values()];
   const first = places.reduce((best, place) => {
@@ -458,7 +474,7 @@ function firstTransform(layout: Layout, size: Size): ZoomTransform {
   // What is lower than the window stands in its middle.
   const top =
     lowest <= -margin ? (layout.height - seen) / 2 : Math.max(-margin, Math.min(lowest, first.y - seen / 2));
-  return zoomIdentity.translate(MARGIN, -top * scale).scale(scale);
+  return zoomIdentity.translate(left, -top * scale).scale(scale);
 }
 
 interface Step {
@@ -468,7 +484,10 @@ interface Step {
 }
 
 /** Where an arrow key leads: along an edge, or to the next node above or below. */
-function stepFrom(at: string | undefined, { key, layout: { places }, neighbours }: Step): string | undefined {
+function stepFrom(
+  at: string | undefined,
+  { key, layout: { places, nodeWidth }, neighbours }: Step,
+): string | undefined {
   const here = at === undefined ? undefined : places.get(at);
   if (at === undefined || !here) return undefined;
   if (key === "ArrowLeft" || key === "ArrowRight") {
@@ -477,7 +496,7 @@ function stepFrom(at: string | undefined, { key, layout: { places }, neighbours 
   }
   const side = key === "ArrowUp" ? -1 : 1;
   const column = [...places].filter(
-    ([, { x, y }]) => Math.abs(x - here.x) < NODE_WIDTH / 2 && (y - here.y) * side > 0,
+    ([, { x, y }]) => Math.abs(x - here.x) < nodeWidth / 2 && (y - here.y) * side > 0,
   );
   return nearest(here, { ids: column.map(([id]) => id), places }) ?? at;
 }

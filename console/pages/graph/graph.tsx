@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import type { PipelineGraph } from "../../../protocol/pipelines.ts";
 import type { Live } from "../../gateway/session.ts";
@@ -9,7 +9,7 @@ import { type Mark, pipelineMark, StateMark } from "../../parts/state.tsx";
 import { counted, countText, Mono } from "../../parts/words.tsx";
 import { bucketHref, pipelinePath } from "../addresses.ts";
 import { Drawing } from "./drawing.tsx";
-import { type Layout, layOut } from "./layout.ts";
+import { type Layout, layOut, NARROW, WIDE } from "./layout.ts";
 import {
   type Graph,
   type GraphNode,
@@ -116,16 +116,27 @@ function useStable(ids: readonly string[]): readonly string[] {
   return useMemo(() => ids, [text]);
 }
 
+/** As the style has it. */
+const PHONE = matchMedia("(max-width: 40rem)");
+
+function subscribePhone(changed: () => void): () => void {
+  PHONE.addEventListener("change", changed);
+  return () => PHONE.removeEventListener("change", changed);
+}
+
 /** Places are worked out anew when what feeds what has changed, and not with each state. */
 function useLayout(graph: Graph): Layout | undefined {
   const shape = useMemo(() => shapeOf(graph), [graph]);
   const [layout, setLayout] = useState<Layout>();
+  const isPhone = useSyncExternalStore(subscribePhone, () => PHONE.matches);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the shape is all of the graph that places hang on.
   useEffect(() => {
     const stopping = new AbortController();
-    void layOut(graph, stopping.signal).then((laid) => laid && setLayout(laid));
+    const { signal } = stopping;
+    const columns = isPhone ? NARROW : WIDE;
+    void layOut(graph, { signal, columns }).then((laid) => laid && setLayout(laid));
     return () => stopping.abort();
-  }, [shape]);
+  }, [shape, isPhone]);
   return layout;
 }
 

@@ -1,16 +1,25 @@
 import { type InLayer, inLayers } from "./layers.ts";
 import { type Graph, partsOf } from "./topology.ts";
 
-export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 38;
+
+/** How wide a node is, and how far layers are apart. */
+export interface Columns {
+  readonly nodeWidth: number;
+  readonly apart: number;
+}
+
+export const WIDE: Columns = { nodeWidth: 196, apart: 80 };
+/** A phone shows two of these beside each other. */
+export const NARROW: Columns = { nodeWidth: 152, apart: 32 };
+
 /** Between parts that have nothing to do with each other. */
 const APART = 56;
 /** How much wider than high the whole is to become. */
 const ASPECT = 1.7;
-/** Between nodes of a layer, between an edge and what it passes, and between layers. */
+/** Between nodes of a layer, and between an edge and what it passes. */
 const NODE_APART = 16;
 const EDGE_ROOM = 12;
-const LAYERS_APART = 80;
 /** After so long, others have a turn: what is typed, and the drawing of what is there. */
 const SLICE_MS = 30;
 
@@ -42,16 +51,22 @@ export interface Layout {
   readonly edges: readonly PlacedEdge[];
   readonly width: number;
   readonly height: number;
+  readonly nodeWidth: number;
 }
 
 /** A part by itself: it is still to be moved beside the others. */
-type PlacedPart = Omit<Layout, "edges"> & { readonly edges: readonly Omit<PlacedEdge, "box">[] };
+type PlacedPart = Omit<Layout, "edges" | "nodeWidth"> & {
+  readonly edges: readonly Omit<PlacedEdge, "box">[];
+};
 
 /**
  * Places a graph from left to right, as data flows. Parts that no edge connects are placed by themselves and then put
  * beside each other. Undefined: it was stopped.
  */
-export async function layOut(graph: Graph, signal: AbortSignal): Promise<Layout | undefined> {
+export async function layOut(
+  graph: Graph,
+  { signal, columns = WIDE }: { readonly signal: AbortSignal; readonly columns?: Columns },
+): Promise<Layout | undefined> {
   const placed: PlacedPart[] = [];
   let since = performance.now();
   for (const part of partsOf(graph)) {
@@ -60,12 +75,12 @@ export async function layOut(graph: Graph, signal: AbortSignal): Promise<Layout 
       if (signal.aborted) return undefined;
       since = performance.now();
     }
-    placed.push(placePart(part));
+    placed.push(placePart(part, columns));
   }
-  return beside(placed);
+  return { ...beside(placed), nodeWidth: columns.nodeWidth };
 }
 
-function placePart({ nodes, edges }: Graph): PlacedPart {
+function placePart({ nodes, edges }: Graph, { nodeWidth, apart }: Columns): PlacedPart {
   const numbers = new Map(nodes.map(({ id }, number) => [id, number]));
   const numberOf = (id: string): number => numbers.get(id) ?? 0;
   const layered = inLayers({
@@ -75,11 +90,11 @@ function placePart({ nodes, edges }: Graph): PlacedPart {
     edgeRoom: EDGE_ROOM,
   });
   const across = ({ layer, y }: InLayer): readonly [Point, Point] => {
-    const left = layer * (NODE_WIDTH + LAYERS_APART);
+    const left = layer * (nodeWidth + apart);
     const middle = y - NODE_APART / 2;
     return [
       { x: left, y: middle },
-      { x: left + NODE_WIDTH, y: middle },
+      { x: left + nodeWidth, y: middle },
     ];
   };
   const ends = layered.nodes.map(across);
@@ -87,7 +102,7 @@ function placePart({ nodes, edges }: Graph): PlacedPart {
     places: new Map(
       nodes.map(({ id }, number) => {
         const [left] = ends[number] ?? [ORIGIN];
-        return [id, { x: left.x + NODE_WIDTH / 2, y: left.y }];
+        return [id, { x: left.x + nodeWidth / 2, y: left.y }];
       }),
     ),
     edges: edges.map(({ from, to }, index) => {
@@ -101,13 +116,13 @@ function placePart({ nodes, edges }: Graph): PlacedPart {
           : [start[0], ...bends.flatMap((bend) => across(bend).toReversed()), end[1]];
       return { from, to, points };
     }),
-    width: layered.layers * (NODE_WIDTH + LAYERS_APART) - LAYERS_APART,
+    width: layered.layers * (nodeWidth + apart) - apart,
     height: layered.height - NODE_APART,
   };
 }
 
 /** Puts parts into rows, the largest first, so that the whole is about as wide as a screen. */
-function beside(parts: readonly PlacedPart[]): Layout {
+function beside(parts: readonly PlacedPart[]): Omit<Layout, "nodeWidth"> {
   const area = parts.reduce((sum, { width, height }) => sum + (width + APART) * (height + APART), 0);
   const rowWidth = Math.max(...parts.map(({ width }) => width), Math.sqrt(area * ASPECT));
   const places = new Map<string, Point>();
@@ -141,8 +156,9 @@ function boxAround(points: readonly Point[]): Box {
   return { left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys) };
 }
 
-export function nodeBox({ x, y }: Point): Box {
-  const [halfWidth, halfHeight] = [NODE_WIDTH / 2, NODE_HEIGHT / 2];
+/** What a node covers whose middle is at a place. */
+export function nodeBox({ x, y }: Point, { nodeWidth }: Pick<Columns, "nodeWidth">): Box {
+  const [halfWidth, halfHeight] = [nodeWidth / 2, NODE_HEIGHT / 2];
   return { left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight };
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { inLayers } from "../../../console/pages/graph/layers.ts";
-import { type Layout, layOut, meets, NODE_WIDTH, nodeBox } from "../../../console/pages/graph/layout.ts";
+import { type Layout, layOut, meets, nodeBox, WIDE } from "../../../console/pages/graph/layout.ts";
 import {
   type Graph,
   graphOf,
@@ -134,7 +134,7 @@ describe("the places of the graph", () => {
   }
 
   async function placed(graph: Graph): Promise<Layout> {
-    const layout = await layOut(graph, new AbortController().signal);
+    const layout = await layOut(graph, { signal: new AbortController().signal });
     if (!layout) throw new Error("nobody stopped it");
     return layout;
   }
@@ -156,7 +156,9 @@ describe("the places of the graph", () => {
   test.each(SIZES)("%s has no node over another, and each edge goes from left to right", async (_, graph) => {
     const { places, edges, width, height } = await placed(graph);
     expect(places.size).toBe(graph.nodes.length);
-    const boxes = [...places.values()].map(nodeBox).sort((a, b) => a.left - b.left || a.top - b.top);
+    const boxes = [...places.values()]
+      .map((place) => nodeBox(place, WIDE))
+      .sort((a, b) => a.left - b.left || a.top - b.top);
     const covered = boxes.filter((box, index) => {
       const next = boxes[index + 1];
       return next !== undefined && meets(box, next);
@@ -169,8 +171,8 @@ describe("the places of the graph", () => {
     const wrong = edges.filter(({ from, to, points }) => {
       const [start, end] = [points[0]?.x ?? 0, points.at(-1)?.x ?? 0];
       const isJoined =
-        Math.abs(start - NODE_WIDTH / 2 - (places.get(from)?.x ?? 0)) < 0.01 &&
-        Math.abs(end + NODE_WIDTH / 2 - (places.get(to)?.x ?? 0)) < 0.01;
+        Math.abs(start - WIDE.nodeWidth / 2 - (places.get(from)?.x ?? 0)) < 0.01 &&
+        Math.abs(end + WIDE.nodeWidth / 2 - (places.get(to)?.x ?? 0)) < 0.01;
       return !isJoined || start >= end;
     });
     expect(wrong).toEqual([]);
@@ -194,7 +196,7 @@ describe("the places of the graph", () => {
     const { places, edges } = await placed(layers(10, 100));
     const long = edges.filter(({ points }) => points.length > 2);
     expect(long.length).toBeGreaterThan(50);
-    const boxes = [...places.values()].map(nodeBox);
+    const boxes = [...places.values()].map((place) => nodeBox(place, WIDE));
     const through = long.filter(({ points }) =>
       points
         .slice(1, -1)
@@ -298,8 +300,8 @@ describe("the places of the graph", () => {
     expect(ways).toEqual(ways.toSorted((a, b) => b - a));
     // Out, through four layers, and in.
     expect(ways).toHaveLength(10);
-    expect(ways[0]).toBe((places.get("pipeline:step5")?.x ?? 0) - NODE_WIDTH / 2);
-    expect(ways.at(-1)).toBe((places.get("pipeline:step0")?.x ?? 0) + NODE_WIDTH / 2);
+    expect(ways[0]).toBe((places.get("pipeline:step5")?.x ?? 0) - WIDE.nodeWidth / 2);
+    expect(ways.at(-1)).toBe((places.get("pipeline:step0")?.x ?? 0) + WIDE.nodeWidth / 2);
   });
 });
 
