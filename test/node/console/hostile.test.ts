@@ -16,7 +16,8 @@ import { objectTarget, type S3 } from "../../support/s3.ts";
 
 /*
  * Whatever somebody stored or said is shown, runs nothing and fetches nothing from elsewhere. Every script of it would call
- * `ran`, and all that it would load is on a server of its own, which counts who comes.
+ * `ran`, and all that it would load is on a server of its own, which counts who comes. The console's policy is a second wall: what
+ * only that wall stopped is a fault, too, and counts as `refused`.
  */
 
 let server: DevServer;
@@ -28,13 +29,20 @@ let page: Page;
 /** Where what is hostile would have things loaded from. */
 let elsewhere: string;
 let other: Server | undefined;
-/** What came to that server. */
+/** What came to that server: each connection, as somebody may be told of a page by that alone, and each request. */
 const arrived: string[] = [];
 /** Where a script of what is shown ran. */
 const ran: string[] = [];
+/** What the policy of a page, or of a worker of it, did not let in: the browser's words. */
+const refused: string[] = [];
 
 /** The job that printed and failed with what is hostile. */
 let failedJob: string;
+
+/** What the test itself has the policy refuse in the end. */
+const LAST = "/last";
+const isLast = (said: string): boolean => said.includes(`${elsewhere}${LAST}`);
+const others = (said: readonly string[]): string[] => said.filter((one) => !isLast(one));
 
 const NAME = "<img src=x onerror=ran()>";
 
@@ -112,8 +120,10 @@ setStage({
     ({ server, control, s3, browser } = stage);
     other = createServer((request, response) => {
       arrived.push(request.url ?? "");
-      response.end();
+      // Whoever comes again is counted as a connection again.
+      response.writeHead(200, { connection: "close" }).end();
     });
+    other.on("connection", () => arrived.push("a connection"));
     await new Promise<void>((resolve) => other?.listen(0, "127.0.0.1", resolve));
     elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
     await browser.context.exposeBinding("ran", ({ frame }) => ran.push(frame.url()));
@@ -160,6 +170,97 @@ async function elementsOf(): Promise<number> {
   return await page.locator(`main :is(${never}), dialog :is(${never})`).count();
 }
 
+/** Shows all of the corpus, and has each page looked at by its name. */
+async function lookEverywhere(look: (what: string) => Promise<void>): Promise<void> {
+  await page.getByRole("link", { name: NAME }).waitFor();
+  await look("the folder");
+  for (const [path, { shows }] of Object.entries(corpus())) {
+    await visit(`/repos/corpus/master/file?${new URLSearchParams({ path })}`);
+    await page.getByRole("heading", { level: 1, name: path, exact: true }).waitFor();
+    if (shows === "") await preview().getByRole("img").first().waitFor();
+    else await preview().getByText(shows, { exact: false }).first().waitFor();
+    await look(path);
+    const asText = preview().getByRole("button", { name: "As text" });
+    if ((await asText.count()) > 0) {
+      await asText.click();
+      await preview().getByRole("region", { name: "Text" }).waitFor();
+      await look(`${path} as text`);
+    }
+  }
+  await page.getByRole("button", { name: "Back to its sources" }).click();
+  await page.getByText("put there by hand", { exact: false }).waitFor();
+
+  // Beside what was there before; of so little it is shown at once.
+  for (const path of ["read.md", "table.csv", "drawing.svg"]) {
+    const before = await s3.get("master.corpus", path);
+    const { version } = await s3.put("master.corpus", path, `${before}\n${markup()}`);
+    await visit(`/repos/corpus/master/diff?to=${version}`);
+    await page.getByRole("link", { name: path }).waitFor();
+    await page.locator(".compared").locator("td, img").first().waitFor();
+    await look(`the difference of ${path}`);
+  }
+  await visit("/repos/corpus/master/history");
+  await page.getByRole("listitem").filter({ hasText: NAME }).first().waitFor();
+  await look("the history");
+
+  await visit(`/jobs/${failedJob}`);
+  await page.getByRole("log").getByText("onerror", { exact: false }).first().waitFor();
+  await look("the job");
+  await visit(`/jobs?${new URLSearchParams({ search: NAME })}`);
+  await page.getByRole("list", { name: "Jobs" }).getByText("onerror", { exact: false }).first().waitFor();
+  await look("the jobs");
+  await visit("");
+  await page.getByRole("region", { name: "Failed since yesterday" }).getByText("onerror").first().waitFor();
+  await look("now");
+  await visit("/pipelines/hostile");
+  await page
+    .getByRole("region", { name: "Specification", exact: true })
+    .getByText("onerror")
+    .first()
+    .waitFor();
+  await look("the pipeline");
+  await visit("/pipelines/hostile/edit");
+  await page.getByRole("textbox", { name: "Specification, in YAML" }).getByText("onerror").first().waitFor();
+  await look("the editor");
+  // It counts as live for some seconds.
+  const trouble = `${NAME}<script>ran()</script>`;
+  const work = [{ pipeline: "hostile", workers: 1, running: 0, trouble }];
+  const bounds = { running: 1, workers: 1 };
+  const node = { node: "edge-2", executor: "docker", capacity: 1, bounds, work, about: { version: NAME } };
+  await control.call("POST", "/runner/heartbeat", { body: node, answers: z.unknown() });
+  await visit("/nodes");
+  await page.locator(".nodes .trouble").getByText("onerror").waitFor();
+  await page.getByText(`Sluice ${NAME}`).waitFor();
+  await look("the nodes");
+  await visit("/repos/corpus/master");
+  const buffer = Buffer.from(markup());
+  await page.getByLabel("Choose files").setInputFiles([{ name: NAME, mimeType: "text/html", buffer }]);
+  await page.getByLabel("Message of the commit").fill(NAME);
+  await page.getByRole("button", { name: "Look at another commit" }).click();
+  await page.getByRole("dialog").getByText("onerror").first().waitFor();
+  await look("the dialog of commits");
+  await page.keyboard.press("Escape");
+  const bar = page.getByRole("region", { name: "Upload" });
+  await bar.getByRole("button", { name: "Upload" }).click();
+  await bar.getByText("uploaded as one commit").waitFor();
+  await look("the upload");
+  await visit("/keys");
+  await page.getByRole("list").getByText("onerror", { exact: false }).first().waitFor();
+  await look("the keys");
+  await page.getByRole("main").focus();
+  await page.keyboard.press("/");
+  const dialog = page.getByRole("dialog", { name: "Search" });
+  await dialog.getByLabel("Name or id").fill(NAME);
+  await dialog.getByRole("link").filter({ hasText: "onerror" }).first().waitFor();
+  await look("the search");
+
+  // Whatever was refused before this is told of before it.
+  await page.evaluate((source) => {
+    new Image().src = source;
+  }, `${elsewhere}${LAST}`);
+  await eventually("it was refused", () => refused.some(isLast));
+}
+
 describe.skipIf(!HAS_CHROMIUM)("what somebody stored or said", () => {
   test("would run and load things in a page that took it for markup", async () => {
     await page.setContent(running(), { waitUntil: "commit" });
@@ -176,6 +277,10 @@ describe.skipIf(!HAS_CHROMIUM)("what somebody stored or said", () => {
     const devtools = await browser.context.newCDPSession(page);
     devtools.on("Debugger.scriptParsed", ({ url }) => scripts.push(url));
     await devtools.send("Debugger.enable");
+    devtools.on("Log.entryAdded", ({ entry: { text } }) => {
+      if (text.includes("Content Security Policy")) refused.push(text);
+    });
+    await devtools.send("Log.enable");
     await logInAt(page, server, "/repos/corpus/master");
     ran.length = 0;
     arrived.length = 0;
@@ -184,97 +289,17 @@ describe.skipIf(!HAS_CHROMIUM)("what somebody stored or said", () => {
       if ((await elementsOf()) > 0) elements.push(what);
     };
 
-    await page.getByRole("link", { name: NAME }).waitFor();
-    await look("the folder");
-    for (const [path, { shows }] of Object.entries(corpus())) {
-      await visit(`/repos/corpus/master/file?${new URLSearchParams({ path })}`);
-      await page.getByRole("heading", { level: 1, name: path, exact: true }).waitFor();
-      if (shows === "") await preview().getByRole("img").waitFor();
-      else await preview().getByText(shows, { exact: false }).first().waitFor();
-      await look(path);
-      const asText = preview().getByRole("button", { name: "As text" });
-      if ((await asText.count()) > 0) {
-        await asText.click();
-        await preview().getByRole("region", { name: "Text" }).waitFor();
-        await look(`${path} as text`);
-      }
-    }
-    await page.getByRole("button", { name: "Back to its sources" }).click();
-    await page.getByText("put there by hand", { exact: false }).waitFor();
-
-    // Beside what was there before; of so little it is shown at once.
-    for (const path of ["read.md", "table.csv", "drawing.svg"]) {
-      const before = await s3.get("master.corpus", path);
-      const { version } = await s3.put("master.corpus", path, `${before}\n${markup()}`);
-      await visit(`/repos/corpus/master/diff?to=${version}`);
-      await page.getByRole("link", { name: path }).waitFor();
-      await page.locator(".compared").locator("td, img").first().waitFor();
-      await look(`the difference of ${path}`);
-    }
-    await visit("/repos/corpus/master/history");
-    await page.getByRole("listitem").filter({ hasText: NAME }).first().waitFor();
-    await look("the history");
-
-    await visit(`/jobs/${failedJob}`);
-    await page.getByRole("log").getByText("onerror", { exact: false }).first().waitFor();
-    await look("the job");
-    await visit(`/jobs?${new URLSearchParams({ search: NAME })}`);
-    await page.getByRole("list", { name: "Jobs" }).getByText("onerror", { exact: false }).first().waitFor();
-    await look("the jobs");
-    await visit("");
-    await page.getByRole("region", { name: "Failed since yesterday" }).getByText("onerror").first().waitFor();
-    await look("now");
-    await visit("/pipelines/hostile");
-    await page
-      .getByRole("region", { name: "Specification", exact: true })
-      .getByText("onerror")
-      .first()
-      .waitFor();
-    await look("the pipeline");
-    await visit("/pipelines/hostile/edit");
-    await page
-      .getByRole("textbox", { name: "Specification, in YAML" })
-      .getByText("onerror")
-      .first()
-      .waitFor();
-    await look("the editor");
-    // It counts as live for some seconds.
-    const trouble = `${NAME}<script>ran()</script>`;
-    const work = [{ pipeline: "hostile", workers: 1, running: 0, trouble }];
-    const bounds = { running: 1, workers: 1 };
-    const node = { node: "edge-2", executor: "docker", capacity: 1, bounds, work, about: { version: NAME } };
-    await control.call("POST", "/runner/heartbeat", { body: node, answers: z.unknown() });
-    await visit("/nodes");
-    await page.locator(".nodes .trouble").getByText("onerror").waitFor();
-    await page.getByText(`Sluice ${NAME}`).waitFor();
-    await look("the nodes");
-    await visit("/repos/corpus/master");
-    const buffer = Buffer.from(markup());
-    await page.getByLabel("Choose files").setInputFiles([{ name: NAME, mimeType: "text/html", buffer }]);
-    await page.getByLabel("Message of the commit").fill(NAME);
-    await page.getByRole("button", { name: "Look at another commit" }).click();
-    await page.getByRole("dialog").getByText("onerror").first().waitFor();
-    await look("the dialog of commits");
-    await page.keyboard.press("Escape");
-    const bar = page.getByRole("region", { name: "Upload" });
-    await bar.getByRole("button", { name: "Upload" }).click();
-    await bar.getByText("uploaded as one commit").waitFor();
-    await look("the upload");
-    await visit("/keys");
-    await page.getByRole("list").getByText("onerror", { exact: false }).first().waitFor();
-    await look("the keys");
-    await page.getByRole("main").focus();
-    await page.keyboard.press("/");
-    const dialog = page.getByRole("dialog", { name: "Search" });
-    await dialog.getByLabel("Name or id").fill(NAME);
-    await dialog.getByRole("link").filter({ hasText: "onerror" }).first().waitFor();
-    await look("the search");
-
+    // What leads away, or hides something, is told by what was counted until then, and not by the wait that it breaks.
+    const stopped = await lookEverywhere(look).then(
+      () => "",
+      (error: unknown) => String(error),
+    );
     const own = `${server.endpoint}/console/assets/`;
     const strangers = scripts.filter((url) => /^(https?|data|blob):/.test(url) && !url.startsWith(own));
-    expect({ ran, arrived, abroad, scripts: strangers, elements }).toEqual({
-      ...{ ran: [], arrived: [], abroad: [], scripts: [], elements: [] },
+    const counted = { ran, arrived, abroad: others(abroad), refused: others(refused), scripts: strangers };
+    expect({ stopped, ...counted, elements }).toEqual({
+      ...{ stopped: "", ran: [], arrived: [], abroad: [], refused: [], scripts: [], elements: [] },
     });
     expect(scripts.filter((url) => url.startsWith(own)).length).toBeGreaterThan(5);
-  });
+  }, 180_000);
 });
