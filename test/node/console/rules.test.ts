@@ -448,6 +448,7 @@ describe("the editor of specifications", () => {
     ["what is between an object and its list", "inputs:\n  - glob: /\n  |"],
     ["a list", "inputs:\n  |"],
     ["a list in brackets", "inputs: [|]"],
+    ["a list in brackets, behind what it has", "inputs: [{ glob: / }, | ]"],
     ["names of one's own", "transform:\n  env:\n    |"],
     ["a list of words", "transform:\n  cmd:\n    - |"],
     ["a comment", "# pipe|"],
