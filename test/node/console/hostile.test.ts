@@ -33,7 +33,7 @@ let other: Server | undefined;
 const arrived: string[] = [];
 /** Where a script of what is shown ran. */
 const ran: string[] = [];
-/** What the policy of a page, or of a worker of it, did not let in: the browser's words. */
+/** What the policy of a page, or of a worker of it, did not let in. */
 const refused: string[] = [];
 
 /** The job that printed and failed with what is hostile. */
@@ -127,6 +127,13 @@ setStage({
     await new Promise<void>((resolve) => other?.listen(0, "127.0.0.1", resolve));
     elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
     await browser.context.exposeBinding("ran", ({ frame }) => ran.push(frame.url()));
+    await browser.context.exposeBinding("refused", (_, what: string) => refused.push(what));
+    await browser.context.addInitScript(() => {
+      const shown = globalThis as unknown as { refused(what: string): void };
+      addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) =>
+        shown.refused(`${effectiveDirective} ${blockedURI}`),
+      );
+    });
     await s3.createBucket("master.corpus");
     const headers = { "x-sluice-commit-message": NAME, "x-sluice-commit-meta-said": NAME };
     for (const [path, { body }] of Object.entries(corpus())) {
@@ -196,7 +203,9 @@ async function lookEverywhere(look: (what: string) => Promise<void>): Promise<vo
     const { version } = await s3.put("master.corpus", path, `${before}\n${markup()}`);
     await visit(`/repos/corpus/master/diff?to=${version}`);
     await page.getByRole("link", { name: path }).waitFor();
-    await page.locator(".compared").locator("td, img").first().waitFor();
+    const compared = page.locator(".compared");
+    const cells = compared.locator("td td").filter({ hasText: "onerror" });
+    await (path.endsWith(".svg") ? compared.getByRole("img") : cells).first().waitFor();
     await look(`the difference of ${path}`);
   }
   await visit("/repos/corpus/master/history");
@@ -277,8 +286,9 @@ describe.skipIf(!HAS_CHROMIUM)("what somebody stored or said", () => {
     const devtools = await browser.context.newCDPSession(page);
     devtools.on("Debugger.scriptParsed", ({ url }) => scripts.push(url));
     await devtools.send("Debugger.enable");
-    devtools.on("Log.entryAdded", ({ entry: { text } }) => {
-      if (text.includes("Content Security Policy")) refused.push(text);
+    // A page hears of what its own policy refused, and its workers say it in the log alone.
+    devtools.on("Log.entryAdded", ({ entry: { source, text } }) => {
+      if (source === "worker" && text.includes("Content Security Policy")) refused.push(text);
     });
     await devtools.send("Log.enable");
     await logInAt(page, server, "/repos/corpus/master");
