@@ -182,8 +182,9 @@ function waitText({ reason, finishedAt, datums }: Job, stream: LogStream | undef
       ? `${nothing}: no datum ran in this job.`
       : `${nothing}, or it is kept no more.`;
   }
-  // Why, the top of the page says.
-  return `${nothing} yet. ${reason === null ? "Its datums run." : "Its datums do not run yet."}`;
+  return reason === null
+    ? `${nothing} yet. Its datums run.`
+    : `${nothing} yet. The job says: ${reason}.`;
 }
 
 interface LinesProps extends Omit<LogsProps, "known"> {
