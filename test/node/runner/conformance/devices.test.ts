@@ -69,7 +69,7 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
         "echo err > /dev/stderr",
         "echo three 3>/dev/fd/1 >&3",
       ];
-      const run = await bench.sh(script.join(" && "), { stdin: "given" });
+      const run = await bench.sh(script.join(" && "), { stdin: "given", joined: true });
       expect(run).toEqual({ kind: "exited", code: 0, log: "out\nerr\nthree\n" });
     });
 
