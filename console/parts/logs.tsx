@@ -182,9 +182,7 @@ function waitText({ reason, finishedAt, datums }: Job, stream: LogStream | undef
       ? `${nothing}: no datum ran in this job.`
       : `${nothing}, or it is kept no more.`;
   }
-  return reason === null
-    ? `${nothing} yet. Its datums run.`
-    : `${nothing} yet. The job says: ${reason}.`;
+  return reason === null ? `${nothing} yet. Its datums run.` : `${nothing} yet. The job says: ${reason}.`;
 }
 
 interface LinesProps extends Omit<LogsProps, "known"> {

@@ -60,7 +60,8 @@ export const FIRST_CALLS: Invariant = {
       name: "A bucket that was missing once is not looked for again",
       file: "worker/objects/made-objects.ts",
       text: "    if ((await isMade(name, call)) === false) return true;\n    remember(name);\n    return false;\n",
-      replacement: "    const made = await isMade(name, call);\n    remember(name);\n    return made === false;\n",
+      replacement:
+        "    const made = await isMade(name, call);\n    remember(name);\n    return made === false;\n",
       tests: [FIRST],
     },
     {
