@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { OTHER_FAMILY } from "../../../protocol/family.ts";
 import { branchMarker } from "../../../worker/blobs/blob-name.ts";
 import { Sql } from "../../../worker/objects/sql.ts";
+import { pipelineMarker } from "../../../worker/pipeline/lifecycle/definition.ts";
 import { failed } from "../api/support.ts";
 import { failure, s3 } from "../s3/support.ts";
 
@@ -96,6 +97,8 @@ describe("an object with tables of another family", () => {
     ["DELETE /pipelines/old"],
   ])("refuses %s as a pipeline", async (asked) => {
     const name = `old-${++names}`;
+    // It left its marker as all do.
+    await env.BLOBS.put(pipelineMarker(name), "{}");
     await makeOld(env.PIPELINE.getByName(name) as unknown as DurableObjectStub<undefined>);
     expect(await failed(asked.replace("old", name))).toMatchObject({
       ...{ status: 503, code: "Unavailable", message: OTHER_FAMILY },
