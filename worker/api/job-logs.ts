@@ -44,12 +44,9 @@ export async function readLogs(asked: ApiRequest): Promise<Response> {
   // The first page finds what is wrong with the request, before the answer begins.
   const first = await pageOf(call, { after, waitMs: 0, ...(tail !== undefined && { tail }) });
   if (!first.ok) throw refusal(first.reason, { job, datum });
-  return new Response(
-    slowLines(textOf(first, { call, records: new Records(stream) }), { mayGoOn: () => isKeyThere(asked) }),
-    {
-      headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
-    },
-  );
+  return new Response(slowLines(textOf(first, call), { mayGoOn: () => isKeyThere(asked) }), {
+    headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
+  });
 }
 
 /** If D1 can't be asked, the answer goes on: the key was good when it began. When it expires is known without D1. */
@@ -78,55 +75,42 @@ async function pageOf(
 }
 
 /** The first page and those behind it. A job that goes away with its pipeline has no more. */
-async function* textOf(
-  first: LogPage,
-  { call, records }: { call: Call; records: Records },
-): AsyncGenerator<string, undefined> {
+async function* textOf(first: LogPage, call: Call): AsyncGenerator<string, undefined> {
   for (let page: Answer = { ok: true, ...first }; page.ok; ) {
     const { chunks, after, rest } = page;
-    if (chunks.length > 0) yield chunks.map((chunk) => records.of(chunk)).join("");
+    if (chunks.length > 0) yield render(chunks, call.which.stream);
     if (rest === "none") return;
     if (rest === "later") await scheduler.wait(PAUSE_MS);
     page = await pageOf(call, { after, waitMs: WAIT_MS });
   }
 }
 
-/** Makes the answer's lines of chunks, one after the other. */
-class Records {
-  readonly #stream: LogStream | undefined;
+/**
+ * The answer's lines of a page's chunks; with a stream, those that came on it. What a datum reads is told once on each page, so that
+ * nothing need be remembered behind one, however many datums have nothing on the stream.
+ */
+function render(chunks: readonly LogChunk[], asked: LogStream | undefined): string {
   /** What datums read of which no line was shown since it was told. */
-  readonly #untold = new Map<string, LogLine["inputs"]>();
-
-  /** With a stream, only of lines that came on it. */
-  constructor(stream: LogStream | undefined) {
-    this.#stream = stream;
-  }
-
-  of(chunk: LogChunk): string {
-    const { place, datum, inputs, node, at, lines, seen } = chunk;
-    if (inputs) this.#untold.set(datum, inputs);
-    // What is missing is missing before the first line, whoever has read that has been told.
+  const untold = new Map<string, Pick<LogLine, "inputs">>();
+  let text = "";
+  for (const { place, datum, inputs, node, at, lines, seen, ...chunk } of chunks) {
+    if (inputs) untold.set(datum, { inputs });
+    // What is missing is missing before the first line: whoever has read that has been told.
     let dropped = seen === 0 ? chunk.dropped : 0;
-    let text = "";
     const add = (line: Pick<LogLine, "at" | "line" | "stream">, count: number) => {
-      const before = dropped > 0 ? { dropped } : {};
-      text += record({ datum, ...this.#take(datum), node, ...line, ...before, next: `${place}.${count}` });
+      const before = { ...untold.get(datum), ...(dropped > 0 && { dropped }) };
+      text += record({ datum, node, ...line, ...before, next: `${place}.${count}` });
+      untold.delete(datum);
       dropped = 0;
     };
     for (const [index, [afterMs, line, number]] of lines.entries()) {
       const stream = number && LogStream.options[number - 1];
-      const isAsked = this.#stream === undefined || stream === this.#stream;
+      const isAsked = asked === undefined || stream === asked;
       if (index >= seen && isAsked) add({ at: at + afterMs, line, ...(stream && { stream }) }, index + 1);
     }
     if (dropped > 0) add({ at, line: null }, Math.max(1, lines.length));
-    return text;
   }
-
-  #take(datum: string): Pick<LogLine, "inputs"> {
-    const inputs = this.#untold.get(datum);
-    this.#untold.delete(datum);
-    return inputs ? { inputs } : {};
-  }
+  return text;
 }
 
 function record(line: LogLine): string {
