@@ -82,7 +82,8 @@ class Meter {
     d1Queries: 0,
   };
   readonly #spans: Span[] = [];
-  readonly #cursors: SqlStorageCursor<never>[] = [];
+  /** Of the newest statement: it has all its rows once another is executed. */
+  #newest: Pick<SqlStorageCursor<never>, "rowsRead" | "rowsWritten"> = { rowsRead: 0, rowsWritten: 0 };
   readonly #undo: (() => void)[] = [];
 
   /** Counts calls of methods. */
@@ -111,9 +112,18 @@ class Meter {
   countStatements(): void {
     this.#replace(Sql.prototype, "execute", (real, self, args) => {
       const cursor = real.apply(self, args);
-      if (args[0] !== UNKEPT && !isPaused) this.#cursors.push(cursor);
+      if (args[0] === UNKEPT || isPaused) return cursor;
+      this.#addRows();
+      this.#newest = cursor;
       return cursor;
     });
+  }
+
+  /** A cursor is not kept for longer than it takes: a job of many datums executes millions of statements. */
+  #addRows(): void {
+    this.#counts.rowsRead += this.#newest.rowsRead;
+    this.#counts.rowsWritten += this.#newest.rowsWritten;
+    this.#newest = { rowsRead: 0, rowsWritten: 0 };
   }
 
   /** Counts queries of D1 and their rows. */
@@ -144,14 +154,8 @@ class Meter {
   }
 
   bill(): TimedBill {
-    const sum = (rows: "rowsRead" | "rowsWritten") =>
-      this.#cursors.reduce((all, cursor) => all + cursor[rows], this.#counts[rows]);
-    return {
-      ...this.#counts,
-      rowsRead: sum("rowsRead"),
-      rowsWritten: sum("rowsWritten"),
-      secondsAtWork: secondsOf(this.#spans),
-    };
+    this.#addRows();
+    return { ...this.#counts, secondsAtWork: secondsOf(this.#spans) };
   }
 
   end(): void {
