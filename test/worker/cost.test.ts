@@ -248,7 +248,7 @@ async function billOfJob(datums: number, { times = 1 } = {}): Promise<Bill> {
       { length: datums },
       (_, n) => [`file-${time}-${n}`, `content ${time} ${n}`] as const,
     );
-    const [path, body] = files[0] ?? [];
+    const [[path, body] = ["", ""]] = files;
     const bill = await billOf(async () => {
       if (datums === 1) await send(`PUT /${from}/${path}`, { body });
       else if (datums <= MAX_COMMIT_OPERATIONS) await commit(from, Object.fromEntries(files));
