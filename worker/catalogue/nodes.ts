@@ -43,7 +43,7 @@ type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds" | "quietUntil" | 
     readonly vouchedAt: number | null;
   };
 
-/** For so long after a Fleet object said that it lives, the nodes of which it has sockets count as alive. It does so each minute. */
+/** For so long after a Fleet object said that it lives, the quiet nodes of which it has sockets count as alive. It does so each minute. */
 export const VOUCHED_MS = 150_000;
 
 /** When the Fleet object that has a socket of the node was heard of. */
@@ -93,7 +93,8 @@ export class NodeTable extends Table {
     if (quietUntil !== undefined) {
       const known = await this.first<{ newest: string | null; about: string | null }>`
         SELECT about, ${raw(NEWEST)} FROM nodes
-        WHERE name = ${name} AND executor = ${executor} AND capacity = ${capacity} AND work = ${said}
+        WHERE name = ${name} AND quietUntil IS NOT NULL
+          AND executor = ${executor} AND capacity = ${capacity} AND work = ${said}
           AND maxRunning IS ${maxRunning} AND maxWorkers IS ${maxWorkers}
           AND ${raw(VOUCHED_AT)} >= ${quietUntil - VOUCHED_MS}`;
       if (known && !isNews(about, known.about === null ? undefined : JSON.parse(known.about)))
@@ -137,6 +138,18 @@ export class NodeTable extends Table {
     );
   }
 
+  /**
+   * Nodes let leases run out. One that was not heard of for NODE_TTL_MS is quiet no more, so that it counts as dead until it beats: whatever
+   * runs there can't be renewed. Returns whether there is any such.
+   */
+  async suspect(names: readonly string[], now: number): Promise<boolean> {
+    const silent = await this.all`
+      UPDATE nodes SET quietUntil = NULL
+      WHERE name IN (SELECT value FROM json_each(${JSON.stringify(names)})) AND seenAt < ${now - NODE_TTL_MS}
+      RETURNING name`;
+    return silent.length > 0;
+  }
+
   /** A node that leaves in good order counts as dead at once. Its row goes, unless it carries the mark of draining. */
   async leave(name: string, now: number): Promise<void> {
     await this.batch([
@@ -160,7 +173,7 @@ export class NodeTable extends Table {
     const rows = await this.all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>`
       SELECT name, executor, draining, ${raw(BOUNDS)} FROM nodes
       WHERE seenAt >= ${now - QUIET_TTL_MS} AND (seenAt >= ${now - NODE_TTL_MS} OR quietUntil >= ${now})
-        OR fleet IN (SELECT name FROM fleets WHERE seenAt >= ${now - VOUCHED_MS})
+        OR quietUntil IS NOT NULL AND fleet IN (SELECT name FROM fleets WHERE seenAt >= ${now - VOUCHED_MS})
       ORDER BY name`;
     return rows.map(({ name, executor, draining, ...bounds }) => ({
       ...{ name, executor, draining: draining === 1 },
@@ -180,10 +193,12 @@ export class NodeTable extends Table {
 
 function nodeOf({ maxRunning, maxWorkers, quietUntil, vouchedAt, about, ...row }: StoredNode): NodeRow {
   const bounds = boundsOf({ maxRunning, maxWorkers });
-  const until = Math.max(quietUntil ?? 0, vouchedAt === null ? 0 : vouchedAt + VOUCHED_MS);
+  // One that is not quiet beats by itself: that it has a socket says nothing.
+  const vouched = quietUntil === null ? null : vouchedAt;
+  const until = Math.max(quietUntil ?? 0, vouched === null ? 0 : vouched + VOUCHED_MS);
   return {
     ...row,
-    ...{ seenAt: Math.max(row.seenAt, vouchedAt ?? row.seenAt), draining: row.draining === 1 },
+    ...{ seenAt: Math.max(row.seenAt, vouched ?? row.seenAt), draining: row.draining === 1 },
     ...{ work: JSON.parse(row.work), bounds, ...(until > 0 && { quietUntil: until }) },
     ...(about !== null && { about: JSON.parse(about) }),
   };

@@ -48,6 +48,8 @@ export interface FleetDoor extends NodeCalls {
    * it may; absent: it is one of the gateway's own.
    */
   open(node: string, key?: string): Promise<Response>;
+  /** These nodes let leases run out: one that is not heard of counts as dead, and the others are woken to take its share. */
+  suspect(names: readonly string[]): Promise<void>;
   /** What a node is to run. For quiet nodes the object asks the catalogue, once for many; if it can't be asked, it is asked for each. */
   assigned(node: string, beating: Beating): Promise<Assignment["workers"]>;
 }
@@ -73,6 +75,12 @@ export function openFleet(env: Pick<Env, "FLEET" | "DB" | "SLUICE_JURISDICTION">
     wake: () => woken(nodes.wake()),
     wakeWorkers: (pipeline) => woken(nodes.wakeWorkers(pipeline)),
     leave: (node) => woken(nodes.leave(node)),
+    suspect: (names) =>
+      woken(
+        openCatalogue(env.DB)
+          .nodes.suspect(names, Date.now())
+          .then((isSilent) => (isSilent ? nodes.wake() : undefined)),
+      ),
     async assigned(node, { isWoken, isQuiet }) {
       const known = isWoken && isQuiet ? nodes.assigned(node) : undefined;
       const shares = known && (await asked(known, "the Fleet object does not say what nodes are to run"));

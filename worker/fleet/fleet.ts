@@ -52,8 +52,8 @@ const FACETS: Facets<FleetApi, FleetApi["nodes"]> = {
  * and hears what it is to have. So a node to which nothing happens need not ask. The object sleeps all the while: the platform
  * keeps the sockets of an object that is not in memory, and answers pings for it.
  *
- * Nothing here is the truth. What a node is to have is in the catalogue; so is whether it lives: by its last heartbeat, or since this
- * object vouches for it, which it does each minute for all nodes that have sockets, by one row. So what a quiet node has to say is
+ * Nothing here is the truth. What a node is to have is in the catalogue; so is whether it lives: by its last heartbeat, or if it is quiet
+ * since this object vouches for it, which it does each minute for all nodes that have sockets, by one row. So what a quiet node has to say is
  * not written down again and again. If the object is silent, heartbeats are written down as before. A node whose socket closes, or over
  * whose socket no ping comes, and that has not come back GONE_MS later, is gone (unless it was heard of since). If the object
  * forgot all it knows, nodes would be noticed later, and none would be lost.

@@ -28,8 +28,8 @@ export interface Peers {
   nodes(): Promise<readonly LiveNode[]>;
   /** What the nodes have for a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
   room(pipeline: string): Promise<PipelineRoom | undefined>;
-  /** Hears when nodes are to have other workers, and when workers have something to do. */
-  readonly fleet: Pick<FleetDoor, "wake" | "wakeWorkers">;
+  /** Hears when nodes are to have other workers, when workers have something to do, and which nodes let leases run out. */
+  readonly fleet: Pick<FleetDoor, "wake" | "wakeWorkers" | "suspect">;
 }
 
 /** What a pipeline is to have and what it has, of one look at the nodes. */
@@ -90,6 +90,8 @@ export class Memory {
   /** Proposals that calls wait for (work/saga/propose.ts): nobody else takes them back. */
   readonly held = new Set<string>();
   readonly refusals = new Refusals();
+  /** Nodes that let leases run out, of which the fleet is to hear. Nothing depends on it. */
+  readonly suspects = new Set<string>();
   /** When somebody last looked at leases; undefined: nobody has. */
   heardAt: number | undefined;
   /** How many wake-ups of inputs came. */

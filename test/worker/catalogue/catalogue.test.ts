@@ -399,6 +399,39 @@ describe("nodes", () => {
       expect(await alive(start + 6 + NODE_TTL_MS)).toEqual([]);
     });
 
+    test("is vouched for no more once it beats and is not quiet: then only its heartbeats say that it lives", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start });
+      await catalogue.nodes.record({ ...node, seenAt: start + 5 });
+      await catalogue.nodes.vouch("f1", { nodes: ["n1"], now: start + 60_000 });
+      expect(await alive(start + 5 + NODE_TTL_MS)).toEqual(["n1"]);
+      const past = start + 6 + NODE_TTL_MS;
+      expect(await alive(past)).toEqual([]);
+      const [listed] = await catalogue.nodes.list(start);
+      expect(listed && isAlive(listed, past)).toBe(false);
+      expect(listed?.seenAt).toBe(start + 5);
+      // What it does it says as before; that it is quiet again is news.
+      await catalogue.nodes.record({ ...quiet, seenAt: past });
+      expect(await alive(past + NODE_TTL_MS + 1)).toEqual(["n1"]);
+    });
+
+    test("counts as dead until it beats when a lease of it ran out and it was not heard of", async () => {
+      await catalogue.nodes.record(quiet);
+      await catalogue.nodes.record({ ...quiet, name: "n2" });
+      const vouch = () => catalogue.nodes.vouch("f1", { nodes: ["n1", "n2"], now: start });
+      await vouch();
+      expect(await catalogue.nodes.suspect(["n1"], start + NODE_TTL_MS)).toBe(false);
+      const past = start + NODE_TTL_MS + 1;
+      expect(await alive(past)).toEqual(["n1", "n2"]);
+      expect(await catalogue.nodes.suspect(["n1", "n3"], past)).toBe(true);
+      expect(await alive(past)).toEqual(["n2"]);
+      // Its socket stays open for long if its machine lost its power.
+      await vouch();
+      expect(await alive(past)).toEqual(["n2"]);
+      await catalogue.nodes.record({ ...quiet, seenAt: past });
+      expect(await alive(past + NODE_TTL_MS + 1)).toEqual(["n1", "n2"]);
+    });
+
     test("is not when it lost its socket, unless it was heard of since", async () => {
       await catalogue.nodes.record(quiet);
       await catalogue.nodes.disquiet([{ name: "n1", closedAt: start }]);

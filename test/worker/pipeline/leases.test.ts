@@ -1,8 +1,16 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { ContentId } from "../../../protocol/content.ts";
-import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import {
+  type LeasedDatum,
+  NODE_TTL_MS,
+  type Outcome,
+  QUIET_TTL_MS,
+  WakeUp,
+} from "../../../protocol/runner.ts";
 import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { FLEET_NAME } from "../../../worker/fleet/door.ts";
 import { LostLeaseStore } from "../../../worker/pipeline/attempts/upload-store.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { sampled } from "../../support/suite.ts";
@@ -178,6 +186,27 @@ describe("a gateway that is killed while a lease is lost", () => {
     );
 });
 
+let made = 0;
+
+async function ring(name: string): Promise<void> {
+  await runDurableObjectAlarm(env.PIPELINE.getByName(name));
+}
+
+/** The socket by which a node is woken, and how often it was told to beat: when it opened, and then each time. */
+async function openSocketOf(node: string): Promise<{ beats(): number }> {
+  const fleet = env.FLEET.getByName(FLEET_NAME);
+  const { webSocket } = await fleet.fetch(`http://fleet/?node=${node}`, {
+    headers: { upgrade: "websocket" },
+  });
+  const told: WakeUp[] = [];
+  webSocket?.addEventListener("message", ({ data }) => {
+    told.push(WakeUp.parse(JSON.parse(String(data))));
+  });
+  webSocket?.accept();
+  await expect.poll(() => told.length).toBe(1);
+  return { beats: () => told.filter(({ beat }) => beat).length };
+}
+
 describe("a lease", () => {
   it("that ran out can't record a result, and its datum goes to another worker", async () => {
     await makeRepo("slow-in");
@@ -197,6 +226,56 @@ describe("a lease", () => {
     ).toEqual([]);
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]?.datums).toEqual({ total: 1, processed: 1, skipped: 0, failed: 0 });
+  });
+
+  it.each([
+    { of: "a datum", seen: "when it has run out", more: {}, look: async (name: string) => await ring(name) },
+    {
+      of: "a datum",
+      seen: "by the next call for datums",
+      more: {},
+      look: async (name: string) => {
+        await pipelineOf(name).leases.take({ node: "n2", worker: "w2", max: 1, waitMs: 0 });
+      },
+    },
+    {
+      of: "a task",
+      seen: "when it has run out",
+      more: { egress: { URL: "s3://bucket/dir" } },
+      look: async (name: string) => await ring(name),
+    },
+  ])("of $of that ran out has its node count as dead, and the others woken, $seen", async ({
+    more,
+    look,
+  }) => {
+    const name = `dies-${++made}`;
+    await makeRepo(`${name}-in`);
+    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers: 2, more });
+    await commit(`${name}-in`, { a: "1" });
+    const { nodes } = openCatalogue(env.DB);
+    const seenAt = Date.now() - NODE_TTL_MS - 1;
+    const quiet = {
+      executor: "process",
+      capacity: 1,
+      work: [],
+      seenAt,
+      quietUntil: Date.now() + QUIET_TTL_MS,
+    };
+    for (const node of ["n1", "n2"]) await nodes.record({ ...quiet, name: node });
+    const { datums, output } = await leaseSome(pipeline);
+    if ("egress" in more) {
+      const outcomes = await Promise.all(datums.map((datum) => outcomeOf(datum, { command: echo, output })));
+      await pipeline.leases.finish({ worker: "w1", outcomes });
+      const leased = await pipeline.leases.take({ node: "n1", worker: "w1", max: 1, waitMs: 10_000 });
+      expect(leased).toMatchObject({ tasks: [{ kind: "egress" }] });
+    }
+    const alive = async () => (await nodes.alive(Date.now())).map((node) => node.name);
+    expect(await alive()).toEqual(["n1", "n2"]);
+    const other = await openSocketOf("n2");
+    await expireLeases(name);
+    await look(name);
+    await expect.poll(alive).toEqual(["n2"]);
+    await expect.poll(() => other.beats()).toBe(2);
   });
 
   it("that ran out can't record a result even before anybody noticed", async () => {

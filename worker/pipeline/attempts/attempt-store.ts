@@ -14,6 +14,10 @@ export interface AttemptRow {
   readonly lost: number;
 }
 
+export interface ExpiredAttempt extends AttemptRow {
+  readonly node: string | null;
+}
+
 /** One that a lease holds. */
 export interface HeldAttempt extends AttemptRow {
   /** The lease call that it is of. */
@@ -275,9 +279,10 @@ export class AttemptStore extends Store {
   }
 
   /** Attempts whose lease ran out. Once they were seen to, `settleDue` is to follow. */
-  expired(now: number, limit: number): AttemptRow[] {
-    return this.sql.query<AttemptRow>(
-      `SELECT DISTINCT a.job AS job, a.id AS id, a.key AS key, a.tries AS tries, a.troubles AS troubles, a.lost AS lost
+  expired(now: number, limit: number): ExpiredAttempt[] {
+    return this.sql.query<ExpiredAttempt>(
+      `SELECT DISTINCT a.job AS job, a.id AS id, a.key AS key, a.tries AS tries, a.troubles AS troubles, a.lost AS lost,
+         a.node AS node
        FROM ${LEASED} WHERE c.due <= ?1 AND a.leaseUntil <= ?1 LIMIT ?2`,
       [now, limit],
     );

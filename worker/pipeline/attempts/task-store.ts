@@ -16,6 +16,19 @@ export interface TaskRow {
   readonly lost: number;
 }
 
+export interface TaskLease {
+  readonly lease: string;
+  readonly node: string;
+  readonly worker: string;
+  /** When it ends, if it is not renewed. */
+  readonly until: number;
+}
+
+/** `node`: null if the release before leased it. */
+export interface ExpiredTask extends TaskRow {
+  readonly node: string | null;
+}
+
 type StoredTask = TaskRow & { readonly parts: string | null };
 
 /** What runners are to do for the oldest job beside its datums: merges and egress. Leased like datums; a task that is done has no row. */
@@ -63,9 +76,9 @@ export class TaskStore extends Store {
     return JSON.parse(row?.parts ?? "[]");
   }
 
-  run(id: string, { lease, worker, until }: { lease: string; worker: string; until: number }): void {
+  run(id: string, { lease, node, worker, until }: TaskLease): void {
     this.sql.run`
-      UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, leaseUntil = ${until}
+      UPDATE tasks SET state = 'running', lease = ${lease}, node = ${node}, worker = ${worker}, leaseUntil = ${until}
       WHERE id = ${id} AND state = 'queued'`;
     this.wake("leases", until);
   }
@@ -87,9 +100,9 @@ export class TaskStore extends Store {
       RETURNING job`?.job;
   }
 
-  expired(now: number, limit: number): TaskRow[] {
-    return this.sql.all<TaskRow>`
-      SELECT id, kind, job, path, tries, lost FROM tasks
+  expired(now: number, limit: number): ExpiredTask[] {
+    return this.sql.all<ExpiredTask>`
+      SELECT id, kind, job, path, tries, lost, node FROM tasks
       WHERE leaseUntil IS NOT NULL AND leaseUntil <= ${now} ORDER BY leaseUntil LIMIT ${limit}`;
   }
 
@@ -109,7 +122,7 @@ export class TaskStore extends Store {
   requeue({ id, tries, lost }: TaskRow): void {
     this.#lost.ofTask(id);
     this.sql.run`
-      UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, leaseUntil = NULL, tries = ${tries},
+      UPDATE tasks SET state = 'queued', lease = NULL, node = NULL, worker = NULL, leaseUntil = NULL, tries = ${tries},
         lost = ${lost}
       WHERE id = ${id}`;
   }

@@ -24,7 +24,15 @@ import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
 import { endEarly } from "../work/jobs.ts";
-import { failJobOf, hasTasks, keepTime, sweep, type TaskRequest, takeTasks } from "../work/leases.ts";
+import {
+  failJobOf,
+  hasTasks,
+  keepTime,
+  sweep,
+  type TaskRequest,
+  takeTasks,
+  tellSuspects,
+} from "../work/leases.ts";
 import type { PipelineFacet } from "./facet.ts";
 
 /** What runners call. */
@@ -134,6 +142,8 @@ async function leaseDatums(
       const taken = ledger.transaction((tx) =>
         take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
       );
+      // The call of another node's worker may see it first, and does not wait for that.
+      void tellSuspects(context);
       const { leftMs } = time;
       const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
       if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
@@ -171,7 +181,6 @@ function termsOf({ spec, output, limited }: Definition): Terms {
 }
 
 interface Request extends Omit<TaskRequest, "until"> {
-  readonly node: string;
   /** Tells this call from the worker's others; null: it does not say. */
   readonly visit: string | null;
   readonly peek?: true | undefined;
@@ -197,7 +206,7 @@ function take(
   sweep(tx, context, now);
   if (peek)
     return { slot, datums: [], tasks: [], queued: hasTasks(ledger, { definition }) || hasDatum(ledger) };
-  const tasks = takeTasks(tx, context, { definition, worker, max, allowed, until });
+  const tasks = takeTasks(tx, context, { definition, node, worker, max, allowed, until });
   const datums =
     tasks.length > 0 ? [] : takeDatums(tx, context, { definition, node, worker, max, allowed, until });
   if (tasks.length + datums.length > 0) {

@@ -574,5 +574,10 @@ const LOG_STREAMS = `
   ALTER TABLE log_chunks ADD stderr INTEGER;
 `;
 
+const TASK_NODES = `
+  -- That leased it; null: it is not known.
+  ALTER TABLE tasks ADD node TEXT;
+`;
+
 /** Append only: an entry is never edited once it was released. */
-export const MIGRATIONS: readonly string[] = [SCHEMA, LOG_STREAMS];
+export const MIGRATIONS: readonly string[] = [SCHEMA, LOG_STREAMS, TASK_NODES];

@@ -1,7 +1,7 @@
 import { LEASE_MS, MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
 import type { Tx } from "../../objects/transaction.ts";
 import type { TaskRow } from "../attempts/task-store.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Memory, PipelineContext } from "../context.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Definition } from "../lifecycle/definition.ts";
@@ -36,6 +36,7 @@ export function sweep(tx: Tx, context: PipelineContext, now: number): boolean {
   const sweptTasks = sweepTasks(tx, context, now);
   const expired = ledger.attempts.expired(now, SWEEP);
   for (const attempt of expired) {
+    suspect(memory, attempt.node);
     const lost = attempt.lost + 1;
     if (lost < MAX_LOSSES) ledger.attempts.requeue({ ...attempt, lost });
     else {
@@ -53,11 +54,26 @@ function sweepTasks(tx: Tx, context: PipelineContext, now: number): boolean {
   const { tasks } = context.ledger;
   const expired = tasks.expired(now, SWEEP);
   for (const task of expired) {
+    suspect(context.memory, task.node);
     const lost = task.lost + 1;
     tasks.requeue({ ...task, lost });
     if (lost >= MAX_LOSSES) failJobOf(tx, context, { task, why: lossText(lost) });
   }
   return expired.length > 0;
+}
+
+function suspect({ suspects }: Memory, node: string | null): void {
+  if (node !== null) suspects.add(node);
+}
+
+/**
+ * Tells the fleet which nodes let leases run out, of those that were swept. Otherwise a node that lost its power keeps its share of the workers
+ * until its socket is seen to be silent, and what it ran waits for so long.
+ */
+export async function tellSuspects({ memory, peers }: PipelineContext): Promise<void> {
+  const nodes = [...memory.suspects];
+  memory.suspects.clear();
+  if (nodes.length > 0) await peers.fleet.suspect(nodes);
 }
 
 function lossText(lost: number): string {
@@ -71,6 +87,7 @@ const MAX_SHARES = 16;
 
 export interface TaskRequest {
   readonly definition: Definition;
+  readonly node: string;
   readonly worker: string;
   readonly max: number;
   /** How many workers the pipeline has now. */
@@ -81,7 +98,7 @@ export interface TaskRequest {
 /** The tasks of the oldest job that a worker with a slot gets now: merges, or one slice of the egress. */
 export function takeTasks(tx: Tx, context: PipelineContext, request: TaskRequest): Task[] {
   const { ledger, peers } = context;
-  const { definition, max, allowed, worker, until } = request;
+  const { definition, max, allowed, node, worker, until } = request;
   const oldest = ledger.jobs.oldest();
   if (!oldest) return [];
   const share = Math.ceil(ledger.tasks.queued(oldest.n, allowed * max) / allowed);
@@ -93,7 +110,7 @@ export function takeTasks(tx: Tx, context: PipelineContext, request: TaskRequest
     const lease = peers.id(definition.uid);
     const task = taskOf(ledger, { row, definition, lease, job: oldest.id });
     if (!task) continue;
-    ledger.tasks.run(row.id, { lease, worker, until });
+    ledger.tasks.run(row.id, { lease, node, worker, until });
     taken.push(task);
     size += task.kind === "merge" ? task.parts.length : MAX_MERGE_PARTS;
     if (size >= PARTS_PER_CALL) break;

@@ -8,7 +8,7 @@ import { fillJobs } from "./inputs/fill.ts";
 import { marksDueAt, sendMarks } from "./inputs/low-water.ts";
 import { pull } from "./inputs/pull.ts";
 import { callOffAttempts, endOverdue, overdueAt } from "./jobs.ts";
-import { sweep } from "./leases.ts";
+import { sweep, tellSuspects } from "./leases.ts";
 import { changeState, isChanging } from "./saga/saga.ts";
 import { hasToTrim, trim } from "./trim/trim.ts";
 import { dropErased, endLostUploads, isErasing } from "./trim/uploads.ts";
@@ -41,7 +41,11 @@ export function loopsOf(context: PipelineContext, object: () => string): NamedLo
     {
       name: "leases",
       due: () => nextExpiry(ledger),
-      step: () => ledger.transaction((tx) => sweep(tx, context, peers.now())),
+      step: async () => {
+        const goesOn = ledger.transaction((tx) => sweep(tx, context, peers.now()));
+        await tellSuspects(context);
+        return goesOn;
+      },
     },
     { name: "jobTime", due: () => overdueAt(ledger), step: () => endOverdue(context, peers.now()) },
     {
