@@ -1,4 +1,5 @@
 import { env } from "cloudflare:test";
+import { decodeTime } from "ulid";
 import { describe, expect, it, vi } from "vitest";
 import { feed } from "../../../worker/branch/calls/feed.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
@@ -11,11 +12,17 @@ async function uidOf(name: string): Promise<string> {
   return row.uid;
 }
 
+/** A commit, and what another branch gets next is later: those of one millisecond have no order between branches. */
+async function commitBefore(repo: string, files: Parameters<typeof commit>[1]): Promise<void> {
+  const id = await commit(repo, files);
+  await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(decodeTime(id));
+}
+
 /** The commits of the example in docs/contract.md, Several inputs: A, B, A, B, each of one new file. */
 async function exampleCommits(a: string, b: string): Promise<void> {
-  await commit(a, { A1: "a1" });
-  await commit(b, { B1: "b1" });
-  await commit(a, { A2: "a2" });
+  await commitBefore(a, { A1: "a1" });
+  await commitBefore(b, { B1: "b1" });
+  await commitBefore(a, { A2: "a2" });
   await commit(b, { B2: "b2" });
 }
 
@@ -204,9 +211,9 @@ describe("the first job", () => {
   it("waits until the last empty input has data, also where data came and went", async () => {
     await makeRepo("wait-a", "wait-b");
     const pipeline = await makePipeline({ name: "wait", globs: { "wait-a": "/*", "wait-b": "/*" } });
-    await commit("wait-a", { a: "1" });
-    await commit("wait-a", { a: null });
-    await commit("wait-b", { b: "1" });
+    await commitBefore("wait-a", { a: "1" });
+    await commitBefore("wait-a", { a: null });
+    await commitBefore("wait-b", { b: "1" });
     await commit("wait-a", { a: "2" });
     await workUntil(pipeline, { jobs: 1 });
     const jobs = await allJobs(pipeline);

@@ -203,7 +203,7 @@ async function openSocketOf(node: string): Promise<{ beats(): number }> {
     told.push(WakeUp.parse(JSON.parse(String(data))));
   });
   webSocket?.accept();
-  await expect.poll(() => told.length).toBe(1);
+  await expect.poll(() => told.length).toBeGreaterThan(0);
   return { beats: () => told.filter(({ beat }) => beat).length };
 }
 
@@ -272,10 +272,11 @@ describe("a lease", () => {
     const alive = async () => (await nodes.alive(Date.now())).map((node) => node.name);
     expect(await alive()).toEqual(["n1", "n2"]);
     const other = await openSocketOf("n2");
+    const before = other.beats();
     await expireLeases(name);
     await look(name);
     await expect.poll(alive).toEqual(["n2"]);
-    await expect.poll(() => other.beats()).toBe(2);
+    await expect.poll(() => other.beats()).toBeGreaterThan(before);
   });
 
   it("that ran out can't record a result even before anybody noticed", async () => {
