@@ -3,7 +3,9 @@ import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import {
   allJobs,
   branchOf,
+  clockMovesOn,
   commit,
+  commitBefore,
   filesOf,
   makePipeline,
   makeRepo,
@@ -108,10 +110,11 @@ describe("under a live pipeline, an input branch", () => {
   it("that is one of two leaves the other one's data alone", async () => {
     await makeRepo("one-a", "one-b");
     const pipeline = await makePipeline({ name: "one", globs: { "one-a": "/*", "one-b": "/*" } });
-    await commit("one-a", { a1: "1", a2: "1" });
-    await commit("one-b", { b1: "1" });
+    await commitBefore("one-a", { a1: "1", a2: "1" });
+    await commitBefore("one-b", { b1: "1" });
     await destroy("one-b");
-    await commit("one-a", { a3: "1" });
+    await clockMovesOn();
+    await commitBefore("one-a", { a3: "1" });
     await makeRepo("one-b");
     await commit("one-b", { b1: "1" });
     await workUntil(pipeline, { jobs: 4 });
@@ -124,7 +127,8 @@ describe("under a live pipeline, an input branch", () => {
     const pipeline = await makePipeline({ name: "wait", globs: { "wait-a": "/*", "wait-b": "/*" } });
     await commit("wait-a", { a: "1" });
     await destroy("wait-a");
-    await commit("wait-b", { b: "1" });
+    await clockMovesOn();
+    await commitBefore("wait-b", { b: "1" });
     await makeRepo("wait-a");
     expect(await allJobs(pipeline)).toEqual([]);
     await commit("wait-a", { a: "2" });

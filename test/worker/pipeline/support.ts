@@ -1,5 +1,6 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
+import { expect } from "vitest";
 import type { z } from "zod";
 import type { ContentId } from "../../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
@@ -59,6 +60,19 @@ export async function commit(repo: string, files: Readonly<Record<string, string
   });
   if (!made.ok || made.commit === null) throw new Error(`no commit: ${JSON.stringify(made)}`);
   return made.commit;
+}
+
+/** Waits until what any branch gets is later than what all have: commits of one millisecond have no order between branches. */
+export async function clockMovesOn(): Promise<void> {
+  // A commit may be a millisecond ahead of the clock, since it is later than what a pipeline was told.
+  const newest = Date.now() + 1;
+  await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(newest);
+}
+
+/** A commit that is earlier than what any branch gets next. */
+export async function commitBefore(...made: Parameters<typeof commit>): Promise<void> {
+  await commit(...made);
+  await clockMovesOn();
 }
 
 export interface SpecOptions {
