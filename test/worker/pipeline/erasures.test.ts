@@ -142,14 +142,14 @@ describe("an input version that is erased", () => {
   });
 
   it("of which no job reads anything makes none", async () => {
-    await makeRepo("other-in");
-    const pipeline = await makePipeline({ name: "other", globs: { "other-in": "/d/*" } });
-    const one = await commit("other-in", { a: "1", "d/x": "1" });
-    await commit("other-in", { a: "2" });
+    await makeRepo("unread-in");
+    const pipeline = await makePipeline({ name: "unread", globs: { "unread-in": "/d/*" } });
+    const one = await commit("unread-in", { a: "1", "d/x": "1" });
+    await commit("unread-in", { a: "2" });
     await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
-    await erase(master("other-in"), "a", one);
+    await erase(master("unread-in"), "a", one);
     await workUntil(pipeline, { jobs: 2, command: named });
-    await expect.poll(() => query("other", "SELECT number FROM erasures_heard")).toEqual([{ number: 1 }]);
+    await expect.poll(() => query("unread", "SELECT number FROM erasures_heard")).toEqual([{ number: 1 }]);
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success"]);
   });
 
