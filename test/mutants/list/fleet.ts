@@ -187,6 +187,13 @@ export const NODES: Invariant = {
       tests: [inWorker("catalogue/catalogue", "a lease of it ran out")],
     },
     {
+      name: "Nobody is woken to take the share of a node that let a lease run out",
+      file: "worker/fleet/door.ts",
+      text: "(isSilent ? nodes.wake() : undefined)",
+      replacement: "(isSilent ? undefined : undefined)",
+      tests: [inWorker("pipeline/leases", "has its node count as dead")],
+    },
+    {
       name: "The fleet does not hear of nodes that let leases run out",
       file: "worker/pipeline/work/loops.ts",
       text: "        await tellSuspects(context);\n",
