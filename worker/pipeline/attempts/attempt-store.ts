@@ -14,6 +14,7 @@ export interface AttemptRow {
   readonly lost: number;
 }
 
+/** One whose lease ran out. `node`: that had it. */
 export interface ExpiredAttempt extends AttemptRow {
   readonly node: string | null;
 }

@@ -16,6 +16,7 @@ export interface TaskRow {
   readonly lost: number;
 }
 
+/** Who gets a task, and for how long. */
 export interface TaskLease {
   readonly lease: string;
   readonly node: string;
@@ -24,7 +25,7 @@ export interface TaskLease {
   readonly until: number;
 }
 
-/** `node`: null if the release before leased it. */
+/** One whose lease ran out. `node`: that had it; null if the release before leased it. */
 export interface ExpiredTask extends TaskRow {
   readonly node: string | null;
 }

@@ -142,7 +142,7 @@ async function leaseDatums(
       const taken = ledger.transaction((tx) =>
         take(tx, context, { definition, node, worker, max, peek, allowed, visit, now: peers.now() }),
       );
-      // The call of another node's worker may see it first, and does not wait for that.
+      // This call may be the first to see that leases of another node ran out. It does not wait until the fleet has heard that.
       void tellSuspects(context);
       const { leftMs } = time;
       const found = taken.queued || taken.datums.length + taken.tasks.length > 0;

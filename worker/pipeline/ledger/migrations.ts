@@ -575,7 +575,7 @@ const LOG_STREAMS = `
 `;
 
 const TASK_NODES = `
-  -- That leased it; null: it is not known.
+  -- The node that has the lease; null: it is not known.
   ALTER TABLE tasks ADD node TEXT;
 `;
 
